@@ -1,0 +1,91 @@
+"""The command line: one module per subcommand, imported only when it is asked for.
+
+A subcommand module has ``add_arguments(parser)`` and ``run(args) -> int`` (the exit code). Exit codes:
+0 done, 2 wrong usage or input, 3 gap open where a proof was asked for, 4 infeasible, 5 verification failed,
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from pebble import __version__
+from pebble.errors import InputError, PebbleError, UnknownNameError
+
+# name -> one line of help. The module is pebble.cli.<name>.
+COMMANDS: dict[str, str] = {
+    "bound": "the least traffic any schedule can have, proved, beside the best schedule known",
+    "compare": "what each tile order moves, against the proved bound",
+    "simulate": "one schedule through one cache",
+    "schedules": "list the tile orders, with their sources",
+    "machines": "list the GPUs, or explain one",
+    "workloads": "list the workload families, models and layers",
+    "versions": "versions of pebble and of what it stands on",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, but every mistake is one sentence and nothing is abbreviated."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        raise InputError(f"{message}; see `{self.prog} --help`.")
+
+
+def _usage() -> str:
+    width = max(len(name) for name in COMMANDS)
+    lines = [
+        "usage: pebble COMMAND ...",
+        "",
+        "For a GPU kernel: prove how little data it must move, show how much each tile order moves.",
+        "",
+        "commands:",
+        *(f"  {name:<{width}}  {text}" for name, text in COMMANDS.items()),
+        "",
+        "`pebble COMMAND --help` explains one; every command takes --json.",
+        "example: pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb",
+    ]
+    return "\n".join(lines)
+
+
+def _dispatch(arguments: Sequence[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(_usage())
+        return 0 if arguments else 2
+    if arguments[0] in ("-V", "--version"):
+        print(f"pebble {__version__}")
+        return 0
+    name = arguments[0]
+    if name not in COMMANDS:
+        raise UnknownNameError("command", name, COMMANDS, "pebble --help")
+    module = import_module(f"pebble.cli.{name}")
+    parser = _Parser(
+        prog=f"pebble {name}",
+        description=module.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout, everything else on stderr")
+    module.add_arguments(parser)
+    code = module.run(parser.parse_args(list(arguments[1:])))
+    assert isinstance(code, int)
+    return code
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code; no traceback reaches the user for a mistake of theirs."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(arguments)
+    except PebbleError as error:
+        print(f"pebble: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("pebble: interrupted.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output left, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0

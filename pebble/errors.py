@@ -1,0 +1,67 @@
+"""The error tree. Every message says what was wrong, what was got, what was expected, how to fix it.
+
+``exit_code`` is what the command line returns when the error reaches it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class PebbleError(Exception):
+    """Base of every error that pebble raises on purpose; the command line prints it as one sentence."""
+
+    exit_code = 2
+
+
+class InputError(PebbleError):
+    """The input is not usable: wrong unit, wrong range, malformed file."""
+
+
+class UnknownNameError(InputError):
+    """A name that no registry knows; the message offers the nearest ones.
+
+    Parameters
+    ----------
+    kind : str
+        What was looked up, for example ``"schedule"``.
+    name : str
+        The name that was asked for.
+    known : iterable of str
+        All valid names.
+    where : str
+        The command that lists them.
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], where: str) -> None:
+        names = list(known)
+        near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"the names are listed by `{where}`."
+        super().__init__(f"unknown {kind} {name!r}: {hint}")
+        self.name = name
+        self.nearest = near
+
+
+class InfeasibleError(PebbleError):
+    """No schedule exists: the capacity is below the least that works, which the message names."""
+
+    exit_code = 4
+
+
+class GapOpenError(PebbleError):
+    """A proof was asked for and the solver stopped with a gap open."""
+
+    exit_code = 3
+
+
+class VerificationError(PebbleError):
+    """A pebbling, schedule or certificate failed its independent check."""
+
+    exit_code = 5
+
+
+class SolverDisagreementError(PebbleError):
+    """Two solvers proved different optima for one instance: at least one of them is wrong."""
+
+    exit_code = 5

@@ -1,0 +1,130 @@
+"""Sizes with units: ``40MiB``, ``228KiB``, ``6MB``, ``8192el``. A bare number is never a size."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pebble.errors import InputError
+
+_BYTES = {
+    "B": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KIB": 2**10,
+    "MIB": 2**20,
+    "GIB": 2**30,
+    "TIB": 2**40,
+}
+_SIZE = re.compile(r"\s*([+-]?[0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
+_EXPECTED = "expected a number with a unit such as 40MiB, 228KiB, 6MB or 8192el (MB = 10^6 bytes, MiB = 2^20 bytes)"
+MAX_SIZE = 2**60
+
+
+@dataclass(frozen=True)
+class Size:
+    """A capacity as the user gave it: in bytes, or in elements (values), never both.
+
+    Attributes
+    ----------
+    bytes : int or None
+        Bytes, when the unit was a byte unit.
+    elements : int or None
+        Values, when the unit was ``el``.
+    text : str
+        The text as given.
+    """
+
+    bytes: int | None
+    elements: int | None
+    text: str
+
+    def to_elements(self, element_bytes: int) -> int:
+        """Number of values of ``element_bytes`` bytes each that fit."""
+        if self.elements is not None:
+            return self.elements
+        assert self.bytes is not None
+        return self.bytes // element_bytes
+
+    def to_bytes(self, element_bytes: int) -> int:
+        """Bytes, taking ``element_bytes`` for each value when the size was given in elements."""
+        if self.bytes is not None:
+            return self.bytes
+        assert self.elements is not None
+        return self.elements * element_bytes
+
+
+def parse_size(text: str, what: str = "size") -> Size:
+    """Read a size with a unit.
+
+    Parameters
+    ----------
+    text : str
+        For example ``"40MiB"``. Fractions are accepted when they are whole bytes (``"1.5KiB"``).
+    what : str
+        The name of the quantity, for the message.
+
+    Raises
+    ------
+    InputError
+        No unit, unknown unit, not a positive whole number of bytes or elements, or above 2^60.
+
+    Examples
+    --------
+    >>> parse_size("40MiB").bytes
+    41943040
+    >>> parse_size("8192el").elements
+    8192
+    """
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise InputError(f"{what}: got {text!r}, {_EXPECTED}.")
+    number, unit = match.group(1).replace("_", ""), match.group(2)
+    if not unit:
+        raise InputError(f"{what}: got {text!r} without a unit, {_EXPECTED}; write {text.strip()}MiB or {text.strip()}el.")
+    is_elements = unit.lower() in ("el", "elements")
+    scale = 1 if is_elements else _BYTES.get(unit.upper())
+    if scale is None:
+        raise InputError(f"{what}: got {text!r} with the unknown unit {unit!r}, {_EXPECTED}.")
+    value = Fraction(number) * scale
+    if value.denominator != 1:
+        raise InputError(
+            f"{what}: got {text!r}, which is not a whole number of {'elements' if is_elements else 'bytes'}; {_EXPECTED}."
+        )
+    amount = int(value)
+    if amount <= 0:
+        raise InputError(f"{what}: got {text!r}, expected more than zero, such as 40MiB.")
+    if amount > MAX_SIZE:
+        raise InputError(f"{what}: got {text!r}, expected at most 2^60; check the unit.")
+    return Size(None, amount, text) if is_elements else Size(amount, None, text)
+
+
+def format_bytes(count: int | float) -> str:
+    """Bytes for a person to read: decimal above a megabyte, as traffic is quoted, else plain.
+
+    Examples
+    --------
+    >>> format_bytes(492_400_000)
+    '492.4 MB'
+    """
+    for limit, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if count >= limit * (10 if unit == "GB" else 1):
+            return f"{count / limit:,.1f} {unit}"
+    return f"{count:,.0f} B"
+
+
+def format_capacity(count: int) -> str:
+    """Capacity bytes for a person to read, in binary units, as caches are quoted.
+
+    Examples
+    --------
+    >>> format_capacity(41943040)
+    '40 MiB'
+    """
+    for limit, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if count >= limit:
+            return f"{count / limit:.2f}".rstrip("0").rstrip(".") + f" {unit}"
+    return f"{count} B"

@@ -1,0 +1,6 @@
+"""Workloads: the families (gemm ...) and the layers of named models."""
+
+from pebble.workloads.base import DTYPE_BYTES, Operand, Workload, check_dimension, element_bytes
+from pebble.workloads.gemm import Gemm
+
+__all__ = ["DTYPE_BYTES", "Gemm", "Operand", "Workload", "check_dimension", "element_bytes"]

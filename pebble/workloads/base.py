@@ -1,0 +1,96 @@
+"""What every workload family shares: data types, operands, and the checks on dimensions."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Protocol
+
+from pebble.errors import InputError, UnknownNameError
+
+DTYPE_BYTES: dict[str, int] = {"bf16": 2, "fp16": 2, "fp32": 4, "fp8": 1}
+MAX_DIMENSION = 2**32
+
+
+def element_bytes(dtype: str) -> int:
+    """Bytes of one value of a data type.
+
+    Raises
+    ------
+    UnknownNameError
+        A name that is not one of bf16, fp16, fp32, fp8.
+    """
+    if dtype not in DTYPE_BYTES:
+        raise UnknownNameError("dtype", dtype, DTYPE_BYTES, "pebble workloads")
+    return DTYPE_BYTES[dtype]
+
+
+def default_out_dtype(dtype: str) -> str:
+    """The output type when none is given: the inputs', but bf16 for fp8."""
+    return "bf16" if dtype == "fp8" else dtype
+
+
+def check_dimension(name: str, value: object) -> int:
+    """A dimension as a positive whole number of at most 2^32, or one clear sentence.
+
+    Raises
+    ------
+    InputError
+        Not a whole number, below 1, or above 2^32.
+    """
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise InputError(f"{name}: got {value!r}, expected a whole number from 1 to {MAX_DIMENSION}.") from None
+    if not 1 <= number <= MAX_DIMENSION:
+        raise InputError(f"{name}: got {number}, expected a whole number from 1 to {MAX_DIMENSION}.")
+    return number
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A matrix in slow memory, row-major.
+
+    Attributes
+    ----------
+    name : str
+        ``"A"``, ``"B"``, ``"C"`` ...
+    rows, cols : int
+        Its shape, in values.
+    element_bytes : int
+        Bytes of one value.
+    read, written : bool
+        Whether the workload needs its initial value, and whether it must end in slow memory.
+    """
+
+    name: str
+    rows: int
+    cols: int
+    element_bytes: int
+    read: bool
+    written: bool
+
+    @property
+    def elements(self) -> int:
+        """Number of values."""
+        return self.rows * self.cols
+
+    @property
+    def bytes(self) -> int:
+        """Size in bytes, without padding."""
+        return self.elements * self.element_bytes
+
+
+class Workload(Protocol):
+    """What bounds, schedules and reports need of any family."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def operands(self) -> tuple[Operand, ...]: ...
+    @property
+    def flops(self) -> int: ...
+    @property
+    def compulsory_elements(self) -> int: ...
+    @property
+    def compulsory_bytes(self) -> int: ...
