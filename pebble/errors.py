@@ -61,6 +61,28 @@ class VerificationError(PebbleError):
     exit_code = 5
 
 
+class IllegalMoveError(VerificationError):
+    """A pebbling breaks a rule; names the first move that does.
+
+    Parameters
+    ----------
+    step : int
+        Number of the move, counted from 1; one more than the number of moves when the game ended too early.
+    rule : str
+        Short name of the broken rule, such as ``"not-blue"`` (see :mod:`pebble.referee`).
+    node : str
+        The value or task that the move names.
+    detail : str
+        The rest of the sentence: what was done and what the rule asks.
+    """
+
+    def __init__(self, step: int, rule: str, node: str, detail: str) -> None:
+        super().__init__(f"illegal pebbling at step {step}, node {node!r}, rule {rule}: {detail}.")
+        self.step = step
+        self.rule = rule
+        self.node = node
+
+
 class SolverDisagreementError(PebbleError):
     """Two solvers proved different optima for one instance: at least one of them is wrong."""
 

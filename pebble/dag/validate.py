@@ -1,0 +1,180 @@
+"""What a computation DAG is, as a ``networkx.DiGraph``, and the check of it.
+
+A node is a value; its predecessors are its operands; a node without predecessors is an input. Node
+attributes, all optional:
+
+===========  =========================================================================================
+operation    what computes it: ``"input"``, ``"multiply-add"``, ``"add"`` ...
+operand      the matrix or array it belongs to: ``"A"``
+index        its place there: ``(0, 1)``
+weight       room and transfer cost, a positive whole number; 1 when absent
+output       whether it must end in slow memory; when absent, whether it has no successor
+accumulator  makes the node a task, see below
+initial      (cells) True when the cell starts in slow memory, as C does in C += A B
+===========  =========================================================================================
+
+Accumulation in place: a *task* is a node with the attribute ``accumulator``, the node it updates, its
+*cell*. A task holds no pebble (it has no weight and is no output); its predecessors are its operands, its
+successor is its cell. A cell has only its tasks as predecessors and is the operand of others once all of them
+are done. An edge between two tasks of one cell says which comes first. Edges have no attributes.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+from pebble.errors import InputError
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+ATTRIBUTES = ("operation", "operand", "index", "weight", "output", "accumulator", "initial")
+MAX_WEIGHT = 2**40
+
+
+def validate_dag(dag: nx.DiGraph[Hashable]) -> None:
+    """Check that a graph is a computation DAG that the game can be played on.
+
+    Raises
+    ------
+    InputError
+        Not a simple directed graph, empty, cyclic; an unknown attribute or one of the wrong kind; two nodes
+        that print alike; a task or cell that breaks the rules above; a node from which no output is reached.
+    """
+    if not dag.is_directed() or dag.is_multigraph():
+        raise InputError(
+            "DAG: got a graph that is undirected or has parallel edges, expected a networkx.DiGraph."
+        )
+    if not len(dag):
+        raise InputError("DAG: got a graph without nodes, expected at least one.")
+    names: set[str] = set()
+    for node, data in dag.nodes(data=True):
+        if str(node) in names:
+            raise InputError(
+                f"DAG: two nodes are both written {str(node)!r}; give every node a name of its own."
+            )
+        names.add(str(node))
+        _check_attributes(node, data)
+    for u, v, data in dag.edges(data=True):
+        if data:
+            raise InputError(
+                f"DAG: edge {u} -> {v} has the attribute {min(map(str, data))!r}, but edges have none; "
+                "a weight belongs to the node whose value moves."
+            )
+    _check_acyclic(dag)
+    cells = {data["accumulator"] for _, data in dag.nodes(data=True) if "accumulator" in data}
+    for node, data in dag.nodes(data=True):
+        if "accumulator" in data:
+            _check_task(dag, node, data)
+        elif node in cells:
+            _check_cell(dag, node)
+        else:
+            _check_value(dag, node, data)
+    _check_useful(dag)
+
+
+def _check_attributes(node: Hashable, data: dict[str, Any]) -> None:
+    for key, value in data.items():
+        if key not in ATTRIBUTES:
+            near = difflib.get_close_matches(str(key), ATTRIBUTES, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"the attributes are {', '.join(ATTRIBUTES)}."
+            raise InputError(f"DAG: node {node} has the unknown attribute {key!r}: {hint}")
+        if key == "weight" and (
+            isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_WEIGHT
+        ):
+            raise InputError(
+                f"DAG: node {node} has weight {value!r}, expected a whole number from 1 to {MAX_WEIGHT}."
+            )
+        if key in ("output", "initial") and not isinstance(value, bool):
+            raise InputError(f"DAG: node {node} has {key} {value!r}, expected true or false.")
+        if key in ("operation", "operand") and not isinstance(value, str):
+            raise InputError(f"DAG: node {node} has {key} {value!r}, expected a text.")
+        if key == "index" and not (isinstance(value, tuple | list) and all(type(i) is int for i in value)):
+            raise InputError(f"DAG: node {node} has index {value!r}, expected a tuple of whole numbers.")
+
+
+def _check_acyclic(dag: nx.DiGraph[Hashable]) -> None:
+    waiting = {node: len(dag.pred[node]) for node in dag}
+    ready = [node for node in dag if not waiting[node]]
+    while ready:
+        node = ready.pop()
+        del waiting[node]
+        for successor in dag.succ[node]:
+            waiting[successor] -= 1
+            if not waiting[successor]:
+                ready.append(successor)
+    if not waiting:
+        return
+    # every node left has a predecessor that is left: walking back must close a cycle
+    node = next(iter(waiting))
+    seen: dict[Hashable, int] = {}
+    path: list[Hashable] = []
+    while node not in seen:
+        seen[node] = len(path)
+        path.append(node)
+        node = next(p for p in dag.pred[node] if p in waiting)
+    cycle = [str(n) for n in reversed([*path[seen[node] :], node])]
+    shown = " -> ".join(cycle if len(cycle) <= 8 else [*cycle[:7], "...", cycle[-1]])
+    raise InputError(f"DAG: got a cycle, {shown}; a value cannot depend on itself.")
+
+
+def _check_task(dag: nx.DiGraph[Hashable], node: Hashable, data: dict[str, Any]) -> None:
+    cell = data["accumulator"]
+    if cell not in dag or "accumulator" in dag.nodes[cell]:
+        raise InputError(f"DAG: task {node} updates {cell}, which is not a value of this DAG.")
+    for key in ("weight", "output", "initial"):
+        if key in data:
+            raise InputError(
+                f"DAG: task {node} has the attribute {key!r}, but it holds no pebble; give it to {cell}."
+            )
+    if cell not in dag.succ[node]:
+        raise InputError(
+            f"DAG: task {node} updates {cell} but has no edge to it; add the edge {node} -> {cell}."
+        )
+    for successor in dag.succ[node]:
+        if successor != cell and dag.nodes[successor].get("accumulator") != cell:
+            raise InputError(
+                f"DAG: task {node} has an edge to {successor}; "
+                f"a task leads to its cell {cell} and to tasks of that cell."
+            )
+    if all("accumulator" in dag.nodes[p] for p in dag.pred[node]):
+        raise InputError(f"DAG: task {node} has no operand; add an edge from at least one value.")
+
+
+def _check_cell(dag: nx.DiGraph[Hashable], node: Hashable) -> None:
+    for p in dag.pred[node]:
+        if dag.nodes[p].get("accumulator") != node:
+            raise InputError(
+                f"DAG: cell {node} has the predecessor {p}, which is not one of the tasks that update it."
+            )
+
+
+def _check_value(dag: nx.DiGraph[Hashable], node: Hashable, data: dict[str, Any]) -> None:
+    if data.get("initial"):
+        raise InputError(f"DAG: node {node} is initial, but only a cell that tasks update can be.")
+    if data.get("operation") == "input" and dag.pred[node]:
+        raise InputError(
+            f"DAG: node {node} is called an input but has predecessors; correct its operation or its edges."
+        )
+    if not dag.pred[node] and data.get("operation", "input") != "input":
+        raise InputError(
+            f"DAG: node {node} has the operation {data['operation']!r} but no predecessor; "
+            "call it an input, or add the edges from its operands."
+        )
+
+
+def _check_useful(dag: nx.DiGraph[Hashable]) -> None:
+    useful = [
+        n for n, d in dag.nodes(data=True) if d.get("output", not dag.succ[n] and "accumulator" not in d)
+    ]
+    seen = set(useful)
+    while useful:
+        for p in dag.pred[useful.pop()]:
+            if p not in seen:
+                seen.add(p)
+                useful.append(p)
+    for node in dag:
+        if node not in seen:
+            raise InputError(f"DAG: no output depends on node {node}; remove it, or mark it as an output.")
