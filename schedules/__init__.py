@@ -1,0 +1,25 @@
+"""Schedules: in which order output tiles are computed. An order is a pure function grid -> permutation."""
+
+from pebble.schedules.grid import Tiles, check_grid, is_permutation
+from pebble.schedules.orders import (
+    ALL_ORDERS,
+    REGISTRY,
+    OrderInfo,
+    OrderParams,
+    TileOrder,
+    all_schedules,
+    parse_order,
+)
+
+__all__ = [
+    "ALL_ORDERS",
+    "REGISTRY",
+    "OrderInfo",
+    "OrderParams",
+    "TileOrder",
+    "Tiles",
+    "all_schedules",
+    "check_grid",
+    "is_permutation",
+    "parse_order",
+]

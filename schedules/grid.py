@@ -1,0 +1,100 @@
+"""The grid of output tiles. An order is an array of (tile row, tile column) pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pebble.errors import InputError
+from pebble.workloads import check_dimension
+
+Tiles = NDArray[np.int32]  # shape (tiles, 2): tile row, tile column
+Index = NDArray[np.int64]
+
+MAX_TILES = 2**26  # 512 MiB of pairs; a grid above this is a mistyped tile size
+
+
+def ceil_div(a: int, b: int) -> int:
+    """The least whole number that is not below a / b, for b > 0.
+
+    Examples
+    --------
+    >>> ceil_div(9, 4)
+    3
+    """
+    return -(-a // b)
+
+
+def round_up(a: int, multiple: int) -> int:
+    """The least multiple of ``multiple`` that is not below a.
+
+    Examples
+    --------
+    >>> round_up(9, 4)
+    12
+    """
+    return ceil_div(a, multiple) * multiple
+
+
+def check_grid(rows: object, cols: object) -> tuple[int, int]:
+    """A grid of tiles as two positive whole numbers, or one clear sentence.
+
+    Parameters
+    ----------
+    rows, cols : int
+        Tiles along M and along N.
+
+    Raises
+    ------
+    InputError
+        A side that is not a positive whole number, or more than 2^26 tiles.
+    """
+    m, n = check_dimension("tile rows", rows), check_dimension("tile columns", cols)
+    if m * n > MAX_TILES:
+        raise InputError(
+            f"grid: got {m}x{n} = {m * n} tiles, expected at most {MAX_TILES}; "
+            "use larger tiles or a smaller problem."
+        )
+    return m, n
+
+
+def tile_ids(rows: int, cols: int) -> Index:
+    """The ids 0, 1, ... of a grid, which each order maps to tiles. Shape (rows * cols,)."""
+    return np.arange(rows * cols, dtype=np.int64)
+
+
+def pairs(row: NDArray[Any], col: NDArray[Any]) -> Tiles:
+    """Join tile rows and tile columns into pairs, shape (tiles, 2)."""
+    tiles = np.empty((row.size, 2), dtype=np.int32)
+    tiles[:, 0] = row
+    tiles[:, 1] = col
+    return tiles
+
+
+def is_permutation(tiles: NDArray[Any], rows: int, cols: int) -> bool:
+    """Whether the pairs name every tile of the grid exactly once.
+
+    Parameters
+    ----------
+    tiles : ndarray of int, shape (count, 2)
+        Pairs (tile row, tile column).
+    rows, cols : int
+        The grid.
+
+    Examples
+    --------
+    >>> is_permutation(np.array([[0, 1], [0, 0]]), 1, 2)
+    True
+    >>> is_permutation(np.array([[0, 1], [0, 1]]), 1, 2)
+    False
+    """
+    if tiles.shape != (rows * cols, 2):
+        return False
+    row, col = tiles[:, 0].astype(np.int64), tiles[:, 1].astype(np.int64)
+    if row.min() < 0 or row.max() >= rows or col.min() < 0 or col.max() >= cols:
+        return False
+    seen = np.zeros(rows * cols, dtype=np.bool_)
+    seen[row * cols + col] = True
+    return bool(seen.all())

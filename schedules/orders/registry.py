@@ -1,0 +1,195 @@
+"""Names of tile orders: ``BASE[-NUMBER][+sawtooth]``."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pebble.errors import InputError, UnknownNameError
+from pebble.schedules.grid import Tiles, check_grid
+from pebble.schedules.orders import (
+    column,
+    cutlass2,
+    cutlass2_horizontal,
+    cutlass3,
+    deepgemm,
+    gilbert,
+    grouped,
+    hilbert,
+    morton,
+    row,
+    snake,
+    snake_strips,
+    thunderkittens,
+    xcd,
+)
+from pebble.schedules.orders.base import MAX_NUMBER, OrderInfo, OrderParams
+
+REGISTRY: dict[str, OrderInfo] = {
+    module.INFO.base: module.INFO
+    for module in (
+        row,
+        column,
+        snake,
+        snake_strips,
+        morton,
+        hilbert,
+        gilbert,
+        grouped,
+        cutlass2,
+        cutlass2_horizontal,
+        cutlass3,
+        deepgemm,
+        thunderkittens,
+        xcd,
+    )
+}
+ALL_ORDERS: tuple[str, ...] = tuple(info.name for info in REGISTRY.values())
+
+SAWTOOTH = "sawtooth"
+_NUMBERED = re.compile(r"(?P<base>.+?)-(?P<number>[+-]?[0-9][0-9.]*)")
+
+
+@dataclass(frozen=True)
+class TileOrder:
+    """A tile order, and whether the k direction alternates.
+
+    Parameters
+    ----------
+    base : str
+        A key of ``REGISTRY``.
+    number : int, optional
+        Group, strip or swizzle size; by default the customary one, where the order has one.
+    sawtooth : bool
+        Whether every second wave runs through k backwards. The permutation of tiles is the same.
+
+    Raises
+    ------
+    UnknownNameError
+        A base that is not in the registry.
+    InputError
+        A number that is out of range, or given to an order that takes none.
+    """
+
+    base: str
+    number: int | None = None
+    sawtooth: bool = False
+
+    def __post_init__(self) -> None:
+        if self.base not in REGISTRY:
+            raise UnknownNameError("schedule", self.base, ALL_ORDERS, "pebble schedules")
+        info = self.info
+        if self.number is None:
+            object.__setattr__(self, "number", info.number)
+        elif not info.number_means:
+            raise InputError(
+                f"schedule: got {self.plain_name!r}, but {self.base} takes no number; write {self.base}."
+            )
+        elif not 1 <= self.number <= MAX_NUMBER:
+            raise _bad_number(self.plain_name, info)
+
+    @property
+    def info(self) -> OrderInfo:
+        """Its entry in the registry: description, source, parameters."""
+        return REGISTRY[self.base]
+
+    @property
+    def plain_name(self) -> str:
+        """The name of the permutation alone, such as ``"grouped-8"``."""
+        return self.base if self.number is None else f"{self.base}-{self.number}"
+
+    @property
+    def name(self) -> str:
+        """The full name, which `parse_order` reads back, such as ``"grouped-8+sawtooth"``."""
+        return f"{self.plain_name}+{SAWTOOTH}" if self.sawtooth else self.plain_name
+
+    def tiles(self, rows: int, cols: int, params: OrderParams | None = None) -> Tiles:
+        """The tiles of a grid, in order.
+
+        Parameters
+        ----------
+        rows, cols : int
+            Tiles along M and along N.
+        params : OrderParams, optional
+            What some orders depend on besides the grid; by default ``OrderParams()``.
+
+        Returns
+        -------
+        ndarray of int32, shape (rows * cols, 2)
+            Pairs (tile row, tile column), every tile once. Cost O(tiles).
+
+        Raises
+        ------
+        InputError
+            A side below 1, or more than 2^26 tiles.
+
+        Examples
+        --------
+        >>> parse_order("grouped-2").tiles(2, 2).tolist()
+        [[0, 0], [1, 0], [0, 1], [1, 1]]
+        """
+        rows, cols = check_grid(rows, cols)
+        return self.info.build(rows, cols, self.number or 0, params or OrderParams())
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def parse_order(name: str) -> TileOrder:
+    """Read the name of a tile order.
+
+    Parameters
+    ----------
+    name : str
+        A base name, with ``-NUMBER`` where the order takes one (without it: the customary number), with or
+        without ``+sawtooth``. Case and surrounding blanks do not matter.
+
+    Raises
+    ------
+    UnknownNameError
+        No such order; the message offers the nearest names.
+    InputError
+        A number out of range or not wanted, or something other than ``+sawtooth`` appended.
+
+    Examples
+    --------
+    >>> parse_order("grouped").name
+    'grouped-8'
+    >>> parse_order("cutlass3-4+sawtooth")
+    TileOrder(base='cutlass3', number=4, sawtooth=True)
+    """
+    plain, plus, flag = name.strip().lower().partition("+")
+    if plus and flag != SAWTOOTH:
+        raise InputError(f"schedule: got {name!r}, expected nothing or +{SAWTOOTH} after the name {plain!r}.")
+    match = None if plain in REGISTRY else _NUMBERED.fullmatch(plain)
+    if match is None or match["base"] not in REGISTRY:
+        return TileOrder(plain, None, bool(plus))
+    base, digits = match["base"], match["number"]
+    # The length is checked before int(): Python refuses to read thousands of digits.
+    if not digits.isdecimal() or len(digits.lstrip("0")) > len(str(MAX_NUMBER)):
+        if not REGISTRY[base].number_means:
+            raise InputError(f"schedule: got {_short(plain)!r}, but {base} takes no number; write {base}.")
+        raise _bad_number(plain, REGISTRY[base])
+    return TileOrder(base, int(digits), bool(plus))
+
+
+def all_schedules() -> tuple[TileOrder, ...]:
+    """Every order with its customary number, each without and then with sawtooth.
+
+    Examples
+    --------
+    >>> [schedule.name for schedule in all_schedules()[:3]]
+    ['row', 'row+sawtooth', 'column']
+    """
+    return tuple(TileOrder(base, None, sawtooth) for base in REGISTRY for sawtooth in (False, True))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _bad_number(name: str, info: OrderInfo) -> InputError:
+    return InputError(
+        f"schedule: got {_short(name)!r}, expected a whole number from 1 to {MAX_NUMBER} after {info.base} "
+        f"({info.number_means}); write for example {info.base}-{info.number or 8}."
+    )
