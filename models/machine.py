@@ -1,0 +1,332 @@
+"""Machines: what a GPU can hold and how fast it moves data, every number with its unit, source and mark.
+
+One TOML file per SKU. A file of your own is read by ``--machine my.toml`` and may be as short as this:
+
+    name = "My GPU"
+    sms = { value = 108, unit = "SM" }
+
+    [stores]
+    l2 = { value = 40, unit = "MiB" }
+    l1_shared_per_sm = { value = 192, unit = "KiB" }
+    registers_per_sm = { value = 256, unit = "KiB" }
+
+Every number is ``{ value, unit, mark, source }``. ``mark`` is ``vendor`` (a vendor document or a device
+attribute), ``measured`` (a published measurement) or ``guess``; without one it is ``guess`` and the source
+is ``user file``. MiB = 2^20 bytes, MB = 10^6 bytes. ``name``, ``sms``, ``stores.l2``,
+``stores.registers_per_sm`` and ``stores.l1_shared_per_sm`` (or ``stores.l1_per_sm`` and
+``stores.lds_per_sm``, where they are apart) are required: a store left out would make a lower bound too
+high. Optional: ``vendor``, ``compute_capability`` (text) and
+
+    l2_partitions  line  sector  boost_clock
+    dram_bandwidth  l2_bandwidth  memory_side_bandwidth
+    stores.memory_side_cache (whole chip)
+    stores.tensor_memory_per_sm
+    limits.shared_per_sm  limits.shared_per_block
+    throughput.bf16 fp16 fp8 fp4 tf32 fp32 int8 (dense)
+    latency.l1 shared l2_near l2_far memory_side_cache dram
+
+The chip capacity is the sum of all stores, those ``_per_sm`` times ``sms``. ``limits`` are parts of a
+store and are not added. On AMD, ``sms`` counts compute units.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pebble.errors import InputError, UnknownNameError
+from pebble.models.quantity import (
+    FIELDS,
+    QUANTITY_KEYS,
+    TABLES,
+    TEXTS,
+    UNITS,
+    FieldError,
+    Quantity,
+    check_field,
+    missing_key,
+    shorten,
+    unknown,
+)
+from pebble.models.toml_lines import line_of
+
+__all__ = ["Machine", "Quantity", "Store", "load_machine", "load_machine_file", "machine_names"]
+
+
+class Store(NamedTuple):
+    """One line of the sum that makes the chip capacity: ``copies`` stores of ``each_bytes``."""
+
+    key: str
+    each_bytes: int
+    copies: int
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all of them."""
+        return self.each_bytes * self.copies
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A GPU, as :func:`load_machine` or :func:`load_machine_file` read it.
+
+    Parameters
+    ----------
+    sku : str
+        The name the command line takes, or the file's stem.
+    name, vendor, compute_capability : str
+        For people; the last two may be empty.
+    quantities : tuple of (str, Quantity)
+        Every number known, by its key in :data:`pebble.models.quantity.FIELDS`; the rest is not known.
+
+    Raises
+    ------
+    InputError
+        A required number is missing, a key is unknown, or a number has the wrong unit.
+
+    Examples
+    --------
+    >>> load_machine("a100-sxm4-40gb").on_chip_bytes / 2**20
+    87.25
+    """
+
+    sku: str
+    name: str
+    vendor: str = ""
+    compute_capability: str = ""
+    quantities: tuple[tuple[str, Quantity], ...] = ()
+
+    def __post_init__(self) -> None:
+        for key, quantity in self.quantities:
+            try:
+                check_field(key, quantity)
+            except FieldError as error:
+                raise InputError(f"machine {self.sku!r}, {key}: {error}") from None
+        missing = missing_key({key for key, _ in self.quantities})
+        if missing:
+            raise InputError(f"machine {self.sku!r}: {missing}.")
+
+    def get(self, key: str) -> Quantity | None:
+        """The quantity of a key of :data:`pebble.models.quantity.FIELDS`, or None when it is not known."""
+        return next((quantity for name, quantity in self.quantities if name == key), None)
+
+    def _whole(self, key: str, default: int = 0) -> int:
+        quantity = self.get(key)
+        return default if quantity is None else int(quantity.base)
+
+    def _optional(self, key: str) -> float | None:
+        quantity = self.get(key)
+        return None if quantity is None else float(quantity.base)
+
+    @property
+    def sms(self) -> int:
+        """Streaming multiprocessors; compute units on AMD."""
+        return self._whole("sms")
+
+    @property
+    def l2_bytes(self) -> int:
+        """The whole L2, all partitions together, in bytes."""
+        return self._whole("stores.l2")
+
+    @property
+    def l2_partitions(self) -> int:
+        """Parts of the L2 that each keep their own copy of a shared line; 1 where the file does not say."""
+        return self._whole("l2_partitions", 1)
+
+    @property
+    def memory_side_cache_bytes(self) -> int:
+        """A cache between L2 and DRAM, in bytes; 0 where there is none."""
+        return self._whole("stores.memory_side_cache")
+
+    @property
+    def line_bytes(self) -> int:
+        """Bytes of a cache line; 128 where the file does not say."""
+        return self._whole("line", 128)
+
+    @property
+    def sector_bytes(self) -> int:
+        """Bytes of the unit between DRAM and L2; a whole line where the file does not say."""
+        return self._whole("sector", self.line_bytes)
+
+    @property
+    def shared_bytes_per_sm(self) -> int | None:
+        """Shared memory (LDS) the blocks of one SM can have together, in bytes."""
+        return self._whole("limits.shared_per_sm") or None
+
+    @property
+    def shared_bytes_per_block(self) -> int | None:
+        """Shared memory (LDS) one block can have, in bytes."""
+        return self._whole("limits.shared_per_block") or None
+
+    @property
+    def dram_bytes_per_second(self) -> float | None:
+        """Peak DRAM bandwidth."""
+        return self._optional("dram_bandwidth")
+
+    @property
+    def l2_bytes_per_second(self) -> float | None:
+        """L2 bandwidth where it was measured: the plateau of small footprints."""
+        return self._optional("l2_bandwidth")
+
+    @property
+    def boost_hertz(self) -> float | None:
+        """Boost clock."""
+        return self._optional("boost_clock")
+
+    def peak_flops(self, dtype: str) -> float | None:
+        """Peak dense operations per second for inputs of a type, or None when it is not known."""
+        return self._optional(f"throughput.{dtype}")
+
+    @property
+    def stores(self) -> tuple[Store, ...]:
+        """Every on-chip store between DRAM and the ALUs: the terms of :attr:`on_chip_bytes`."""
+        return tuple(
+            Store(key, int(quantity.base), self.sms if key.endswith("_per_sm") else 1)
+            for key, quantity in self.quantities
+            if key.startswith("stores.")
+        )
+
+    @property
+    def on_chip_bytes(self) -> int:
+        """The chip capacity: all that can hold a value between DRAM and the ALUs, in bytes."""
+        return sum(store.total_bytes for store in self.stores)
+
+    def to_json(self) -> dict[str, object]:
+        """The machine as plain data, for ``--json``."""
+        return {
+            "sku": self.sku,
+            "name": self.name,
+            "vendor": self.vendor or None,
+            "compute_capability": self.compute_capability or None,
+            "sms": self.sms,
+            "l2_bytes": self.l2_bytes,
+            "l2_partitions": self.l2_partitions,
+            "dram_bytes_per_second": self.dram_bytes_per_second,
+            "on_chip_bytes": self.on_chip_bytes,
+            "stores": [{**store._asdict(), "total_bytes": store.total_bytes} for store in self.stores],
+            "quantities": {key: quantity.to_json() for key, quantity in self.quantities},
+        }
+
+
+def machine_names() -> tuple[str, ...]:
+    """The SKUs that come with pebble, sorted."""
+    return tuple(sorted(path.stem for path in (Path(__file__).parent / "machines").glob("*.toml")))
+
+
+@cache
+def load_machine(name: str) -> Machine:
+    """The machine of a SKU that comes with pebble.
+
+    Parameters
+    ----------
+    name : str
+        Exact, as ``pebble machines`` lists it: ``a100-sxm4-40gb``, not ``a100``, which names two.
+
+    Raises
+    ------
+    UnknownNameError
+        No such SKU; the message names those that contain the text, else the nearest.
+    """
+    names = machine_names()
+    if name not in names:
+        error = UnknownNameError("machine", name, names, "pebble machines")
+        text = name.strip().lower()
+        containing = [sku for sku in names if text and text in sku]
+        if containing:  # "a100" is too short for a close match, yet says plainly what is meant
+            error.nearest = containing
+            error.args = (f"unknown machine {name!r}: did you mean {' or '.join(containing)}?",)
+        raise error
+    return load_machine_file(Path(__file__).parent / "machines" / f"{name}.toml")
+
+
+def load_machine_file(path: str | Path) -> Machine:
+    """The machine of a TOML file; the format is in the module's docstring.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or one sentence with the file, the line and the key of the mistake.
+    """
+    path = Path(path)
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not UTF-8 text"
+        raise InputError(
+            f"machine file {str(path)!r}: cannot be read: {reason}; expected a TOML file."
+        ) from None
+    try:
+        data = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        match = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", str(error), re.DOTALL)
+        reason = match.group(1) if match else str(error)
+        line = int(match.group(2)) if match and match.group(2) else max(1, text.count("\n"))
+        raise InputError(f"{path}, line {line}: not TOML: {reason}; see `pebble machines --help`.") from None
+    return _Reader(path, text).machine(data)
+
+
+class _Reader:
+    """Turns parsed TOML into a Machine; knows the text, so that every mistake has a line."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path = path
+        self.text = text
+
+    def error(self, key: str, message: str) -> InputError:
+        return InputError(f"{self.path}, line {line_of(self.text, key)}, {key}: {message}")
+
+    def machine(self, data: dict[str, Any]) -> Machine:
+        found: dict[str, Quantity] = {}
+        known_here = [*TEXTS, *TABLES, *(key for key in FIELDS if "." not in key)]
+        for key, value in data.items():
+            if key in TEXTS:
+                if not isinstance(value, str) or not value.strip():
+                    raise self.error(key, f"got {shorten(value)}, expected text in quotes.")
+            elif key in TABLES:
+                if not isinstance(value, dict):
+                    raise self.error(key, f"got {shorten(value)}, expected a table: [{key}].")
+                known = [name.partition(".")[2] for name in FIELDS if name.startswith(f"{key}.")]
+                for name, entry in value.items():
+                    if name not in known:
+                        raise self.error(f"{key}.{name}", unknown("key", name, known))
+                    found[f"{key}.{name}"] = self.quantity(f"{key}.{name}", entry)
+            elif key in FIELDS:
+                found[key] = self.quantity(key, value)
+            else:
+                raise self.error(key, unknown("key", key, known_here))
+        missing = (
+            missing_key(set(found))
+            if "name" in data
+            else 'the required key `name` is missing; write name = "My GPU"'
+        )
+        if missing:
+            raise InputError(f"{self.path}, line 1: {missing}; see `pebble machines --help`.")
+        return Machine(
+            sku=self.path.stem,
+            name=data["name"],
+            vendor=data.get("vendor", ""),
+            compute_capability=data.get("compute_capability", ""),
+            quantities=tuple((key, found[key]) for key in FIELDS if key in found),
+        )
+
+    def quantity(self, key: str, entry: object) -> Quantity:
+        example = next(iter(UNITS[FIELDS[key]]))
+        expected = f'{{ value = NUMBER, unit = "{example}" }}'
+        if not isinstance(entry, dict):
+            raise self.error(key, f"got {shorten(entry)}, expected a number with its unit: {expected}.")
+        for name in entry:
+            if name not in QUANTITY_KEYS:
+                raise self.error(f"{key}.{name}", unknown("key", name, QUANTITY_KEYS))
+        for name in ("value", "unit"):
+            if name not in entry:
+                raise self.error(key, f"the required key `{name}` is missing; expected {expected}.")
+        try:
+            quantity = Quantity(**entry)
+            check_field(key, quantity)
+        except FieldError as error:
+            raise self.error(f"{key}.{error.key}", str(error)) from None
+        return quantity

@@ -1,0 +1,176 @@
+"""One number of a machine: its value, unit, source and mark; and the keys a machine file may hold."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pebble.errors import InputError
+
+MARKS = ("vendor", "measured", "guess")
+
+# dimension -> unit -> how many base units (bytes, one, bytes/s, Hz, operations/s, cycles) it is
+_SIZES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+UNITS: dict[str, dict[str, int]] = {
+    "size": _SIZES,
+    "sms": {"SM": 1, "CU": 1},
+    "partitions": {"partition": 1},
+    "bandwidth": {"GB/s": 10**9, "TB/s": 10**12},
+    "clock": {"MHz": 10**6, "GHz": 10**9},
+    "throughput": {"GFLOPS": 10**9, "TFLOPS": 10**12, "TOPS": 10**12},
+    "latency": {"cycles": 1},
+}
+_WHOLE = ("size", "sms", "partitions")
+_SCALE = {unit: scale for units in UNITS.values() for unit, scale in units.items()}
+MAX_NUMBER = 2**60
+
+# Every number a machine file may hold, in the order it is shown.
+FIELDS: dict[str, str] = {
+    "sms": "sms",
+    "l2_partitions": "partitions",
+    "line": "size",
+    "sector": "size",
+    "boost_clock": "clock",
+    "dram_bandwidth": "bandwidth",
+    "l2_bandwidth": "bandwidth",
+    "memory_side_bandwidth": "bandwidth",
+    "stores.l2": "size",
+    "stores.memory_side_cache": "size",
+    "stores.l1_shared_per_sm": "size",
+    "stores.l1_per_sm": "size",
+    "stores.lds_per_sm": "size",
+    "stores.registers_per_sm": "size",
+    "stores.tensor_memory_per_sm": "size",
+    "limits.shared_per_sm": "size",
+    "limits.shared_per_block": "size",
+    **{
+        f"throughput.{dtype}": "throughput"
+        for dtype in ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32", "int8")
+    },
+    **{
+        f"latency.{at}": "latency"
+        for at in ("l1", "shared", "l2_near", "l2_far", "memory_side_cache", "dram")
+    },
+}
+REQUIRED = ("sms", "stores.l2", "stores.registers_per_sm")
+TEXTS = ("name", "vendor", "compute_capability")
+TABLES = ("stores", "limits", "throughput", "latency")
+QUANTITY_KEYS = ("value", "unit", "mark", "source")
+
+
+class FieldError(InputError):
+    """A mistake inside one quantity; ``key`` is where, for the line number."""
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One number of a machine, and how far to trust it.
+
+    Parameters
+    ----------
+    value : int or float
+        Above zero, finite.
+    unit : str
+        A unit of :data:`UNITS`; MiB = 2^20 bytes, MB = 10^6 bytes.
+    source : str
+        Where the number comes from.
+    mark : str
+        ``vendor``, ``measured`` or ``guess``.
+
+    Raises
+    ------
+    InputError
+        Not a number, not above zero, or an unknown unit or mark.
+
+    Examples
+    --------
+    >>> Quantity(40, "MiB", "vendor specification", "vendor").base
+    41943040
+    """
+
+    value: int | float
+    unit: str
+    source: str = "user file"
+    mark: str = "guess"
+
+    def __post_init__(self) -> None:
+        value = self.value
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise FieldError("value", f"got {shorten(value)}, expected a number such as 40.")
+        for key in ("unit", "mark", "source"):
+            if not isinstance(getattr(self, key), str):
+                raise FieldError(key, f"got {shorten(getattr(self, key))}, expected text in quotes.")
+        if self.unit not in _SCALE:
+            raise FieldError("unit", unknown("unit", self.unit, _SCALE))
+        if self.mark not in MARKS:
+            expected = ", ".join(MARKS)
+            raise FieldError("mark", f"unknown mark {shorten(self.mark)}: expected one of {expected}.")
+        if not 0 < value <= MAX_NUMBER:  # also false for nan
+            raise FieldError("value", f"got {shorten(value)}, expected a number above zero and at most 2^60.")
+
+    @property
+    def base(self) -> int | float:
+        """The number in bytes, bytes/s, Hz, operations/s or cycles; whole numbers stay exact."""
+        exact = Fraction(str(self.value)) * _SCALE[self.unit]
+        return int(exact) if exact.denominator == 1 else float(exact)
+
+    def to_json(self) -> dict[str, object]:
+        """The quantity as plain data."""
+        return {"value": self.value, "unit": self.unit, "mark": self.mark, "source": self.source}
+
+    def __str__(self) -> str:
+        return f"{self.value:,} {self.unit}"
+
+
+def check_field(key: str, quantity: Quantity) -> None:
+    """The unit fits the key, and counts and sizes are whole."""
+    if key not in FIELDS:
+        raise FieldError("value", unknown("key", key, FIELDS))
+    dimension = FIELDS[key]
+    if quantity.unit not in UNITS[dimension]:
+        expected = ", ".join(UNITS[dimension])
+        raise FieldError("unit", f"the unit {quantity.unit!r} does not fit; expected one of {expected}.")
+    if dimension in _WHOLE and (not isinstance(quantity.base, int) or quantity.base > MAX_NUMBER):
+        of = " of bytes" if dimension == "size" else ""
+        raise FieldError("value", f"got {quantity}, expected a whole number{of} of at most 2^60.")
+
+
+def missing_key(keys: set[str]) -> str:
+    """What is missing from a machine with these keys, as a part of a sentence; empty when nothing is."""
+    for key in REQUIRED:
+        if key not in keys:
+            example = next(iter(UNITS[FIELDS[key]]))
+            return (
+                f'the required key `{key}` is missing; write {key} = {{ value = NUMBER, unit = "{example}" }}'
+            )
+    if "stores.l1_shared_per_sm" not in keys and not {"stores.l1_per_sm", "stores.lds_per_sm"} <= keys:
+        return (
+            "the required key `stores.l1_shared_per_sm` is missing (or both `stores.l1_per_sm` and "
+            "`stores.lds_per_sm`, where L1 and shared memory are apart)"
+        )
+    return ""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    """The sentence for a name that is not known: the nearest ones, or all of them."""
+    names = list(known)
+    # close matches mind the case; a reader who wrote "mib" does not
+    by_lower = {candidate.lower(): candidate for candidate in names}
+    near = [by_lower[low] for low in difflib.get_close_matches(name.lower(), by_lower, n=2, cutoff=0.6)]
+    hint = f"did you mean {' or '.join(near)}?" if near else f"expected one of {', '.join(names)}."
+    return f"unknown {kind} {shorten(name)}: {hint}"
+
+
+def shorten(value: object) -> str:
+    """A value as Python writes it, cut to a length that fits a sentence."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python does not print integers of thousands of digits
+        text = "a number of thousands of digits"
+    return text if len(text) <= 40 else text[:37] + "..."

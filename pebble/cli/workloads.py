@@ -1,0 +1,158 @@
+"""List the workload families, models and layers, or explain one model.
+
+examples:
+  pebble workloads
+  pebble workloads llama-3-8b --tokens 4096
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from typing import TYPE_CHECKING
+
+from pebble.errors import InputError
+from pebble.units import format_bytes
+from pebble.workloads import DTYPE_BYTES, model_names, model_shape, named_gemm
+from pebble.workloads.named import model_layers
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+# family -> what it computes and how it is written
+FAMILIES: dict[str, tuple[str, str]] = {
+    "gemm": ("C := A B; --accumulate-into makes it C += A B", "gemm -m 8192 -n 8192 -k 8192"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``pebble workloads``."""
+    parser.add_argument(
+        "model", nargs="?", metavar="MODEL", help="the model to explain; without one, all are listed"
+    )
+    parser.add_argument("--tokens", type=int, metavar="T", help="M of each layer's GEMM (8192 by default)")
+    parser.add_argument("--dtype", metavar="TYPE", help=f"{', '.join(DTYPE_BYTES)} (bf16 by default)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """List or explain."""
+    if args.model is None:
+        if args.tokens is not None or args.dtype is not None:
+            raise InputError(
+                "--tokens and --dtype need a MODEL, such as `pebble workloads llama-3-8b --tokens 4096`."
+            )
+        if args.json:
+            print(json.dumps(_everything(), indent=2))
+        else:
+            _list()
+        return 0
+    tokens = 8192 if args.tokens is None else args.tokens
+    details = _model(args.model, tokens, args.dtype or "bf16")
+    if args.json:
+        print(json.dumps(details, indent=2))
+    else:
+        _explain(args.model, tokens, args.dtype or "bf16")
+    return 0
+
+
+def _everything() -> dict[str, object]:
+    return {
+        "families": {
+            name: {"computes": what, "example": example} for name, (what, example) in FAMILIES.items()
+        },
+        "dtypes": DTYPE_BYTES,
+        "models": {
+            model: [dataclasses.asdict(layer) for layer in model_layers(model)] for model in model_names()
+        },
+    }
+
+
+def _model(model: str, tokens: int, dtype: str) -> dict[str, object]:
+    layers = []
+    shape = model_shape(model)
+    for layer in model_layers(model):
+        gemm = named_gemm(f"{model}:{layer.name}", tokens, dtype)
+        layers.append(
+            dataclasses.asdict(layer)
+            | gemm.to_json()
+            | {
+                "operands": {
+                    o.name: {"rows": o.rows, "cols": o.cols, "bytes": o.bytes} for o in gemm.operands
+                }
+            }
+        )
+    return {
+        "model": model,
+        "shape": dataclasses.asdict(shape),
+        "tokens": tokens,
+        "dtype": dtype,
+        "layers": layers,
+    }
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, emoji=False)
+
+
+def _table(*columns: str) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="right" if index else "left", no_wrap=True)
+    return table
+
+
+def _list() -> None:
+    from rich.table import Table
+
+    console = _console()
+    families = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("family", "computes", "written"):
+        families.add_column(column)
+    for name, (what, example) in FAMILIES.items():
+        families.add_row(name, what, example)
+    console.print(families)
+    sizes = ", ".join(f"{name} ({size} B)" for name, size in DTYPE_BYTES.items())
+    console.print(f"\n--dtype: {sizes}\n")
+    models = Table(box=None, pad_edge=False, header_style="bold")
+    models.add_column("model", no_wrap=True)
+    models.add_column("layer:NxK")
+    for model in model_names():
+        # no space inside a layer, so that a line breaks between layers
+        models.add_row(model, ", ".join(f"{layer.name}:{layer.n}x{layer.k}" for layer in model_layers(model)))
+    console.print(models)
+    console.print("\nA layer is written MODEL:LAYER with --tokens, such as llama-3-8b:gate_up --tokens 8192.")
+    console.print("`pebble workloads MODEL` explains one.")
+
+
+def _explain(model: str, tokens: int, dtype: str) -> None:
+    console = _console()
+    shape = model_shape(model)
+    console.print(f"{model}, {tokens} tokens, {dtype}\n")
+    for field in dataclasses.fields(shape):
+        if field.name != "value_head_dim" or shape.value_head_dim != shape.head_dim:
+            console.print(f"{field.name:<16}{getattr(shape, field.name)}")
+    console.print()
+    # two short tables, so that both fit a narrow terminal
+    shapes = _table("layer", "M", "N", "K", "TFLOP")
+    sizes = _table("layer", "A", "B", "C", "compulsory")
+    notes = []
+    for layer in model_layers(model):
+        gemm = named_gemm(f"{model}:{layer.name}", tokens, dtype)
+        shapes.add_row(layer.name, str(gemm.m), str(gemm.n), str(gemm.k), f"{gemm.flops / 1e12:,.3g}")
+        operands = [format_bytes(operand.bytes) for operand in gemm.operands]
+        sizes.add_row(layer.name, *operands, format_bytes(gemm.compulsory_bytes))
+        also = f"also written {', '.join(layer.aliases)}" if layer.aliases else ""
+        if also or layer.note:
+            notes.append(f"{layer.name}: {'; '.join(text for text in (also, layer.note) if text)}")
+    console.print(shapes)
+    console.print()
+    console.print(sizes)
+    console.print("\ncompulsory: A and B read once, C written once.")
+    for note in notes:
+        console.print(note)

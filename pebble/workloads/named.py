@@ -1,0 +1,268 @@
+"""The linear layers of named models, as GEMMs: ``llama-3-8b:gate_up`` with T tokens is T x N x K."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pebble.errors import InputError, UnknownNameError
+from pebble.workloads.base import check_dimension
+from pebble.workloads.gemm import Gemm
+
+_WHERE = "pebble workloads"
+
+
+@dataclass(frozen=True)
+class ModelShape:
+    """The dimensions of a decoder-only transformer.
+
+    Parameters
+    ----------
+    hidden, intermediate : int
+        Width of the model, and of the inside of its FFN (the dense one where there are experts), in values.
+    layers, heads, kv_heads : int
+        Counts of layers, of query heads, and of key/value heads.
+    head_dim : int
+        Values per head of queries and keys.
+    vocab : int
+        Entries of the vocabulary.
+    gated : bool
+        True when the FFN is act(X W_gate) * (X W_up) W_down, False when it is act(X W_up) W_down.
+    value_head_dim : int, optional
+        Values per head of values; by default ``head_dim``.
+    source : str, optional
+        Where the numbers come from.
+
+    Raises
+    ------
+    InputError
+        A dimension that is not a whole number above zero.
+    """
+
+    hidden: int
+    intermediate: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocab: int
+    gated: bool
+    value_head_dim: int = 0
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value_head_dim", self.value_head_dim or self.head_dim)
+        for name in (
+            "hidden",
+            "intermediate",
+            "layers",
+            "heads",
+            "kv_heads",
+            "head_dim",
+            "vocab",
+            "value_head_dim",
+        ):
+            object.__setattr__(self, name, check_dimension(name, getattr(self, name)))
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A linear layer: a GEMM with M = tokens.
+
+    Attributes
+    ----------
+    name : str
+        The word after the colon.
+    n, k : int
+        Output and input width, in values; the weight matrix is N x K.
+    aliases : tuple of str
+        Other words for the same layer.
+    note : str
+        What a reader should know, else empty.
+    """
+
+    name: str
+    n: int
+    k: int
+    aliases: tuple[str, ...] = ()
+    note: str = ""
+
+
+_LITGPT = "litgpt config.py, which follows the Hugging Face configurations"
+_NANOGPT = "nanoGPT model.py"
+_DEEPSEEK = "DeepSeek-V3 inference config_671B.json"
+
+
+def _llama(hidden: int, intermediate: int, layers: int, heads: int, kv_heads: int, vocab: int) -> ModelShape:
+    return ModelShape(hidden, intermediate, layers, heads, kv_heads, 128, vocab, gated=True, source=_LITGPT)
+
+
+def _gpt2(hidden: int, layers: int, heads: int) -> ModelShape:
+    return ModelShape(hidden, 4 * hidden, layers, heads, heads, 64, 50257, gated=False, source=_NANOGPT)
+
+
+_MODELS: dict[str, ModelShape] = {
+    "llama-2-7b": _llama(4096, 11008, 32, 32, 32, 32000),
+    "llama-2-13b": _llama(5120, 13824, 40, 40, 40, 32000),
+    "llama-2-70b": _llama(8192, 28672, 80, 64, 8, 32000),
+    "llama-3-8b": _llama(4096, 14336, 32, 32, 8, 128256),
+    "llama-3-70b": _llama(8192, 28672, 80, 64, 8, 128256),
+    "llama-3-405b": _llama(16384, 53248, 126, 128, 8, 128256),
+    "gpt2": _gpt2(768, 12, 12),
+    "gpt2-medium": _gpt2(1024, 24, 16),
+    "gpt2-large": _gpt2(1280, 36, 20),
+    "gpt2-xl": _gpt2(1600, 48, 25),
+    "qwen2.5-7b": _llama(3584, 18944, 28, 28, 4, 152064),
+    "qwen2.5-14b": _llama(5120, 13824, 48, 40, 8, 152064),
+    "qwen2.5-32b": _llama(5120, 27648, 64, 40, 8, 152064),
+    "qwen2.5-72b": _llama(8192, 29568, 80, 64, 8, 152064),
+    # latent attention, expanded: a query or key head has 128 values without and 64 with rotary position
+    "deepseek-v3": ModelShape(
+        hidden=7168,
+        intermediate=18432,
+        layers=61,
+        heads=128,
+        kv_heads=128,
+        head_dim=128 + 64,
+        vocab=129280,
+        gated=True,
+        value_head_dim=128,
+        source=_DEEPSEEK,
+    ),
+}
+
+_Q_RANK, _KV_RANK, _ROPE, _EXPERT = 1536, 512, 64, 2048  # DeepSeek-V3 only
+_PER_EXPERT = "tokens: those routed to one expert"
+_DENSE = "dense FFN, the first 3 layers"
+
+
+def _attention_in(model: str, shape: ModelShape) -> tuple[Layer, ...]:
+    """The layers before attention."""
+    if model == "deepseek-v3":
+        nope = shape.head_dim - _ROPE
+        return (
+            Layer("q_a_kv_a", _Q_RANK + _KV_RANK + _ROPE, shape.hidden, ("qkv",)),
+            Layer("q_b", shape.heads * shape.head_dim, _Q_RANK),
+            Layer("kv_b", shape.kv_heads * (nope + shape.value_head_dim), _KV_RANK),
+        )
+    return (Layer("qkv", (shape.heads + 2 * shape.kv_heads) * shape.head_dim, shape.hidden),)
+
+
+def model_layers(model: str) -> tuple[Layer, ...]:
+    """The linear layers of a model, in the order they run.
+
+    Parameters
+    ----------
+    model : str
+        A name of :func:`model_names`.
+
+    Raises
+    ------
+    UnknownNameError
+        No such model.
+    """
+    shape = model_shape(model)
+    experts = model == "deepseek-v3"
+    note = _DENSE if experts else ""
+    up = (
+        Layer("gate_up", 2 * shape.intermediate, shape.hidden, note=note)
+        if shape.gated
+        else Layer("up", shape.intermediate, shape.hidden, ("gate_up",))
+    )
+    layers = [
+        *_attention_in(model, shape),
+        Layer("o", shape.hidden, shape.heads * shape.value_head_dim),
+        up,
+        Layer("down", shape.hidden, shape.intermediate, note=note),
+    ]
+    if experts:
+        layers += [
+            Layer("expert_gate_up", 2 * _EXPERT, shape.hidden, note=_PER_EXPERT),
+            Layer("expert_down", shape.hidden, _EXPERT, note=_PER_EXPERT),
+        ]
+    return (*layers, Layer("lm_head", shape.vocab, shape.hidden))
+
+
+def model_names() -> tuple[str, ...]:
+    """The models pebble knows."""
+    return tuple(_MODELS)
+
+
+def model_shape(model: str) -> ModelShape:
+    """The dimensions of a model.
+
+    Raises
+    ------
+    UnknownNameError
+        No such model; the message names the nearest.
+
+    Examples
+    --------
+    >>> model_shape("llama-3-8b").intermediate
+    14336
+    """
+    if model not in _MODELS:
+        raise UnknownNameError("model", model, _MODELS, _WHERE)
+    return _MODELS[model]
+
+
+def layer_names(model: str) -> tuple[str, ...]:
+    """The linear layers of a model, without aliases.
+
+    Raises
+    ------
+    UnknownNameError
+        No such model.
+
+    Examples
+    --------
+    >>> layer_names("gpt2")
+    ('qkv', 'o', 'up', 'down', 'lm_head')
+    """
+    return tuple(layer.name for layer in model_layers(model))
+
+
+def named_gemm(
+    text: str, tokens: int, dtype: str = "bf16", out_dtype: str = "", accumulate: bool = False
+) -> Gemm:
+    """The GEMM of a layer of a named model.
+
+    Parameters
+    ----------
+    text : str
+        ``MODEL:LAYER``.
+    tokens : int
+        M of the GEMM.
+    dtype, out_dtype, accumulate
+        As for :class:`~pebble.workloads.gemm.Gemm`.
+
+    Raises
+    ------
+    InputError
+        No colon in the text, or tokens not a whole number above zero.
+    UnknownNameError
+        No such model or layer; the message names the nearest.
+
+    Examples
+    --------
+    >>> named_gemm("llama-3-8b:gate_up", 8192).label
+    'llama-3-8b:gate_up (gemm m=8192 n=28672 k=4096 bf16)'
+    """
+    model, colon, name = text.partition(":")
+    if not colon or not name:
+        layers = ", ".join(layer_names(model))  # an unknown model is said first
+        raise InputError(
+            f"workload: got {text!r}, expected MODEL:LAYER, such as {model}:o; its layers are {layers}."
+        )
+    layers_by_name = {word: layer for layer in model_layers(model) for word in (layer.name, *layer.aliases)}
+    if name not in layers_by_name:
+        raise UnknownNameError(f"layer of {model}", name, layers_by_name, f"{_WHERE} {model}")
+    layer = layers_by_name[name]
+    return Gemm(
+        check_dimension("tokens", tokens),
+        layer.n,
+        layer.k,
+        dtype=dtype,
+        out_dtype=out_dtype,
+        accumulate=accumulate,
+        name=f"{model}:{layer.name}",
+    )
