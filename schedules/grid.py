@@ -54,8 +54,7 @@ def check_grid(rows: object, cols: object) -> tuple[int, int]:
     m, n = check_dimension("tile rows", rows), check_dimension("tile columns", cols)
     if m * n > MAX_TILES:
         raise InputError(
-            f"grid: got {m}x{n} = {m * n} tiles, expected at most {MAX_TILES}; "
-            "use larger tiles or a smaller problem."
+            f"grid: got {m}x{n} = {m * n} tiles, expected at most {MAX_TILES}; use larger tiles or a smaller problem."
         )
     return m, n
 

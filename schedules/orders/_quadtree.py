@@ -30,9 +30,7 @@ def quadtree(
     quadrant_state : sequence, shape (states, 4)
         The orientation of the curve inside that quadrant. The whole square has orientation 0.
     """
-    d_row, d_col, d_state = (
-        np.array(t, dtype=np.int32) for t in (quadrant_row, quadrant_col, quadrant_state)
-    )
+    d_row, d_col, d_state = (np.array(t, dtype=np.int32) for t in (quadrant_row, quadrant_col, quadrant_state))
     size = 1 << (max(rows, cols) - 1).bit_length()
     row, col, state = (np.zeros(1, dtype=np.int32) for _ in range(3))
     while size > 1:

@@ -69,9 +69,7 @@ class OrderParams:
             object.__setattr__(self, name, number)
         for name, choices in (("raster", get_args(Raster)), ("multicast", get_args(Multicast))):
             if getattr(self, name) not in choices:
-                raise InputError(
-                    f"{name}: got {getattr(self, name)!r}, expected one of {', '.join(choices)}."
-                )
+                raise InputError(f"{name}: got {getattr(self, name)!r}, expected one of {', '.join(choices)}.")
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,8 @@ def deepgemm_group(params: OrderParams) -> int:
     >>> deepgemm_group(OrderParams(sms=132, tile_m=64, tile_n=128))
     16
     """
-    grouped, other = (
-        (params.tile_n, params.tile_m) if params.multicast == "a" else (params.tile_m, params.tile_n)
-    )
-    return min(
-        (8, 16), key=lambda c: c * grouped + ceil_div(params.sms, c) * other
-    )  # min keeps the first of a tie
+    grouped, other = (params.tile_n, params.tile_m) if params.multicast == "a" else (params.tile_m, params.tile_n)
+    return min((8, 16), key=lambda c: c * grouped + ceil_div(params.sms, c) * other)  # min keeps the first of a tie
 
 
 def deepgemm(rows: int, cols: int, group: int, multicast: Multicast = "none") -> Tiles:
@@ -59,9 +55,7 @@ INFO = OrderInfo(
     base="deepgemm",
     what="groups of 8 or 16 tile rows (columns for multicast on A), whichever touches less per wave",
     source="DeepGEMM deep_gemm/include/deep_gemm/scheduler/gemm.cuh (54e2261)",
-    build=lambda rows, cols, number, params: deepgemm(
-        rows, cols, number or deepgemm_group(params), params.multicast
-    ),
+    build=lambda rows, cols, number, params: deepgemm(rows, cols, number or deepgemm_group(params), params.multicast),
     number_means="forced group size",
     parameters=("sms", "tile_m", "tile_n", "multicast"),
 )

@@ -33,9 +33,7 @@ def gilbert(rows: int, cols: int) -> Tiles:
         line = (w == 1) | (h == 1)
         long = 2 * w > 3 * h
         _draw(tiles, blocks[:, line])
-        blocks = np.concatenate(
-            [_cut_long(blocks[:, ~line & long]), _cut_square(blocks[:, ~line & ~long])], axis=1
-        )
+        blocks = np.concatenate([_cut_long(blocks[:, ~line & long]), _cut_square(blocks[:, ~line & ~long])], axis=1)
     return tiles
 
 

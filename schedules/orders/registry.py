@@ -82,9 +82,7 @@ class TileOrder:
         if self.number is None:
             object.__setattr__(self, "number", info.number)
         elif not info.number_means:
-            raise InputError(
-                f"schedule: got {self.plain_name!r}, but {self.base} takes no number; write {self.base}."
-            )
+            raise InputError(f"schedule: got {self.plain_name!r}, but {self.base} takes no number; write {self.base}.")
         elif not 1 <= self.number <= MAX_NUMBER:
             raise _bad_number(self.plain_name, info)
 

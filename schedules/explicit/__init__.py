@@ -1,0 +1,9 @@
+"""Schedules under explicit control: the program itself says what is held, loaded and stored.
+
+They are the upper bounds that stand beside the proven lower bounds. Each comes with closed-form traffic and with a
+generator of its moves, so that the formula can be replayed, move by move, by the referee at small scale.
+"""
+
+from pebble.schedules.explicit.gemm import ExplicitSchedule, best_gemm_schedule, gemm_schedules
+
+__all__ = ["ExplicitSchedule", "best_gemm_schedule", "gemm_schedules"]

@@ -1,0 +1,233 @@
+"""The reference trace: a tiled GEMM whose blocks advance in lock step, wave by wave.
+
+Output tiles are taken in traversal order, P at a time (a wave). Inside a wave each block advances one k-tile per
+step; in a step the blocks, in issue order, each touch their A tile and then their B tile. After the last step the
+wave's C tiles are written in issue order (C += AB reads each just before it is written). The next wave starts when
+all have finished. With ``sawtooth`` every second wave walks k backwards.
+
+Rows of each operand are padded to whole 128-byte lines and every operand starts on its own line. A tile whose
+width is not a whole number of lines shares lines with its neighbour; such a trace is written out line by line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from pebble.errors import InputError
+from pebble.schedules.trace import READ, WRITE, Trace, TraceChunk
+from pebble.workloads import Gemm
+
+LINE_BYTES = 128
+MAX_TOUCHES = 4_000_000_000
+MAX_TILES = 1_000_000_000
+_MAX_TILE = 1 << 16
+
+
+@dataclass(frozen=True)
+class TileShape:
+    """Block tile BM x BN x BK, in values.
+
+    Examples
+    --------
+    >>> TileShape.parse("128x256x64")
+    TileShape(bm=128, bn=256, bk=64)
+    """
+
+    bm: int
+    bn: int
+    bk: int
+
+    @staticmethod
+    def parse(text: str, default_bk: int = 64) -> TileShape:
+        """Read ``128x128x64``, or ``128x128`` with the default depth.
+
+        Raises
+        ------
+        InputError
+            Not two or three positive whole numbers up to 65536.
+        """
+        parts = text.lower().split("x")
+        try:
+            numbers = [int(part) for part in parts]
+        except ValueError:
+            numbers = []
+        if len(numbers) not in (2, 3) or not all(1 <= v <= _MAX_TILE for v in numbers):
+            raise InputError(
+                f"tile: got {text!r}, expected BMxBN or BMxBNxBK, whole numbers from 1 to {_MAX_TILE}, such as 128x128x64."
+            )
+        return TileShape(numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else default_bk)
+
+    @staticmethod
+    def default(gemm: Gemm) -> TileShape:
+        """128 x 128, and 128 bytes of k."""
+        return TileShape(128, 128, LINE_BYTES // gemm.in_bytes)
+
+    def cut_to(self, gemm: Gemm) -> TileShape:
+        """The same tile, cut short where it is larger than the problem."""
+        return TileShape(min(self.bm, gemm.m), min(self.bn, gemm.n), min(self.bk, gemm.k))
+
+    def grid(self, gemm: Gemm) -> tuple[int, int, int]:
+        """Tiles along m, n and k; edge tiles are short."""
+        return -(-gemm.m // self.bm), -(-gemm.n // self.bn), -(-gemm.k // self.bk)
+
+    def __str__(self) -> str:
+        return f"{self.bm}x{self.bn}x{self.bk}"
+
+
+def values_held_by_blocks(tile: TileShape, blocks: int, stages: int = 1) -> int:
+    """Values that ``blocks`` running blocks hold on the SMs: accumulators, and ``stages`` A and B tiles each."""
+    return blocks * (tile.bm * tile.bn + stages * tile.bk * (tile.bm + tile.bn))
+
+
+def _edges(extent: int, tile: int) -> NDArray[np.int64]:
+    """Sizes of the tiles that cover ``extent``: all ``tile`` but the last."""
+    count = -(-extent // tile)
+    sizes = np.full(count, tile, np.int64)
+    sizes[-1] = extent - (count - 1) * tile
+    return sizes
+
+
+def _line_spans(extent: int, tile: int, element_bytes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First line of each tile along a row and the number of lines that it covers."""
+    count = -(-extent // tile)
+    starts = np.arange(count, dtype=np.int64) * tile
+    ends = np.minimum(starts + tile, extent)
+    first = starts * element_bytes // LINE_BYTES
+    return first, (ends * element_bytes - 1) // LINE_BYTES - first + 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_wave(rows, cols, steps, backwards, cols_of_b, first_b, ids):  # type: ignore[no-untyped-def]
+    t = 0
+    for step in range(steps):
+        k = steps - 1 - step if backwards else step
+        for block in range(rows.shape[0]):
+            ids[t] = rows[block] * steps + k
+            ids[t + 1] = first_b + k * cols_of_b + cols[block]
+            t += 2
+
+
+@numba.njit(cache=True, nogil=True)
+def _expand(ids, ops, base, row_lines, height, span, out_ids, out_ops):  # type: ignore[no-untyped-def]
+    # Every line of each touched tile, row by row.
+    t = 0
+    for i in range(ids.shape[0]):
+        tile = ids[i]
+        for row in range(height[tile]):
+            at = base[tile] + row * row_lines[tile]
+            for line in range(span[tile]):
+                out_ids[t] = at + line
+                out_ops[t] = ops[i]
+                t += 1
+
+
+def lockstep_trace(
+    gemm: Gemm,
+    tiles: NDArray[np.int32],
+    tile: TileShape,
+    wave_blocks: int,
+    sawtooth: bool = False,
+    granularity: str = "auto",
+) -> Trace:
+    """The reference trace of one traversal.
+
+    Parameters
+    ----------
+    gemm : Gemm
+        The problem.
+    tiles : ndarray of int32, shape (tile rows * tile columns, 2)
+        Output tiles (row, column) in traversal order.
+    tile : TileShape
+        Block tile.
+    wave_blocks : int
+        P, blocks that run at once: SMs times blocks per SM.
+    sawtooth : bool
+        Reverse k in every second wave.
+    granularity : {"auto", "tile", "line"}
+        ``"auto"`` writes lines out only where tiles share them.
+
+    Raises
+    ------
+    InputError
+        The trace is too long, or tiles share lines and ``granularity="tile"`` was asked for.
+    """
+    tile = tile.cut_to(gemm)
+    grid_m, grid_n, grid_k = tile.grid(gemm)
+    touches = grid_m * grid_n * (2 * grid_k + 1 + gemm.accumulate)
+    counts = (grid_m * grid_k, grid_k * grid_n, grid_m * grid_n)
+    if touches > MAX_TOUCHES or sum(counts) > MAX_TILES:
+        raise InputError(
+            f"tile {tile}: got a trace of {touches} tile touches over {sum(counts)} tiles, expected at most "
+            f"{MAX_TOUCHES} and {MAX_TILES}; use larger tiles or a smaller problem."
+        )
+    shares = (
+        (grid_k > 1 and tile.bk * gemm.in_bytes % LINE_BYTES != 0)
+        or (grid_n > 1 and tile.bn * gemm.in_bytes % LINE_BYTES != 0)
+        or (grid_n > 1 and tile.bn * gemm.out_bytes % LINE_BYTES != 0)
+    )
+    if granularity == "tile" and shares:
+        raise InputError(
+            f"tile {tile}: its width is not a whole number of 128-byte lines, expected granularity 'line'."
+        )
+
+    rows, cols = np.ascontiguousarray(tiles[:, 0]), np.ascontiguousarray(tiles[:, 1])
+    first_b, first_c = counts[0], counts[0] + counts[1]
+
+    def waves() -> Iterator[TraceChunk]:
+        for index, start in enumerate(range(0, len(rows), wave_blocks)):
+            r, c = rows[start : start + wave_blocks], cols[start : start + wave_blocks]
+            paired = 2 * grid_k * len(r)
+            per_block = 1 + gemm.accumulate
+            ids = np.empty(paired + per_block * len(r), np.int32)
+            ops = np.full(len(ids), READ, np.uint8)
+            _fill_wave(r, c, grid_k, sawtooth and index % 2 == 1, grid_n, first_b, ids)
+            output = first_c + r.astype(np.int64) * grid_n + c
+            ids[paired:] = np.repeat(output, per_block)
+            ops[paired + per_block - 1 :: per_block] = WRITE
+            yield TraceChunk(ids, ops, np.arange(0, paired, 2, dtype=np.int64), paired)
+
+    height_m, height_k = _edges(gemm.m, tile.bm), _edges(gemm.k, tile.bk)
+    a_first, a_span = _line_spans(gemm.k, tile.bk, gemm.in_bytes)
+    b_first, b_span = _line_spans(gemm.n, tile.bn, gemm.in_bytes)
+    c_first, c_span = _line_spans(gemm.n, tile.bn, gemm.out_bytes)
+    height = np.concatenate(
+        [np.repeat(height_m, grid_k), np.repeat(height_k, grid_n), np.repeat(height_m, grid_n)]
+    )  # rows of each tile
+    span = np.concatenate([np.tile(a_span, grid_m), np.tile(b_span, grid_k), np.tile(c_span, grid_m)])
+    operand = np.repeat(np.arange(3, dtype=np.uint8), counts)
+    names = tuple(o.name for o in gemm.operands)
+    if not shares and granularity != "line":
+        return Trace(names, (height * span).astype(np.int32), operand, touches, waves, "tile")
+
+    row_lines = [-(-o.cols * o.element_bytes // LINE_BYTES) for o in gemm.operands]
+    operand_lines = [o.rows * width for o, width in zip(gemm.operands, row_lines, strict=True)]
+    if sum(operand_lines) > MAX_TILES:
+        raise InputError(
+            f"tile {tile}: its width is not a whole number of 128-byte lines, so the trace must be followed line by line, "
+            f"and the operands have {sum(operand_lines)} lines, expected at most {MAX_TILES}; use a width of whole lines."
+        )
+    starts = np.concatenate([[0], np.cumsum(operand_lines)]).astype(np.int64)
+    top = [np.repeat(np.arange(g, dtype=np.int64) * b, w) for g, b, w in
+           ((grid_m, tile.bm, grid_k), (grid_k, tile.bk, grid_n), (grid_m, tile.bm, grid_n))]  # fmt: skip
+    left = [np.tile(a_first, grid_m), np.tile(b_first, grid_k), np.tile(c_first, grid_m)]
+    base = np.concatenate([starts[o] + top[o] * row_lines[o] + left[o] for o in range(3)])
+    stride = np.repeat(np.array(row_lines, np.int64), counts)
+    sizes = height * span
+
+    def lines() -> Iterator[TraceChunk]:
+        for wave in waves():
+            total = int(sizes[wave.ids].sum())
+            ids, ops = np.empty(total, np.int32), np.empty(total, np.uint8)
+            _expand(wave.ids, wave.ops, base, stride, height, span, ids, ops)
+            ends = np.concatenate([[0], np.cumsum(sizes[wave.ids])]).astype(np.int64)
+            yield TraceChunk(ids, ops, ends[wave.step_starts], int(ends[wave.step_end]))
+
+    per_visit = int(sizes[: counts[0]].sum()) * grid_n + int(sizes[counts[0] : first_c].sum()) * grid_m
+    length = per_visit + int(sizes[first_c:].sum()) * (1 + gemm.accumulate)
+    every_line = np.repeat(np.arange(3, dtype=np.uint8), operand_lines)
+    return Trace(names, np.ones(len(every_line), np.int32), every_line, length, lines, "line")
