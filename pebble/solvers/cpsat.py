@@ -1,0 +1,164 @@
+"""CP-SAT: proves small games of every variant.
+
+A known fault of OR-Tools 9.15 (google/or-tools#5293) can certify a wrong optimum when coefficients grow, in a
+presolve step that is switched off here; weights are divided by their greatest common divisor; and a claim that only
+CP-SAT makes is tried a second time by a run without presolve that is asked for one unit less.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pebble.errors import InputError
+from pebble.game import Game
+from pebble.solvers.heuristic import solve_heuristic
+from pebble.solvers.plan import read_plan
+from pebble.solvers.result import Incumbent, Problem
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
+MAX_VARIABLES = 60_000
+_CONFIRM_SECONDS = 20.0
+
+
+def fits(game: Game) -> bool:
+    """Whether the model is small enough to be built."""
+    return 3 * game.size * len(game.tasks) <= MAX_VARIABLES
+
+
+def solve_cpsat(problem: Problem, best: Incumbent) -> str:
+    """Prove or improve with CP-SAT, from the heuristic's pebbling and above the bounds known."""
+    game = problem.game
+    if not fits(game):
+        raise InputError(
+            f"solver cpsat: the DAG has {game.size} values and {len(game.tasks)} operations, a model of "
+            f"{3 * game.size * len(game.tasks)} variables; the limit is {MAX_VARIABLES}. Use --solver heuristic "
+            "for a pebbling and `pebble bound` for a lower bound."
+        )
+    if best.upper_from != "heuristic":
+        solve_heuristic(problem, best)
+    if best.stopped:
+        return "proved optimal" if best.closed else "stopped"
+    if game.variant.recompute:
+        from pebble.solvers.cpsat_recompute import solve_recompute
+
+        return solve_recompute(problem, best)
+    return _solve_once(problem, best)
+
+
+def scaled(game: Game, capacity: int) -> tuple[Game, int, int]:
+    """The same game with weights divided by their greatest common divisor, its capacity, and the divisor."""
+    unit = math.gcd(*game.weights)
+    if unit == 1:
+        return game, capacity, 1
+    return replace(game, weights=tuple(w // unit for w in game.weights)), capacity // unit, unit
+
+
+def _solve_once(problem: Problem, best: Incumbent) -> str:
+    from pebble.solvers.cpsat_oneshot import OneShotModel
+
+    game, capacity, unit = scaled(problem.game, problem.capacity)
+    model = OneShotModel(game, capacity)
+    model.model.add(model.objective >= -(-best.lower // unit))
+    model.model.minimize(model.objective)
+    assert best.pebbling is not None
+    plan = read_plan(game, best.pebbling)
+    if plan is not None:
+        model.hint(plan)
+    known = best.lower
+    run_cpsat(model.model, best, unit, problem.seed, lambda value: best.offer(model.read(value), "cpsat"))
+    if not best.closed:
+        return "stopped"
+    if best.lower == known:
+        return "proved optimal"
+    return confirm(problem, best, lambda: _ask_for_less(problem, best))
+
+
+def _ask_for_less(problem: Problem, best: Incumbent) -> tuple[cp_model.CpModel, Any]:
+    from pebble.solvers.cpsat_oneshot import OneShotModel
+
+    game, capacity, unit = scaled(problem.game, problem.capacity)
+    model = OneShotModel(game, capacity)
+    assert best.upper is not None
+    model.model.add(model.objective <= best.upper // unit - 1)
+    return model.model, None
+
+
+def confirm(problem: Problem, best: Incumbent, ask: Any) -> str:
+    """Look for a cheaper pebbling with presolve off and another seed; name the outcome."""
+    from ortools.sat.python import cp_model
+
+    seconds = min(best.seconds_left, _CONFIRM_SECONDS)
+    model, _ = ask()
+    solver = _solver(problem.seed + 1, seconds)
+    solver.parameters.cp_model_presolve = False
+    status = _run(solver, model, best, None, until_closed=False)
+    if status == cp_model.INFEASIBLE:
+        best.proof = (*best.proof, "cpsat without presolve")
+        return "proved optimal, and again by a run without presolve"
+    return "proved optimal by CP-SAT alone (the run without presolve did not finish)"
+
+
+def run_cpsat(model: cp_model.CpModel, best: Incumbent, unit: int, seed: int, found: Any, **options: Any) -> int:
+    """Minimise; report each solution and bound; return the status."""
+    from ortools.sat.python import cp_model
+
+    class Listener(cp_model.CpSolverSolutionCallback):
+        def __init__(self) -> None:
+            super().__init__()
+            self.error: BaseException | None = None
+
+        def on_solution_callback(self) -> None:
+            try:
+                found(self.boolean_value)
+            except BaseException as error:  # an exception must not cross the C++ frame
+                self.error = error
+                self.stop_search()
+
+    solver = _solver(seed, best.seconds_left)
+    for name, value in options.items():
+        setattr(solver.parameters, name, value)
+    solver.best_bound_callback = lambda bound: best.raise_lower(math.ceil(bound - 1e-6) * unit, "cpsat")
+    listener = Listener()
+    status = _run(solver, model, best, listener)
+    if listener.error is not None:
+        raise listener.error
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
+        best.raise_lower(math.ceil(solver.best_objective_bound - 1e-6) * unit, "cpsat")
+    return status
+
+
+def _solver(seed: int, seconds: float) -> cp_model.CpSolver:
+    from ortools.sat.python import cp_model
+
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = seed
+    solver.parameters.max_time_in_seconds = max(seconds, 1e-3)
+    solver.parameters.presolve_inclusion_work_limit = 0  # google/or-tools#5293
+    solver.parameters.catch_sigint_signal = False
+    return solver
+
+
+def _run(
+    solver: cp_model.CpSolver, model: cp_model.CpModel, best: Incumbent, listener: Any, until_closed: bool = True
+) -> int:
+    """Solve, with a second thread that stops the search when the incumbent says so."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.05):
+            if best.stop.is_set() or best.seconds_left == 0 or (until_closed and best.closed):
+                solver.stop_search()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        return int(solver.solve(model, listener))
+    finally:
+        over.set()
+        watcher.join()

@@ -1,0 +1,267 @@
+"""The CP-SAT model of the games in which every task is done once: one task per position.
+
+Variables, for task t, item i and position p: ``at[t, p]`` t is done at p; ``done[t, p]`` it is done at p or before;
+``red[i, p]`` i is red while the task at p is done (its operands, its result, what waits); ``keep[i, p]`` i stays red
+from p to p + 1, which red at both does not imply: a slide takes the pebble of an operand that may be loaded again
+for the very next task. A load is red without keep, and costs twice where it brings back an unfinished cell, whose
+eviction cost a store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pebble.game import Game, Move
+from pebble.solvers.heuristic import task_preds
+from pebble.solvers.lower import window_entries
+from pebble.solvers.plan import Plan, write_moves
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
+    Var = cp_model.IntVar
+    Expr = cp_model.LinearExprT
+
+_WINDOW = 12
+
+
+class OneShotModel:
+    """The model of one game; ``objective`` is the cost of the pebbling in units of ``game.weights``."""
+
+    def __init__(self, game: Game, capacity: int) -> None:
+        from ortools.sat.python import cp_model
+
+        self.game, self.capacity = game, capacity
+        self.model = cp_model.CpModel()
+        self.length = len(game.tasks)
+        self.at: dict[tuple[int, int], Var] = {}
+        self.done: list[list[Expr]] = []
+        self.red: dict[tuple[int, int], Var] = {}
+        self.keep: dict[tuple[int, int], Var] = {}
+        self.slide: dict[tuple[int, int], Var] = {}
+        self.costs: list[Expr] = []
+        self.entering: list[list[Expr]] = [[] for _ in range(self.length)]
+        self._hints: dict[int, tuple[Var, int]] = {}
+        self._order()
+        for item in range(game.size):
+            if game.uses[item] or game.updates[item]:
+                self._residency(item)
+        self._capacity()
+        self._windows()
+        self.objective: Expr = sum(self.costs)
+
+    def _order(self) -> None:
+        game, model, length = self.game, self.model, self.length
+        before = _closure(task_preds(game))
+        after = [[u for u in range(length) if t in before[u]] for t in range(length)]
+        for t in range(length):
+            possible = range(len(before[t]), length - len(after[t]))
+            for p in possible:
+                self.at[t, p] = model.new_bool_var(f"at{t},{p}")
+            model.add_exactly_one(self.at[t, p] for p in possible)
+            row: list[Expr] = []
+            for p in range(length):
+                if p < possible[0]:
+                    row.append(0)
+                elif p >= possible[-1]:
+                    row.append(1)
+                else:
+                    var = model.new_bool_var(f"done{t},{p}")
+                    model.add(var == row[-1] + self.at[t, p] if row else var == self.at[t, p])
+                    row.append(var)
+            self.done.append(row)
+        for p in range(length):
+            model.add_exactly_one(self.at[t, p] for t in range(length) if (t, p) in self.at)
+        for t, direct in enumerate(task_preds(game)):
+            for p in range(1, length):
+                if (t, p) in self.at:
+                    for u in direct:
+                        self._implies(self.at[t, p], self.done[u][p - 1])
+
+    def _implies(self, left: Var, right: Expr) -> None:
+        self.model.add(left <= right)
+
+    def _residency(self, item: int) -> None:
+        game, model, length = self.game, self.model, self.length
+        weight, updates = game.weights[item], game.updates[item]
+        touching = (*game.uses[item], *updates)
+        begun, complete = self._progress(item)
+        stored: Var | None = None
+        if updates and not game.is_output[item] and game.uses[item]:
+            stored = model.new_bool_var(f"stored{item}")
+            self.costs.append(weight * stored)
+        elif updates:
+            self.costs.append(weight)
+        for p in range(length):
+            red = self.red[item, p] = model.new_bool_var(f"red{item},{p}")
+            if p < length - 1:
+                self.keep[item, p] = model.new_bool_var(f"keep{item},{p}")
+        for p in range(length):
+            red = self.red[item, p]
+            uses = [self.at[t, p] for t in touching if (t, p) in self.at]
+            kept = self.keep[item, p - 1] if p else None
+            stays = self.keep[item, p] if p < length - 1 else None
+            for use in uses:
+                model.add_implication(use, red)
+            if kept is not None:
+                model.add_implication(kept, red)
+            # red for a task that touches it, or on the way from one such task to the next
+            model.add_bool_or([*uses, ~red, *([] if kept is None else [kept])])
+            if stays is not None:
+                model.add_implication(stays, red)
+            model.add_bool_or([*uses, ~red, *([] if stays is None else [stays])])
+            if updates:
+                self._implies(red, begun[p] if not game.is_input[item] else 1)
+            load = self._load(item, p, begun, complete, stored)
+            self.costs.append(weight * load)
+            starts = (begun[p] - begun[p - 1] if p else begun[p]) if updates and not game.is_input[item] else 0
+            self.entering[p].append(weight * (load + starts))
+
+    def _progress(self, item: int) -> tuple[list[Expr], list[Expr]]:
+        """Per position, whether some and whether all updates of the item are done."""
+        updates, model = self.game.updates[item], self.model
+        rows = [self.done[t] for t in updates]
+        if len(rows) <= 1:
+            row = rows[0] if rows else [1] * self.length
+            return row, row
+        begun: list[Expr] = []
+        complete: list[Expr] = []
+        for p in range(self.length):
+            some, every = model.new_bool_var(f"begun{item},{p}"), model.new_bool_var(f"complete{item},{p}")
+            for row in rows:
+                model.add(some >= row[p])
+                model.add(every <= row[p])
+            total = sum(row[p] for row in rows)
+            model.add(total >= some)
+            model.add(total - every <= len(rows) - 1)
+            begun.append(some)
+            complete.append(every)
+        return begun, complete
+
+    def _load(
+        self, item: int, p: int, begun: list[Expr], complete: list[Expr], stored: Var | None
+    ) -> Var:
+        """True where the item is red and neither kept nor begun here; clauses, which CP-SAT likes better than sums."""
+        game, model = self.game, self.model
+        load = model.new_bool_var(f"load{item},{p}")
+        enters = [load, ~self.red[item, p]] + ([self.keep[item, p - 1]] if p else [])
+        if not game.updates[item]:
+            model.add_bool_or(enters)
+            return load
+        before = begun[p - 1] if p else 0
+        if game.is_input[item]:  # an initial cell: its first update loads it too
+            model.add_bool_or(enters)
+        else:
+            model.add_bool_or([*enters, _not(before)])
+        several = len(game.updates[item]) > 1 or game.is_input[item]
+        finished = complete[p - 1] if p else 0
+        if several and p:
+            # begun and not complete: what was evicted had to be stored
+            again = model.new_bool_var(f"again{item},{p}")
+            model.add_bool_or([again, ~load, _lit(finished), _not(before)])
+            self.costs.append(game.weights[item] * again)
+        if stored is not None:
+            model.add_bool_or([stored, ~load, *([_not(finished)] if several else [])])
+        return load
+
+    def _capacity(self) -> None:
+        game, model = self.game, self.model
+        items = sorted({i for i, _ in self.red})
+        for p in range(self.length):
+            held = [game.weights[i] * self.red[i, p] for i in items]
+            if not game.variant.sliding:
+                model.add(sum(held) <= self.capacity)
+                continue
+            row = []
+            for i in items:
+                uses = [self.at[t, p] for t in game.uses[i] if (t, p) in self.at]
+                if uses:
+                    gives = self.slide[i, p] = model.new_bool_var(f"slide{i},{p}")
+                    row.append(gives)
+                    model.add_bool_or([*uses, ~gives])
+                    if p < self.length - 1:
+                        model.add_implication(gives, ~self.keep[i, p])
+            model.add_at_most_one(row)
+            gone = sum(game.weights[i] * self.slide[i, p] for i in items if (i, p) in self.slide)
+            model.add(sum(held) - gone <= self.capacity)
+            if len(set(game.weights)) > 1:  # before the slide the result is not there yet
+                results = [game.weights[game.tasks[t].target] * self.at[t, p] for t in range(self.length) if (t, p) in self.at]
+                slides = model.new_bool_var(f"slides{p}")
+                model.add(sum(row) == slides)
+                model.add(sum(held) - sum(results) <= self.capacity)
+
+    def _windows(self) -> None:
+        """Cuts: what r tasks in a row touch cannot all have been there before."""
+        game, model, length = self.game, self.model, self.length
+        largest = min(length - 1, _WINDOW)
+        if largest < 1:
+            return
+        least = window_entries(game, self.capacity, largest)
+        self.enter = []
+        for p in range(length):
+            var = model.new_int_var(0, sum(game.weights), f"enter{p}")
+            model.add(var == sum(self.entering[p]))
+            self.enter.append(var)
+        for r in range(1, largest + 1):
+            # a window that two shorter ones already imply is left out
+            if least[r] <= max((least[a] + least[r - a] for a in range(1, r)), default=0):
+                continue
+            for p in range(1, length - r + 1):
+                model.add(sum(self.enter[p : p + r]) >= least[r])
+
+    def hint(self, plan: Plan) -> None:
+        """Start from a plan."""
+        model, where = self.model, {t: p for p, t in enumerate(plan.order)}
+        for (t, p), var in self.at.items():
+            model.add_hint(var, int(where[t] == p))
+        for (item, p), var in self.keep.items():
+            model.add_hint(var, int(item in plan.keep[p]))
+        for (item, p), var in self.red.items():
+            task = self.game.tasks[plan.order[p]]
+            here = item in task.operands or item == task.target
+            kept = item in plan.keep[p] or (p > 0 and item in plan.keep[p - 1])
+            model.add_hint(var, int(here or kept))
+        for (item, p), var in self.slide.items():
+            model.add_hint(var, int(plan.sources[p] == item))
+
+    def read(self, value: Callable[[Var], bool]) -> tuple[Move, ...]:
+        """The moves of a solution."""
+        order = [0] * self.length
+        for (t, p), var in self.at.items():
+            if value(var):
+                order[p] = t
+        keep: list[set[int]] = [set() for _ in range(self.length)]
+        for (item, p), var in self.keep.items():
+            if value(var):
+                keep[p].add(item)
+        sources: list[int | None] = [None] * self.length
+        for (item, p), var in self.slide.items():
+            if value(var):
+                sources[p] = item
+        return write_moves(self.game, Plan(tuple(order), tuple(map(frozenset, keep)), tuple(sources)))
+
+
+def _lit(value: Expr) -> Expr:
+    """A literal, from a variable or a constant 0 or 1."""
+    return bool(value) if isinstance(value, int) else value
+
+
+def _not(value: Expr) -> Expr:
+    return not value if isinstance(value, int) else ~value
+
+
+def _closure(preds: list[set[int]]) -> list[set[int]]:
+    """All predecessors, of tasks in topological order or not."""
+    known: list[set[int] | None] = [None] * len(preds)
+    for root in range(len(preds)):
+        stack = [root]
+        while stack:
+            t = stack[-1]
+            missing = [u for u in preds[t] if known[u] is None]
+            if missing:
+                stack.extend(missing)
+                continue
+            stack.pop()
+            known[t] = set(preds[t]).union(*(known[u] or () for u in preds[t]))
+    return [found or set() for found in known]

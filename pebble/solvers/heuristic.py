@@ -1,0 +1,296 @@
+"""Upper bounds: good orders of the tasks, and for each order a good choice of what to evict.
+
+For a fixed order, evicting the value whose next use is farthest away (Belady 1966) is optimal when all transfers cost
+the same; dirty values cost a store besides, so several rules are tried. Orders: as given, depth first from each
+output, greedily the task that needs the fewest loads, a beam of the same, and local changes to the best.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+
+from pebble.game import Game
+from pebble.solvers.plan import Plan, read_plan, write_moves
+from pebble.solvers.result import Incumbent, Problem
+
+_GREEDY_TASKS = 3000  # above, only the orders that need no look at the memory
+_LOCAL_TASKS = 120
+_BEAM_TASKS = 80
+_BEAM_WIDTH = 40
+_LOCAL_TRIES = 1500
+# next use, cost of evicting and reloading one unit (1 clean, 2 dirty) -> the largest is evicted
+_RULES: tuple[Callable[[float, int], float], ...] = (
+    lambda next_use, price: next_use,
+    lambda next_use, price: next_use - 1e7 * price,
+    lambda next_use, price: next_use / price,
+)
+
+
+def solve_heuristic(problem: Problem, best: Incumbent) -> str:
+    """Offer the best pebbling of some hundred schedules; proves nothing beyond the simple bounds."""
+    game, capacity = problem.game, problem.capacity
+    champion: tuple[int, tuple[int, ...]] | None = None
+
+    def consider(order: Sequence[int]) -> int:
+        nonlocal champion
+        plan, cost = min((belady(game, capacity, order, rule) for rule in _RULES), key=lambda found: found[1])
+        if champion is None or cost < champion[0]:
+            champion = (cost, tuple(order))
+            if best.upper is None or cost < best.upper:
+                best.offer(write_moves(game, plan), "heuristic")
+        return cost
+
+    if best.pebbling is not None and (given := read_plan(game, best.pebbling)) is not None:
+        consider(given.order)
+    for order in _orders(game, capacity, best):
+        consider(order)
+        if best.stopped:
+            break
+    if champion is not None and len(game.tasks) <= _LOCAL_TASKS:
+        _improve(game, champion[1], champion[0], consider, best, problem.seed)
+    return "proved optimal" if best.closed else "heuristic finished"
+
+
+def belady(
+    game: Game, capacity: int, order: Sequence[int], rule: Callable[[float, int], float] = _RULES[0]
+) -> tuple[Plan, int]:
+    """Play the tasks in this order, evicting by the rule.
+
+    Parameters
+    ----------
+    game : Game
+    capacity : int
+        At least ``minimum_capacity(game)``.
+    order : sequence of int
+        All tasks, in an order that the game allows.
+    rule : callable
+        Score of evicting from (position of next use, 1 if clean or 2 if dirty); the largest goes.
+
+    Returns
+    -------
+    Plan, int
+        The schedule and its cost.
+
+    Notes
+    -----
+    Time O(tasks * (in-degree + values held)).
+    """
+    weights, tasks, slides = game.weights, game.tasks, game.variant.sliding
+    touched: list[list[int]] = [[] for _ in weights]
+    for position, t in reversed(list(enumerate(order))):
+        task = tasks[t]
+        for item in (*task.operands, task.target):
+            touched[item].append(position)
+    left = [len(t) for t in game.updates]
+    blue, begun = list(game.is_input), list(game.is_input)
+    held: set[int] = set()
+    held_weight = cost = 0
+    keep: list[set[int]] = [set() for _ in order]
+    last_touch = [0] * len(weights)
+    sources: list[int | None] = []
+
+    for position, t in enumerate(order):
+        task = tasks[t]
+        target = task.target
+        need = {*task.operands, target}
+        for item in need:
+            touched[item].pop()
+            if item not in held:
+                if item != target or begun[item]:
+                    cost += weights[item]
+                held.add(item)
+                held_weight += weights[item]
+            else:
+                for between in range(last_touch[item], position):
+                    keep[between].add(item)
+            last_touch[item] = position
+
+        def score(item: int) -> float:
+            return rule(touched[item][-1], 1 if blue[item] else 2) if touched[item] else float("inf")
+
+        source = None
+        if held_weight > capacity:
+            others = sorted(held - need, key=lambda i: (score(i), -i))
+            if slides:
+                # the operand that is missed least gives its pebble, if it goes before the other values do
+                source = max(task.operands, key=lambda i: (score(i), weights[i]))
+                rest = held_weight - sum(weights[i] for i in others)
+                wanted = not others or score(source) >= score(others[-1])
+                if not wanted and rest <= capacity:
+                    source = None
+                elif rest - weights[source] > capacity or rest - weights[target] > capacity:
+                    source = max(task.operands, key=lambda i: weights[i])
+            if source is not None:
+                held.discard(source)
+                held_weight -= weights[source]
+            # with a slide, operands and result are never red together, so each side must fit alone
+            before = held_weight - weights[target] + (weights[source] if source is not None else 0)
+            while others and (held_weight > capacity or (source is not None and before > capacity)):
+                victim = others.pop()
+                held.discard(victim)
+                held_weight -= weights[victim]
+                before -= weights[victim]
+                if not blue[victim]:
+                    cost += weights[victim]
+                    blue[victim] = True
+            if source is not None and touched[source] and not blue[source]:
+                cost += weights[source]
+                blue[source] = True
+        begun[target], blue[target] = True, False
+        left[target] -= 1
+        if not left[target] and game.is_output[target]:
+            cost += weights[target]
+            blue[target] = True
+        for item in need:
+            if item in held and not touched[item]:
+                held.discard(item)
+                held_weight -= weights[item]
+        sources.append(source)
+    return Plan(tuple(order), tuple(map(frozenset, keep)), tuple(sources)), cost
+
+
+def task_preds(game: Game) -> list[set[int]]:
+    """Per task, the tasks that must be done before it: all updates of its operands, and ``after``."""
+    return [{u for o in task.operands for u in game.updates[o]} | set(task.after) for task in game.tasks]
+
+
+def _orders(game: Game, capacity: int, best: Incumbent) -> Iterator[Sequence[int]]:
+    preds = task_preds(game)
+    yield range(len(game.tasks))
+    yield _depth_first(game, preds, heavy_first=False)
+    yield _depth_first(game, preds, heavy_first=True)
+    if len(game.tasks) <= _GREEDY_TASKS:
+        yield from _beam(game, capacity, preds, 1, best)
+    if len(game.tasks) <= _BEAM_TASKS:
+        yield from _beam(game, capacity, preds, _BEAM_WIDTH, best)
+
+
+def _depth_first(game: Game, preds: list[set[int]], heavy_first: bool) -> list[int]:
+    """Finish one output before the next is begun; larger sub-DAGs first or last."""
+    depth = [0] * len(preds)
+    for t, before in enumerate(preds):
+        depth[t] = 1 + sum(depth[u] for u in before)
+    done: set[int] = set()
+    order: list[int] = []
+    roots = [t for i in range(game.size) if game.is_output[i] for t in game.updates[i]]
+    stack = roots[::-1]
+    while stack:
+        t = stack[-1]
+        waiting = sorted((u for u in preds[t] if u not in done), key=lambda u: (depth[u], u), reverse=not heavy_first)
+        if waiting:
+            stack.extend(waiting)
+            continue
+        stack.pop()
+        if t not in done:
+            done.add(t)
+            order.append(t)
+    return order
+
+
+def _beam(
+    game: Game, capacity: int, preds: list[set[int]], width: int, best: Incumbent
+) -> Iterator[Sequence[int]]:
+    """Orders from a beam: next comes a task that brings in the least and lets the most go.
+
+    What is evicted is guessed here (the values with most uses left stay); ``belady`` decides it afterwards.
+    """
+    tasks, weights = game.tasks, game.weights
+    succs: list[list[int]] = [[] for _ in tasks]
+    for t, before in enumerate(preds):
+        for u in before:
+            succs[u].append(t)
+    touches = tuple(len(u) + len(t) for u, t in zip(game.uses, game.updates, strict=True))
+    ready = frozenset(t for t, before in enumerate(preds) if not before)
+    # cost, order as a linked list, ready tasks, how many predecessors wait, red items, touches left
+    waits = tuple(len(before) for before in preds)
+    layer: list[_State] = [(0, None, ready, waits, frozenset(), touches)]
+    for _ in tasks:
+        if best.stopped:
+            return
+        found: dict[object, tuple[tuple[int, ...], tuple[int, _State]]] = {}
+        for index, state in enumerate(layer):
+            cost, _trail, now_ready, _waits, red, left = state
+            for t in sorted(now_ready):
+                need = (*tasks[t].operands, tasks[t].target)
+                miss = sum(weights[i] for i in need if i not in red)
+                dies = sum(weights[i] for i in need if left[i] == 1)
+                key = (cost + miss, -dies, left[tasks[t].target], t, index)
+                same = (now_ready - {t}, red.union(need)) if width > 1 else 0
+                if same not in found or key < found[same][0]:
+                    found[same] = (key, (t, state))
+        chosen = sorted(found.values(), key=lambda pair: pair[0])[:width]
+        layer = [_advance(game, capacity, succs, t, state, key[0]) for key, (t, state) in chosen]
+    for state in layer[:4]:
+        order: list[int] = []
+        trail = state[1]
+        while trail is not None:
+            t, trail = trail
+            order.append(t)
+        yield order[::-1]
+
+
+_Trail = tuple[int, "_Trail | None"]
+_State = tuple[int, "_Trail | None", frozenset[int], tuple[int, ...], frozenset[int], tuple[int, ...]]
+
+
+def _advance(
+    game: Game, capacity: int, succs: list[list[int]], t: int, state: _State, cost: int
+) -> _State:
+    _cost, trail, ready, waits, red, left = state
+    task = game.tasks[t]
+    need = (*task.operands, task.target)
+    touches, waiting = list(left), list(waits)
+    for item in need:
+        touches[item] -= 1
+    new = [s for s in succs[t]]
+    for s in new:
+        waiting[s] -= 1
+    held = {i for i in red.union(need) if touches[i]}
+    weight = sum(game.weights[i] for i in held)
+    if weight > capacity:
+        for item in sorted(held, key=lambda i: (i in need, touches[i], i)):
+            held.discard(item)
+            weight -= game.weights[item]
+            if weight <= capacity:
+                break
+    now_ready = (ready - {t}).union(s for s in new if not waiting[s])
+    return (cost, (t, trail), now_ready, tuple(waiting), frozenset(held), tuple(touches))
+
+
+def _improve(
+    game: Game,
+    order: tuple[int, ...],
+    cost: int,
+    consider: Callable[[Sequence[int]], int],
+    best: Incumbent,
+    seed: int,
+) -> None:
+    """Move one task or a run of them elsewhere, keep what is not worse."""
+    preds = task_preds(game)
+    rng = random.Random(seed)
+    current = list(order)
+    count = len(current)
+    for _ in range(_LOCAL_TRIES if count > 2 else 0):
+        if best.stopped:
+            return
+        length = min(rng.choice((1, 1, 1, 2, 3, 5)), count - 1)
+        start = rng.randrange(count - length + 1)
+        run = current[start : start + length]
+        rest = current[:start] + current[start + length :]
+        place = rng.randrange(len(rest) + 1)
+        changed = rest[:place] + run + rest[place:]
+        if not _allowed(changed, preds):
+            continue
+        changed_cost = consider(changed)
+        if changed_cost <= cost:
+            current, cost = changed, changed_cost
+
+
+def _allowed(order: Sequence[int], preds: list[set[int]]) -> bool:
+    done: set[int] = set()
+    for t in order:
+        if not preds[t] <= done:
+            return False
+        done.add(t)
+    return True
