@@ -256,9 +256,7 @@ def load_machine_file(path: str | Path) -> Machine:
         text = path.read_bytes().decode("utf-8-sig")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not UTF-8 text"
-        raise InputError(
-            f"machine file {str(path)!r}: cannot be read: {reason}; expected a TOML file."
-        ) from None
+        raise InputError(f"machine file {str(path)!r}: cannot be read: {reason}; expected a TOML file.") from None
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -299,9 +297,7 @@ class _Reader:
             else:
                 raise self.error(key, unknown("key", key, known_here))
         missing = (
-            missing_key(set(found))
-            if "name" in data
-            else 'the required key `name` is missing; write name = "My GPU"'
+            missing_key(set(found)) if "name" in data else 'the required key `name` is missing; write name = "My GPU"'
         )
         if missing:
             raise InputError(f"{self.path}, line 1: {missing}; see `pebble machines --help`.")

@@ -45,14 +45,8 @@ FIELDS: dict[str, str] = {
     "stores.tensor_memory_per_sm": "size",
     "limits.shared_per_sm": "size",
     "limits.shared_per_block": "size",
-    **{
-        f"throughput.{dtype}": "throughput"
-        for dtype in ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32", "int8")
-    },
-    **{
-        f"latency.{at}": "latency"
-        for at in ("l1", "shared", "l2_near", "l2_far", "memory_side_cache", "dram")
-    },
+    **{f"throughput.{dtype}": "throughput" for dtype in ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32", "int8")},
+    **{f"latency.{at}": "latency" for at in ("l1", "shared", "l2_near", "l2_far", "memory_side_cache", "dram")},
 }
 REQUIRED = ("sms", "stores.l2", "stores.registers_per_sm")
 TEXTS = ("name", "vendor", "compute_capability")
@@ -146,9 +140,7 @@ def missing_key(keys: set[str]) -> str:
     for key in REQUIRED:
         if key not in keys:
             example = next(iter(UNITS[FIELDS[key]]))
-            return (
-                f'the required key `{key}` is missing; write {key} = {{ value = NUMBER, unit = "{example}" }}'
-            )
+            return f'the required key `{key}` is missing; write {key} = {{ value = NUMBER, unit = "{example}" }}'
     if "stores.l1_shared_per_sm" not in keys and not {"stores.l1_per_sm", "stores.lds_per_sm"} <= keys:
         return (
             "the required key `stores.l1_shared_per_sm` is missing (or both `stores.l1_per_sm` and "

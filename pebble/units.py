@@ -84,16 +84,15 @@ def parse_size(text: str, what: str = "size") -> Size:
         raise InputError(f"{what}: got {text!r}, {_EXPECTED}.")
     number, unit = match.group(1).replace("_", ""), match.group(2)
     if not unit:
-        raise InputError(f"{what}: got {text!r} without a unit, {_EXPECTED}; write {text.strip()}MiB or {text.strip()}el.")
+        raise InputError(f"{what}: got {text!r} without a unit, {_EXPECTED}.")
     is_elements = unit.lower() in ("el", "elements")
     scale = 1 if is_elements else _BYTES.get(unit.upper())
     if scale is None:
         raise InputError(f"{what}: got {text!r} with the unknown unit {unit!r}, {_EXPECTED}.")
     value = Fraction(number) * scale
     if value.denominator != 1:
-        raise InputError(
-            f"{what}: got {text!r}, which is not a whole number of {'elements' if is_elements else 'bytes'}; {_EXPECTED}."
-        )
+        whole = "elements" if is_elements else "bytes"
+        raise InputError(f"{what}: got {text!r}, which is not a whole number of {whole}; {_EXPECTED}.")
     amount = int(value)
     if amount <= 0:
         raise InputError(f"{what}: got {text!r}, expected more than zero, such as 40MiB.")

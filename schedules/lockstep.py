@@ -58,7 +58,7 @@ class TileShape:
             numbers = []
         if len(numbers) not in (2, 3) or not all(1 <= v <= _MAX_TILE for v in numbers):
             raise InputError(
-                f"tile: got {text!r}, expected BMxBN or BMxBNxBK, whole numbers from 1 to {_MAX_TILE}, such as 128x128x64."
+                f"tile: got {text!r}, expected BMxBN or BMxBNxBK, whole numbers from 1 to {_MAX_TILE}, e.g. 128x128x64."
             )
         return TileShape(numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else default_bk)
 
@@ -208,8 +208,8 @@ def lockstep_trace(
     operand_lines = [o.rows * width for o, width in zip(gemm.operands, row_lines, strict=True)]
     if sum(operand_lines) > MAX_TILES:
         raise InputError(
-            f"tile {tile}: its width is not a whole number of 128-byte lines, so the trace must be followed line by line, "
-            f"and the operands have {sum(operand_lines)} lines, expected at most {MAX_TILES}; use a width of whole lines."
+            f"tile {tile}: its width is not a whole number of 128-byte lines, so the trace is followed line by line, "
+            f"and the operands have {sum(operand_lines)} lines, expected at most {MAX_TILES}; use whole lines."
         )
     starts = np.concatenate([[0], np.cumsum(operand_lines)]).astype(np.int64)
     top = [np.repeat(np.arange(g, dtype=np.int64) * b, w) for g, b, w in

@@ -1,4 +1,4 @@
-"""Kwasniewski et al., "Red-blue pebbling revisited: near optimal parallel matrix-matrix multiplication", SC'19, Theorem 1."""
+"""Kwasniewski et al., "Red-blue pebbling revisited: near optimal parallel matrix-matrix multiplication", SC'19."""
 
 from math import isqrt
 

@@ -11,7 +11,6 @@ of each cell is useful. Every h gives a valid bound; the best is taken.
 from __future__ import annotations
 
 from functools import lru_cache
-from math import isqrt
 
 from pebble.bounds.base import LowerBound
 from pebble.bounds.segments import FRACTION_BITS, touched_real_scaled, touched_whole
@@ -123,7 +122,7 @@ def gemm_lower_bound(gemm: Gemm, capacity: int) -> LowerBound:
     """
     if capacity < 3:
         raise InfeasibleError(
-            f"capacity: got {capacity} elements, expected at least 3 (one value each of A, B and C): no schedule exists."
+            f"capacity: got {capacity} elements, expected at least 3 (a value each of A, B and C): no schedule exists."
         )
     elements, h = segment_bound_elements(gemm.m, gemm.n, gemm.k, capacity)
     if gemm.accumulate:
@@ -145,8 +144,3 @@ def gemm_lower_bound(gemm: Gemm, capacity: int) -> LowerBound:
         "accumulate_into": gemm.accumulate,
     }
     return LowerBound(elements, gemm.narrowest_bytes * elements + surcharge, method, certificate)
-
-
-def closed_form(gemm: Gemm, capacity: int) -> int:
-    """max(compulsory, 2 V / sqrt S), the safe closed form of equation (2), rounded down."""
-    return max(gemm.compulsory_elements, isqrt(4 * gemm.multiply_adds**2 // capacity))

@@ -1,4 +1,4 @@
-"""Irony, Toledo and Tiskin, "Communication lower bounds for distributed-memory matrix multiplication", JPDC 64 (2004)."""
+"""Irony, Toledo, Tiskin, "Communication lower bounds for distributed-memory matrix multiplication", JPDC 64, 2004."""
 
 from math import isqrt
 

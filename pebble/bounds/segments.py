@@ -117,7 +117,7 @@ def touched_real_scaled(v: int, m: int, n: int, k: int) -> int:
     """2^100 x(v) over real a, b, c, rounded down; concave in v up to that rounding."""
     if v == 0:
         return 0
-    p, q, r = sorted((m, n, k))  # the floors are v/r <= v/q <= v/p
+    p, q, _ = sorted((m, n, k))  # the floors that bind first are v/p, then v/q
     one = FRACTION_BITS
     if v <= p**3:
         return floor_cbrt((27 * v * v) << (3 * one))

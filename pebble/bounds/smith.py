@@ -1,4 +1,4 @@
-"""Smith, Lowery, Langou and van de Geijn, "A tight I/O lower bound for matrix multiplication", arXiv 1702.02017 (2019)."""
+"""Smith, Lowery, Langou, van de Geijn, "A tight I/O lower bound for matrix multiplication", arXiv 1702.02017, 2019."""
 
 from math import isqrt
 

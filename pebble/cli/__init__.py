@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -51,6 +52,17 @@ def _usage() -> str:
     return "\n".join(lines)
 
 
+def _join_negative_values(arguments: Sequence[str]) -> list[str]:
+    """``--cache -3MiB`` as ``--cache=-3MiB``, so that the value reaches the check that can explain it."""
+    joined: list[str] = []
+    for argument in arguments:
+        if re.match(r"-[0-9]", argument) and joined and re.fullmatch(r"--[a-z][a-z-]*", joined[-1]):
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
+
+
 def _dispatch(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(_usage())
@@ -70,7 +82,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout, everything else on stderr")
     module.add_arguments(parser)
-    code = module.run(parser.parse_args(list(arguments[1:])))
+    code = module.run(parser.parse_args(_join_negative_values(arguments[1:])))
     assert isinstance(code, int)
     return code
 

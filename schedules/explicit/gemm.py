@@ -245,7 +245,7 @@ def gemm_schedules(gemm: Gemm, capacity: int) -> Iterator[ExplicitSchedule]:
     """
     if capacity < 3:
         raise InfeasibleError(
-            f"capacity: got {capacity} elements, expected at least 3 (one value each of A, B and C): no schedule exists."
+            f"capacity: got {capacity} elements, expected at least 3 (a value each of A, B and C): no schedule exists."
         )
     size = {"m": gemm.m, "n": gemm.n, "k": gemm.k}
     for stationary, (first, second, _) in _AXES.items():

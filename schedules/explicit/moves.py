@@ -65,7 +65,7 @@ class _Player:
 
     def update(self, p: int, q: int, r: int) -> Iterator[Event]:
         where = dict(zip(self.axes, (p, q, r), strict=True))
-        i, j, l = where["m"], where["n"], where["k"]  # noqa: E741 the field's index names
+        i, j, l = where["m"], where["n"], where["k"]
         self.untouched.discard((i, j))
         yield "compute", "C", (i, j, l)
 

@@ -32,9 +32,7 @@ def test_list_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(entry["what"] and entry["source"] for entry in entries)
 
 
-def test_table_on_a_narrow_terminal(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_table_on_a_narrow_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     code, out, _ = run(capsys)
@@ -108,9 +106,7 @@ def test_one_order_explained(capsys: pytest.CaptureFixture[str]) -> None:
         (["deepgemm", "--sms", "many"], "--sms"),
     ],
 )
-def test_mistakes_are_one_sentence(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
-) -> None:
+def test_mistakes_are_one_sentence(capsys: pytest.CaptureFixture[str], arguments: list[str], says: str) -> None:
     code, out, err = run(capsys, *arguments)
     assert (code, out) == (2, "")
     assert says in err

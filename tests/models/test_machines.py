@@ -140,11 +140,7 @@ def test_a_short_file_is_enough(tmp_path: Path) -> None:
 
 
 def test_separate_l1_and_shared_memory_with_a_byte_order_mark(tmp_path: Path) -> None:
-    text = (
-        "\ufeff"
-        + GOOD.replace("l1_shared_per_sm", "l1_per_sm")
-        + '[stores.lds_per_sm]\nvalue=64\nunit="KiB"\n'
-    )
+    text = "\ufeff" + GOOD.replace("l1_shared_per_sm", "l1_per_sm") + '[stores.lds_per_sm]\nvalue=64\nunit="KiB"\n'
     machine = load_machine_file(write(tmp_path, text))
     assert machine.on_chip_bytes == (40 + 108 * 0.5) * MIB
 

@@ -31,8 +31,7 @@ GOLDEN = {
     "43 44 45 33 34 35 23 24 25 13 14 15 03 04 05 06 16 26 36 46",
     "hilbert": "00 01 11 10 20 30 31 21 22 32 33 23 13 12 02 03 04 14 15 05 06 16 26 36 "
     "35 25 24 34 44 45 46 43 42 41 40",
-    "snake": "00 01 02 03 04 05 06 16 15 14 13 12 11 10 20 21 22 23 24 25 26 "
-    "36 35 34 33 32 31 30 40 41 42 43 44 45 46",
+    "snake": "00 01 02 03 04 05 06 16 15 14 13 12 11 10 20 21 22 23 24 25 26 36 35 34 33 32 31 30 40 41 42 43 44 45 46",
     "morton": "00 01 10 11 02 03 12 13 20 21 30 31 22 23 32 33 04 05 14 15 06 16 "
     "24 25 34 35 26 36 40 41 42 43 44 45 46",
 }
@@ -50,9 +49,7 @@ def test_golden_vector(case: str) -> None:
     assert " ".join(f"{m}{n}" for m, n in tiles) == GOLDEN[case]
 
 
-@pytest.mark.parametrize(
-    "name", [*ALL_ORDERS, "deepgemm-16", "grouped-1", "xcd-3", "cutlass3-1", "snake-strips-5"]
-)
+@pytest.mark.parametrize("name", [*ALL_ORDERS, "deepgemm-16", "grouped-1", "xcd-3", "cutlass3-1", "snake-strips-5"])
 @pytest.mark.parametrize("grid", RAGGED)
 def test_bijection_on_ragged_grids(name: str, grid: tuple[int, int]) -> None:
     tiles = parse_order(name).tiles(*grid)
@@ -128,9 +125,7 @@ def gilbert_recursive(x: int, y: int, ax: int, ay: int, bx: int, by: int) -> lis
     )
 
 
-@pytest.mark.parametrize(
-    "grid", [*RAGGED, (2, 2), (2, 3), (3, 2), (6, 15), (15, 6), (27, 26), (17, 19), (14, 22)]
-)
+@pytest.mark.parametrize("grid", [*RAGGED, (2, 2), (2, 3), (3, 2), (6, 15), (15, 6), (27, 26), (17, 19), (14, 22)])
 def test_gilbert_equals_its_recursion(grid: tuple[int, int]) -> None:
     rows, cols = grid
     start = (0, 0, cols, 0, 0, rows) if cols >= rows else (0, 0, 0, rows, cols, 0)

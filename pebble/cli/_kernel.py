@@ -1,0 +1,55 @@
+"""From arguments to a kernel configuration, with the notes a reader needs."""
+
+from __future__ import annotations
+
+import argparse
+
+from pebble.cli._target import MAX_SMS, Target, positive
+from pebble.errors import InputError, UnknownNameError
+from pebble.models.caches import DESCRIPTIONS, POLICIES
+from pebble.schedules.lockstep import TileShape
+from pebble.simulation import KernelConfig
+from pebble.workloads import Gemm
+
+
+def read_kernel(args: argparse.Namespace, gemm: Gemm, target: Target) -> tuple[KernelConfig, int, list[str]]:
+    """The kernel configuration, its stages, and notes on what was cut or assumed.
+
+    Raises
+    ------
+    InputError
+        A malformed option, or --sms missing where no GPU is named.
+    """
+    notes = []
+    default = TileShape.default(gemm)
+    asked = default if args.tile is None else TileShape.parse(args.tile, default.bk)
+    tile = asked.cut_to(gemm)
+    if tile != asked:
+        notes.append(f"the tile {asked} is larger than the problem and is cut short to {tile}")
+    if args.sms is not None:
+        sms = positive("--sms", args.sms, MAX_SMS)
+    elif target.machine is not None:
+        sms = target.machine.sms
+    else:
+        raise InputError("--sms missing: expected --sms NUMBER beside --cache, the number of SMs of the GPU.")
+    blocks = positive("--blocks-per-sm", args.blocks_per_sm, 64)
+    stages = positive("--stages", args.stages, 64)
+    if args.policy not in POLICIES:
+        raise UnknownNameError("policy", args.policy, POLICIES, "pebble simulate --help")
+    if target.machine is not None:
+        cache_bytes = target.machine.l2_bytes
+        partitions = target.machine.l2_partitions
+        notes.append(
+            f"the cache model is one {args.policy.upper()} of the nominal L2 size"
+            + (
+                f"; {target.machine.name} has {partitions} L2 partitions, which may keep a line twice, so measured "
+                "traffic can be higher"
+                if partitions > 1
+                else "; hardware replacement and set conflicts differ"
+            )
+        )
+    else:
+        assert target.cache is not None
+        cache_bytes = target.cache.to_bytes(gemm.narrowest_bytes)
+    notes.append(f"cache policy {args.policy}: {DESCRIPTIONS[args.policy]}")
+    return KernelConfig(tile, sms, blocks, cache_bytes, args.policy), stages, notes

@@ -1,0 +1,115 @@
+"""What each tile order moves between L2 and DRAM, against the least that any schedule can move.
+
+examples:
+  pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb
+  pebble compare llama-3-8b:gate_up --tokens 8192 --gpu h100-sxm5-80gb --figure out.pdf
+  pebble compare gemm -m 4096 -n 4096 -k 4096 --cache 6MiB --sms 84 --schedules row,morton,grouped-8+sawtooth
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from pebble.cli import _output
+from pebble.cli._kernel import read_kernel
+from pebble.cli._orders import read_orders
+from pebble.cli._target import add_kernel_arguments, add_machine_arguments, read_target
+from pebble.cli._workload import add_workload_arguments, read_workload
+from pebble.comparison import Comparison, compare_orders
+from pebble.plots.save import check_figure_path
+from pebble.units import format_bytes, format_capacity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``pebble compare``."""
+    add_workload_arguments(parser)
+    parser.add_argument("--schedules", default="all", metavar="NAMES", help="all, or names separated by commas (all)")
+    parser.add_argument("--figure", metavar="FILE", help="write the figure: .pdf, .svg or .png")
+    add_machine_arguments(parser)
+    add_kernel_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compare and print."""
+    gemm = read_workload(args)
+    target = read_target(args)
+    orders = read_orders(args.schedules)
+    if args.figure:
+        check_figure_path(args.figure)  # before the work, not after it
+    config, stages, notes = read_kernel(args, gemm, target)
+    with _progress(len(orders)) as advance:
+        result = compare_orders(gemm, config, orders, target.machine, stages, notes, advance)
+    if args.json:
+        _output.print_json(result.to_json())
+    else:
+        _print(result)
+    if args.figure:
+        from pebble.plots.compare import save_comparison
+
+        save_comparison(result, args.figure)
+        print(f"figure: {args.figure}", file=sys.stderr)
+    return 130 if len(result.orders) < len(orders) else 0
+
+
+def _progress(total: int) -> AbstractContextManager[Callable[[str], None]]:
+    return _bar(total) if sys.stderr.isatty() else nullcontext(lambda name: None)
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Callable[[str], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description:<28}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("compiling the simulator", total=total)
+        yield lambda name: bar.update(task, advance=1, description=name)
+
+
+def _print(result: Comparison) -> None:
+    say = _output.say
+    config = result.config
+    say(
+        f"{result.gemm.label}: tile {config.tile}, {config.wave_blocks} blocks at once, "
+        f"{config.policy.upper()} cache of {format_capacity(config.cache_bytes)}"
+    )
+    print()
+    trace, cache = result.trace, result.cache_only
+    upper_bytes, upper_name = result.best_found
+    say(
+        f"proved bound     {format_bytes(trace.bound.bytes)}: no order of this kernel moves less (it can hold "
+        f"{format_capacity(trace.capacity.bytes)}: the cache and what its blocks keep)"
+    )
+    say(f"best schedule    {format_bytes(upper_bytes)} ({result.ratio(upper_bytes):.2f}x the bound): {upper_name}")
+    if result.chip is not None:
+        chip = result.chip
+        say(
+            f"chip bound       {format_bytes(chip.bound.bytes)}: nothing this chip runs moves less "
+            f"({format_capacity(chip.capacity.bytes)} in all its on-chip stores)"
+        )
+    say(
+        f"cache-only bound {format_bytes(cache.bound.bytes)}: for one explicitly managed memory of "
+        f"{format_capacity(cache.capacity.bytes)} alone; a kernel also holds values on its SMs and may go below"
+    )
+    print()
+    rows = [
+        [
+            t.order,
+            f"{t.dram_read_bytes / 1e6:,.1f}",
+            f"{t.dram_write_bytes / 1e6:,.1f}",
+            f"{t.dram_bytes / 1e6:,.1f}",
+            f"{t.hit_rate:.1%}",
+            f"{result.ratio(t.dram_bytes):.2f}",
+        ]
+        for t in result.orders
+    ]
+    print(_output.table(["order", "read MB", "write MB", "total MB", "L2 hit", "x bound"], rows))
+    for note in result.notes:
+        say(f"note: {note}")

@@ -1,0 +1,75 @@
+"""One tile order through one cache: DRAM traffic by operand, hits, and the share of block steps that hit.
+
+examples:
+  pebble simulate gemm -m 8192 -n 8192 -k 8192 --schedule grouped-8 --tile 128x128x64 --sms 108 --cache 40MiB
+  pebble simulate gemm -m 8192 -n 8192 -k 8192 --schedule morton+sawtooth --gpu a40 --policy opt
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from pebble.cli import _output
+from pebble.cli._kernel import read_kernel
+from pebble.cli._target import add_kernel_arguments, add_machine_arguments, read_target
+from pebble.cli._workload import add_workload_arguments, read_workload
+from pebble.schedules.orders import parse_order
+from pebble.simulation import simulate_gemm
+from pebble.units import format_bytes, format_capacity
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``pebble simulate``."""
+    add_workload_arguments(parser)
+    parser.add_argument("--schedule", metavar="NAME", required=True, help="a tile order of `pebble schedules`")
+    add_machine_arguments(parser)
+    add_kernel_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Simulate and print."""
+    gemm = read_workload(args)
+    target = read_target(args)
+    order = parse_order(args.schedule)
+    config, _, notes = read_kernel(args, gemm, target)
+    traffic = simulate_gemm(gemm, order, config)
+    counts = traffic.counts
+    if args.json:
+        _output.print_json(
+            {
+                "workload": {"label": gemm.label, **gemm.to_json()},
+                "schedule": order.name,
+                "tile": str(config.tile),
+                "sms": config.sms,
+                "blocks_per_sm": config.blocks_per_sm,
+                "cache_bytes": config.cache_bytes,
+                "policy": config.policy,
+                "accesses_lines": counts.accesses_lines,
+                "hits_lines": counts.hits_lines,
+                "misses_lines": counts.misses_lines,
+                "dram_read_bytes": traffic.dram_read_bytes,
+                "dram_write_bytes": traffic.dram_write_bytes,
+                "dram_bytes": traffic.dram_bytes,
+                "l2_hit_rate": traffic.hit_rate,
+                "block_steps": counts.block_steps,
+                "both_tiles_hit_share": traffic.both_hit_share,
+                "by_operand": traffic.by_operand(),
+                "notes": notes,
+            }
+        )
+        return 0
+    _output.say(
+        f"{gemm.label}, {order.name}, tile {config.tile}, {config.wave_blocks} blocks at once, "
+        f"{config.policy.upper()} cache of {format_capacity(config.cache_bytes)}"
+    )
+    rows = [
+        [name, format_bytes(moved["read_bytes"]), format_bytes(moved["write_bytes"])]
+        for name, moved in traffic.by_operand().items()
+    ]
+    rows.append(["total", format_bytes(traffic.dram_read_bytes), format_bytes(traffic.dram_write_bytes)])
+    print(_output.table(["operand", "DRAM read", "DRAM write"], rows))
+    print(f"lines touched {counts.accesses_lines:,}, without a fetch {counts.hits_lines:,} ({traffic.hit_rate:.2%})")
+    print(f"block steps with both tiles in the cache: {traffic.both_hit_share:.2%}")
+    for note in notes:
+        _output.say(f"note: {note}")
+    return 0

@@ -1,0 +1,107 @@
+"""The comparison figure: each order's traffic over the proved bound, and its walk over the tile grid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pebble.comparison import Comparison
+from pebble.plots.save import BLUE, GREY, ORANGE, RED, save_figure, style
+from pebble.schedules.orders import TileOrder, parse_order
+from pebble.units import format_bytes, format_capacity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_PER_ROW = 7
+_MOST_CELLS = 96
+
+
+def plot_ratios(result: Comparison, ax: Axes) -> Axes:
+    """Bars of traffic over the proved bound, best first, with the bound and the best schedule as lines."""
+    orders = result.orders
+    at = np.arange(len(orders))
+    reads = [result.ratio(t.dram_read_bytes) for t in orders]
+    writes = [result.ratio(t.dram_write_bytes) for t in orders]
+    ax.barh(at, reads, color=BLUE, height=0.75, label="DRAM read")
+    ax.barh(at, writes, left=reads, color=ORANGE, height=0.75, label="DRAM write")
+    for i, order in enumerate(orders):
+        ax.text(reads[i] + writes[i], i, f" {result.ratio(order.dram_bytes):.2f}", va="center", fontsize=7)
+    best, name = result.best_found
+    ax.axvline(1, color="black", lw=1.4, label=f"proved bound, {format_bytes(result.trace.bound.bytes)}")
+    ax.axvline(result.ratio(best), color=RED, ls="--", lw=1.2, label=f"best schedule: {name.partition(',')[0]}")
+    ax.set_yticks(at, [t.order for t in orders])
+    ax.set_ylim(len(orders) - 0.4, -0.6)
+    ax.set_xlim(0, max([1.0, *(r + w for r, w in zip(reads, writes, strict=True))]) * 1.08)
+    ax.set_xlabel("DRAM traffic / proved lower bound")
+    ax.legend(loc="upper right", frameon=True, framealpha=0.9, edgecolor="none", fontsize=7)
+    return ax
+
+
+def plot_walk(order: TileOrder, result: Comparison, ax: Axes) -> Axes:
+    """The tile grid coloured by when each tile is computed, dark first; lines join the first tiles of the walk."""
+    rows, cols, _ = result.config.tile.grid(result.gemm)
+    tiles = order.tiles(rows, cols, result.config.order_params)
+    when = np.empty((rows, cols))
+    when[tiles[:, 0], tiles[:, 1]] = np.arange(len(tiles))
+    shown = when[:: -(-rows // _MOST_CELLS), :: -(-cols // _MOST_CELLS)]
+    ax.imshow(
+        shown, cmap="cividis", aspect="auto", interpolation="nearest", extent=(-0.5, cols - 0.5, rows - 0.5, -0.5)
+    )
+    first = tiles[: result.config.wave_blocks]
+    ax.plot(first[:, 1], first[:, 0], color="white", lw=0.5, alpha=0.9)
+    ax.set_title(order.plain_name, fontsize=6.5, pad=2)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    for spine in ax.spines.values():
+        spine.set_visible(True)
+        spine.set_color(GREY)
+    return ax
+
+
+def comparison_figure(result: Comparison) -> Figure:
+    """Both parts on one page.
+
+    Parameters
+    ----------
+    result : Comparison
+        What ``pebble compare`` found; at least one order.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    orders = [parse_order(t.order) for t in result.orders]
+    walks = list({order.plain_name: order for order in orders}.values())
+    strip_rows = -(-len(walks) // _PER_ROW)
+    bar_height, strip_height = 1.1 + 0.17 * len(orders), 1.0 * strip_rows + 0.35
+    with matplotlib.rc_context(style()):
+        figure = Figure(figsize=(7.2, bar_height + strip_height), layout="constrained")
+        parts: Any = figure.subfigures(2, 1, height_ratios=[bar_height, strip_height])
+        upper, lower = parts
+        ax = plot_ratios(result, upper.add_subplot())
+        config = result.config
+        ax.set_title(
+            f"{result.gemm.label}\ntile {config.tile}, {config.wave_blocks} blocks at once, "
+            f"{config.policy.upper()} cache of {format_capacity(config.cache_bytes)}",
+            fontsize=8,
+            loc="left",
+        )
+        axes = lower.subplots(strip_rows, min(_PER_ROW, len(walks)), squeeze=False)
+        for i, cell in enumerate(axes.flat):
+            if i < len(walks):
+                plot_walk(walks[i], result, cell)
+            else:
+                cell.set_visible(False)
+        lower.suptitle("walk over the tile grid, dark first; white: the first wave", fontsize=7)
+    return figure
+
+
+def save_comparison(result: Comparison, path: str) -> None:
+    """Draw and write the figure; the suffix of ``path`` gives the format."""
+    save_figure(comparison_figure(result), path)

@@ -1,0 +1,55 @@
+"""Writing figures: PDF, SVG or PNG, the same bytes for the same input."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pebble.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette: safe for colour-blind readers, distinct in grey.
+BLUE, ORANGE, GREEN, RED, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#999999"
+
+_STYLE = {
+    "svg.hashsalt": "pebble",
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+    "font.size": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+_NO_DATE = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
+
+
+def check_figure_path(path: str) -> None:
+    """Refuse a figure that could not be written, before any work is done for it.
+
+    Raises
+    ------
+    InputError
+        Another suffix than .pdf, .svg, .png, or a folder that is not there or not writable.
+    """
+    target = Path(path)
+    if target.suffix.lower() not in _NO_DATE:
+        raise InputError(f"--figure: got {path!r}, expected a name that ends in .pdf, .svg or .png.")
+    folder = target.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK) or target.is_dir():
+        raise InputError(f"--figure: cannot write {path!r}; expected a file in a writable folder that exists.")
+
+
+def style() -> Any:
+    """rcParams of every figure, for ``matplotlib.rc_context``."""
+    return dict(_STYLE)
+
+
+def save_figure(figure: Figure, path: str) -> None:
+    """Write the figure without dates, so that equal inputs give equal files."""
+    import matplotlib
+
+    check_figure_path(path)
+    with matplotlib.rc_context(style()):
+        figure.savefig(path, dpi=200, metadata=_NO_DATE[Path(path).suffix.lower()])

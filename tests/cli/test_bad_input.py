@@ -1,0 +1,96 @@
+"""Every mistake ends in one sentence that says what, got, expected; exit 2, or 4 where no schedule can exist."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pebble.cli import main
+
+GEMM = ["gemm", "-m", "64", "-n", "64", "-k", "64"]
+CASES = [
+    (["bound", *GEMM, "--cache", "40"], 2, ["without a unit", "40MiB"]),
+    (["bound", *GEMM, "--cache", "40XiB"], 2, ["unknown unit 'XiB'", "MiB"]),
+    (["bound", *GEMM, "--cache", "-3MiB"], 2, ["-3MiB"]),
+    (["bound", *GEMM, "--cache", "0MiB"], 2, ["more than zero"]),
+    (["bound", *GEMM, "--cache", "many"], 2, ["many"]),
+    (["bound", *GEMM, "--cache", "2el"], 4, ["at least 3"]),
+    (["bound", *GEMM, "--cache", "4B"], 4, ["at least 6 bytes"]),
+    (["bound", *GEMM], 2, ["--gpu", "--machine", "--cache"]),
+    (["bound", *GEMM, "--cache", "1MiB", "--gpu", "a40"], 2, ["exactly one"]),
+    (["bound", *GEMM, "--gpu", "a100"], 2, ["unknown", "a100-sxm4-40gb"]),
+    (["bound", *GEMM, "--gpu", "h100-sxm"], 2, ["h100-sxm5-80gb"]),
+    (["bound", *GEMM, "--machine", "/nowhere.toml"], 2, ["/nowhere.toml"]),
+    (["bound", "gemm", "-m", "0", "-n", "1", "-k", "1", "--cache", "1MiB"], 2, ["-m", "0"]),
+    (["bound", "gemm", "-m", "-4", "-n", "1", "-k", "1", "--cache", "1MiB"], 2, ["-m", "-4"]),
+    (["bound", "gemm", "-m", "2.5", "-n", "1", "-k", "1", "--cache", "1MiB"], 2, ["-m", "2.5", "whole number"]),
+    (["bound", "gemm", "-m", "1", "-n", "1e3", "-k", "1", "--cache", "1MiB"], 2, ["-n", "1e3"]),
+    (["bound", "gemm", "-m", "1", "-n", str(10**30), "-k", "1", "--cache", "1MiB"], 2, [str(2**32)]),
+    (["bound", "gemm", "-m", "1", "-n", "1", "--cache", "1MiB"], 2, ["-k missing"]),
+    (["bound", "gemm", "-m", "1", "-n", "1", "-k", "1", "--tokens", "4", "--cache", "1MiB"], 2, ["--tokens"]),
+    (["bound", *GEMM, "--dtype", "bf15", "--cache", "1MiB"], 2, ["bf15", "did you mean"]),
+    (["bound", "gem", "-m", "1", "--cache", "1MiB"], 2, ["did you mean gemm"]),
+    (["bound", "llama-3-9b:qkv", "--tokens", "1", "--cache", "1MiB"], 2, ["llama-3-8b"]),
+    (["bound", "llama-3-8b:qvk", "--tokens", "1", "--cache", "1MiB"], 2, ["qkv"]),
+    (["bound", "llama-3-8b", "--tokens", "1", "--cache", "1MiB"], 2, ["llama-3-8b:qkv"]),
+    (["bound", "llama-3-8b:qkv", "--cache", "1MiB"], 2, ["--tokens missing"]),
+    (["bound", *GEMM, "--cache", "1MiB", "--cach", "2"], 2, ["--cach"]),
+    (["boundd"], 2, ["did you mean bound"]),
+    (["compare", *GEMM, "--cache", "1MiB"], 2, ["--sms missing"]),
+    (["compare", *GEMM, "--cache", "1MiB", "--sms", "0"], 2, ["--sms", "from 1"]),
+    (["compare", *GEMM, "--cache", "1MiB", "--sms", "x"], 2, ["--sms", "'x'"]),
+    (["compare", *GEMM, "--cache", "1MiB", "--sms", "4", "--schedules", "hilbrt"], 2, ["hilbert"]),
+    (["compare", *GEMM, "--cache", "1MiB", "--sms", "4", "--schedules", ","], 2, ["--schedules"]),
+    (["compare", *GEMM, "--cache", "1MiB", "--sms", "4", "--schedules", "grouped-0"], 2, ["grouped"]),
+    (["compare", *GEMM, "--cache", "1MiB", "--sms", "4", "--tile", "128"], 2, ["128x128x64"]),
+    (["compare", *GEMM, "--cache", "1MiB", "--sms", "4", "--policy", "lruu"], 2, ["lru"]),
+    (["compare", *GEMM, "--cache", "1KiB", "--sms", "4"], 2, ["largest tile", "8192 bytes"]),
+    (["compare", *GEMM, "--cache", "1MiB", "--sms", "4", "--figure", "out.jpg"], 2, [".pdf, .svg or .png"]),
+    (["compare", *GEMM, "--cache", "1MiB", "--sms", "4", "--figure", "/no/where/out.pdf"], 2, ["folder"]),
+    (["simulate", *GEMM, "--cache", "1MiB", "--sms", "4"], 2, ["--schedule"]),
+    (["simulate", "gemm", "-m", "1048576", "-n", "1048576", "-k", "1048576", "--schedule", "row", "--gpu", "a40"], 2,
+     ["larger tiles"]),
+    (["simulate", *GEMM, "--schedule", "row", "--cache", "1MiB", "--sms", "4", "--blocks-per-sm", "99"], 2, ["64"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "code", "parts"), CASES, ids=[" ".join(c[0])[:60] for c in CASES])
+def test_one_sentence(capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, parts: list[str]) -> None:
+    assert main(arguments) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    assert line.startswith("pebble: ")
+    assert line.endswith((".", "?"))
+    for part in parts:
+        assert part in line
+
+
+def test_broken_machine_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    broken = tmp_path / "mine.toml"
+    broken.write_text('name = "Mine"\nsms = { value = 4, unit = "SM"\n')
+    assert main(["bound", *GEMM, "--machine", str(broken)]) == 2
+    err = capsys.readouterr().err
+    assert "mine.toml" in err
+    assert "line" in err
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert "compare" in capsys.readouterr().out
+    assert main(["--version"]) == 0
+    assert main([]) == 2
+    assert main(["versions", "--json"]) == 0
+    with pytest.raises(SystemExit) as stop:
+        main(["compare", "--help"])
+    assert stop.value.code == 0
+
+
+def test_heavy_packages_are_loaded_only_when_used() -> None:
+    code = (
+        "import sys, pebble.cli; pebble.cli.main(['--help']); import pebble; "
+        "heavy = {'numpy', 'networkx', 'ortools', 'numba', 'matplotlib', 'rich', 'pulp'} & set(sys.modules); "
+        "assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)

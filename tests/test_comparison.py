@@ -1,0 +1,105 @@
+"""The one inequality that matters: the bound at the trace capacity is below every simulated order."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pebble.bounds import gemm_lower_bound
+from pebble.capacity import cache_capacity, chip_capacity, trace_capacity
+from pebble.comparison import compare_orders
+from pebble.errors import InfeasibleError
+from pebble.models.machine import load_machine
+from pebble.schedules.lockstep import TileShape, lockstep_trace
+from pebble.schedules.orders import all_schedules, parse_order
+from pebble.simulation import KernelConfig, simulate_gemm
+from pebble.units import parse_size
+from pebble.workloads import Gemm
+
+ORDERS = [order.name for order in all_schedules()]
+
+
+def least_cache(gemm: Gemm, tile: TileShape, wave: int) -> int:
+    """The smallest cache that the simulator accepts, in bytes: the largest tile."""
+    tiles = parse_order("row").tiles(*tile.grid(gemm)[:2])
+    return int(lockstep_trace(gemm, tiles, tile, wave).tile_lines.max()) * 128
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_bound_is_below_every_simulated_order(data: st.DataObject) -> None:
+    draw = data.draw
+    side = st.integers(1, 400)
+    gemm = Gemm(draw(side), draw(side), draw(side), draw(st.sampled_from(["bf16", "fp32", "fp8"])),
+                draw(st.sampled_from(["", "bf16", "fp32"])), draw(st.booleans()))  # fmt: skip
+    tile = TileShape(draw(st.integers(1, 64)), draw(st.sampled_from([16, 64, 96, 128])),
+                     draw(st.sampled_from([8, 64, 128]))).cut_to(gemm)  # fmt: skip
+    sms, per_sm = draw(st.integers(1, 12)), draw(st.integers(1, 2))
+    least = least_cache(gemm, tile, sms * per_sm)
+    cache = draw(st.one_of(st.just(least), st.integers(least, least * 20)))
+    config = KernelConfig(tile, sms, per_sm, cache, draw(st.sampled_from(["lru", "fifo", "opt"])))
+    traffic = simulate_gemm(gemm, parse_order(draw(st.sampled_from(ORDERS))), config)
+    bound = gemm_lower_bound(gemm, trace_capacity(cache, gemm, tile, config.wave_blocks).elements)
+    assert bound.bytes <= traffic.dram_bytes
+    assert gemm.compulsory_bytes <= traffic.dram_bytes
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 300), st.integers(1, 300), st.integers(1, 300), st.sampled_from(ORDERS), st.integers(1, 9))
+def test_opt_below_lru_and_lru_falls_with_capacity(m: int, n: int, k: int, order: str, sms: int) -> None:
+    gemm = Gemm(m, n, k)
+    tile = TileShape(32, 64, 64).cut_to(gemm)
+    least = least_cache(gemm, tile, sms)
+    reads = []
+    for cache in (least, 2 * least, 8 * least, 64 * least):
+        lru = simulate_gemm(gemm, parse_order(order), KernelConfig(tile, sms, 1, cache))
+        opt = simulate_gemm(gemm, parse_order(order), KernelConfig(tile, sms, 1, cache, "opt"))
+        assert opt.counts.misses_lines <= lru.counts.misses_lines
+        reads.append(lru.dram_read_bytes)
+    assert reads == sorted(reads, reverse=True)
+
+
+def test_the_headline_figures() -> None:
+    gemm = Gemm(8192, 8192, 8192)
+    config = KernelConfig(TileShape(128, 128, 64), 108, 1, 40 * 2**20)
+    found = compare_orders(gemm, config, [parse_order("row"), parse_order("grouped-8")], load_machine("a100-sxm4-40gb"))
+    assert found.trace.capacity.elements == 20_971_520 + 108 * 32_768
+    assert round(found.trace.bound.bytes / 1e6, 1) == 492.4
+    assert found.chip is not None
+    assert found.chip.capacity.bytes == round(87.25 * 2**20)
+    assert found.chip.bound.bytes < found.trace.bound.bytes < found.cache_only.bound.bytes
+    assert [t.order for t in found.orders] == ["grouped-8", "row"]
+    document = found.to_json()
+    assert document["best_order"] == {"name": "grouped-8", "dram_bytes": 1_860_173_824 + 134_217_728}
+    assert document["upper_bound"]["bytes"] <= 671_100_000
+    assert document["lower_bound"]["what"] == "trace"
+    assert document["schedules"][0]["ratio_to_lower_bound"] == pytest.approx(4.05, abs=0.01)
+
+
+def test_interruption_keeps_what_is_done() -> None:
+    def stop(name: str) -> None:
+        raise KeyboardInterrupt
+
+    gemm = Gemm(256, 256, 256)
+    config = KernelConfig(TileShape(128, 128, 64), 2, 1, 2**20)
+    found = compare_orders(gemm, config, [parse_order("row"), parse_order("morton")], progress=stop)
+    assert [t.order for t in found.orders] == ["row"]
+    assert "interrupted after 1 of 2" in found.notes[-1]
+
+
+def test_equal_walks_are_simulated_once_and_named_apart() -> None:
+    gemm = Gemm(512, 512, 128)
+    config = KernelConfig(TileShape(128, 128, 64), 4, 1, 2**20)
+    found = compare_orders(gemm, config, [parse_order("row"), parse_order("cutlass2-horizontal")])
+    assert {t.order for t in found.orders} == {"row", "cutlass2-horizontal"}
+    assert found.orders[0].counts is found.orders[1].counts
+
+
+def test_capacities() -> None:
+    gemm = Gemm(64, 64, 64, "fp8")  # bf16 output
+    size = cache_capacity(parse_size("1KiB"), gemm)
+    assert (size.elements, size.schedule_elements) == (1024, 512)
+    assert cache_capacity(parse_size("100el"), gemm).schedule_elements == 100
+    assert cache_capacity(parse_size("4B"), gemm).schedule_elements == 3  # one byte, one byte, two bytes
+    with pytest.raises(InfeasibleError, match="at least 4 bytes"):
+        cache_capacity(parse_size("3B"), gemm)
+    assert chip_capacity(load_machine("a40"), Gemm(64, 64, 64)).bytes == round(37.5 * 2**20)

@@ -1,0 +1,66 @@
+"""What is packaged is what is in the tree, under pebble and nowhere else."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pebble
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+ROOMS = {"pebble": "pebble", "schedules": "pebble.schedules", "models": "pebble.models"}
+
+
+def test_package_list_matches_the_tree() -> None:
+    found = set()
+    for folder, package in ROOMS.items():
+        for init in (ROOT / folder).rglob("__init__.py"):
+            inside = init.parent.relative_to(ROOT / folder)
+            if inside.parts[:1] not in (("schedules",), ("models",)) or folder != "pebble":
+                found.add(".".join([package, *inside.parts]))
+    assert set(PROJECT["tool"]["setuptools"]["packages"]) == found
+
+
+def test_version_is_told_once() -> None:
+    assert PROJECT["project"]["version"] == pebble.__version__
+    assert f"version: {pebble.__version__}" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {pebble.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_links_that_checkers_follow() -> None:
+    for name in ("schedules", "models"):
+        link = ROOT / "pebble" / name
+        if link.is_symlink():  # a clone without link support has a text file here and still works installed
+            assert link.resolve() == ROOT / name
+
+
+def test_pypi_namesake_is_refused(tmp_path: Path) -> None:
+    copy = tmp_path / "pebble"
+    (copy / "pool").mkdir(parents=True)
+    (copy / "__init__.py").write_text((ROOT / "pebble" / "__init__.py").read_text())
+    done = subprocess.run(
+        [sys.executable, "-c", "import pebble"], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "pip uninstall Pebble" in done.stderr
+
+
+def imports(path: Path) -> set[str]:
+    return set(re.findall(r"^\s*(?:from|import)\s+(pebble(?:\.\w+)*)", path.read_text(), re.MULTILINE))
+
+
+def test_rooms_import_only_what_they_may() -> None:
+    shared = ("pebble.workloads", "pebble.units", "pebble.errors")
+    for room in ("models", "schedules"):
+        for file in (ROOT / room).rglob("*.py"):
+            for name in imports(file):
+                assert name.startswith((*shared, f"pebble.{room}")), f"{file} imports {name}"
+    for room in ("bounds", "solvers"):
+        for file in (ROOT / "pebble" / room).rglob("*.py"):
+            assert not any(name.startswith("pebble.schedules") for name in imports(file)), file
+    for file in (ROOT / "pebble").rglob("*.py"):
+        if "cli" not in file.parts and file.name != "__main__.py":
+            assert not any(name.startswith("pebble.cli") for name in imports(file)), file

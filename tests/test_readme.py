@@ -1,0 +1,30 @@
+"""What the README shows is what the commands print."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from pebble.cli import COMMANDS, main
+
+README = (Path(__file__).resolve().parent.parent / "README.md").read_text()
+SHOWN = re.findall(r"```sh\n(?:.*&& \S*)?(pebble [^\n]+)\n```\n+(?:prints\n+)?```text\n(.*?)\n```", README, re.DOTALL)
+
+
+def test_there_is_output_to_check() -> None:
+    assert len(SHOWN) >= 2
+
+
+@pytest.mark.parametrize(("command", "shown"), SHOWN, ids=[command for command, _ in SHOWN])
+def test_output_is_current(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str, shown: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main(shlex.split(command)[1:]) == 0
+    assert capsys.readouterr().out.strip() == shown.strip()
+
+
+def test_every_command_is_in_the_table() -> None:
+    for name in COMMANDS:
+        assert f"| `pebble {name}" in README, name
