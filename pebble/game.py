@@ -134,7 +134,8 @@ class Task(NamedTuple):
     name : str
         What a compute move calls it.
     operands : tuple of int
-        Items that must be red and complete, ascending; the target is never among them.
+        Items that must be red and complete, ascending; the target is never among them. A task that only works
+        on its cell, such as an activation, has none.
     target : int
         The item.
     after : tuple of int

@@ -44,17 +44,13 @@ def validate_dag(dag: nx.DiGraph[Hashable]) -> None:
         that print alike; a task or cell that breaks the rules above; a node from which no output is reached.
     """
     if not dag.is_directed() or dag.is_multigraph():
-        raise InputError(
-            "DAG: got a graph that is undirected or has parallel edges, expected a networkx.DiGraph."
-        )
+        raise InputError("DAG: got a graph that is undirected or has parallel edges, expected a networkx.DiGraph.")
     if not len(dag):
         raise InputError("DAG: got a graph without nodes, expected at least one.")
     names: set[str] = set()
     for node, data in dag.nodes(data=True):
         if str(node) in names:
-            raise InputError(
-                f"DAG: two nodes are both written {str(node)!r}; give every node a name of its own."
-            )
+            raise InputError(f"DAG: two nodes are both written {str(node)!r}; give every node a name of its own.")
         names.add(str(node))
         _check_attributes(node, data)
     for u, v, data in dag.edges(data=True):
@@ -81,12 +77,8 @@ def _check_attributes(node: Hashable, data: dict[str, Any]) -> None:
             near = difflib.get_close_matches(str(key), ATTRIBUTES, n=1)
             hint = f"did you mean {near[0]}?" if near else f"the attributes are {', '.join(ATTRIBUTES)}."
             raise InputError(f"DAG: node {node} has the unknown attribute {key!r}: {hint}")
-        if key == "weight" and (
-            isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_WEIGHT
-        ):
-            raise InputError(
-                f"DAG: node {node} has weight {value!r}, expected a whole number from 1 to {MAX_WEIGHT}."
-            )
+        if key == "weight" and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_WEIGHT):
+            raise InputError(f"DAG: node {node} has weight {value!r}, expected a whole number from 1 to {MAX_WEIGHT}.")
         if key in ("output", "initial") and not isinstance(value, bool):
             raise InputError(f"DAG: node {node} has {key} {value!r}, expected true or false.")
         if key in ("operation", "operand") and not isinstance(value, str):
@@ -126,29 +118,23 @@ def _check_task(dag: nx.DiGraph[Hashable], node: Hashable, data: dict[str, Any])
         raise InputError(f"DAG: task {node} updates {cell}, which is not a value of this DAG.")
     for key in ("weight", "output", "initial"):
         if key in data:
-            raise InputError(
-                f"DAG: task {node} has the attribute {key!r}, but it holds no pebble; give it to {cell}."
-            )
+            raise InputError(f"DAG: task {node} has the attribute {key!r}, but it holds no pebble; give it to {cell}.")
     if cell not in dag.succ[node]:
-        raise InputError(
-            f"DAG: task {node} updates {cell} but has no edge to it; add the edge {node} -> {cell}."
-        )
+        raise InputError(f"DAG: task {node} updates {cell} but has no edge to it; add the edge {node} -> {cell}.")
     for successor in dag.succ[node]:
         if successor != cell and dag.nodes[successor].get("accumulator") != cell:
             raise InputError(
                 f"DAG: task {node} has an edge to {successor}; "
                 f"a task leads to its cell {cell} and to tasks of that cell."
             )
-    if all("accumulator" in dag.nodes[p] for p in dag.pred[node]):
+    if not dag.pred[node]:
         raise InputError(f"DAG: task {node} has no operand; add an edge from at least one value.")
 
 
 def _check_cell(dag: nx.DiGraph[Hashable], node: Hashable) -> None:
     for p in dag.pred[node]:
         if dag.nodes[p].get("accumulator") != node:
-            raise InputError(
-                f"DAG: cell {node} has the predecessor {p}, which is not one of the tasks that update it."
-            )
+            raise InputError(f"DAG: cell {node} has the predecessor {p}, which is not one of the tasks that update it.")
 
 
 def _check_value(dag: nx.DiGraph[Hashable], node: Hashable, data: dict[str, Any]) -> None:
@@ -166,9 +152,7 @@ def _check_value(dag: nx.DiGraph[Hashable], node: Hashable, data: dict[str, Any]
 
 
 def _check_useful(dag: nx.DiGraph[Hashable]) -> None:
-    useful = [
-        n for n, d in dag.nodes(data=True) if d.get("output", not dag.succ[n] and "accumulator" not in d)
-    ]
+    useful = [n for n, d in dag.nodes(data=True) if d.get("output", not dag.succ[n] and "accumulator" not in d)]
     seen = set(useful)
     while useful:
         for p in dag.pred[useful.pop()]:
