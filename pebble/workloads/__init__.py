@@ -1,11 +1,18 @@
-"""Workloads: the families (gemm ...) and the layers of named models."""
+"""Workloads: the families (gemm, ffn, attention, conv2d) and the layers of named models."""
 
+from pebble.workloads.attention import Attention
 from pebble.workloads.base import DTYPE_BYTES, Operand, Workload, check_dimension, element_bytes
+from pebble.workloads.conv2d import Conv2d
+from pebble.workloads.ffn import Ffn
 from pebble.workloads.gemm import Gemm
+from pebble.workloads.model_layers import named_workload
 from pebble.workloads.named import layer_names, model_names, model_shape, named_gemm
 
 __all__ = [
     "DTYPE_BYTES",
+    "Attention",
+    "Conv2d",
+    "Ffn",
     "Gemm",
     "Operand",
     "Workload",
@@ -15,4 +22,5 @@ __all__ = [
     "model_names",
     "model_shape",
     "named_gemm",
+    "named_workload",
 ]

@@ -1,0 +1,198 @@
+"""Attention: O = softmax(Q K^T) V, per head."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pebble.errors import InputError, UnknownNameError
+from pebble.workloads.base import Operand, check_dimension, default_out_dtype, element_bytes
+
+SOFTMAX = ("online", "strict")
+
+
+@dataclass(frozen=True)
+class Attention:
+    """O = softmax(Q K^T) V over batch sequences and heads, with grouped key/value heads.
+
+    Scores and probabilities are intermediates of the inputs' type; scaling and softmax cost no traffic of their own.
+
+    Parameters
+    ----------
+    queries, keys : int
+        Rows of Q and O, and of K and V, per head. One query is a decode step.
+    head_dim : int
+        Columns of Q and K.
+    value_dim : int, optional
+        Columns of V and O; by default ``head_dim``.
+    heads, kv_heads : int
+        Query heads, and key/value heads; the latter divide the former, which share them in equal groups. By
+        default as many key/value heads as heads.
+    batch : int
+        Independent sequences.
+    causal : bool
+        The last query sees all keys, each query before it one key less; needs keys >= queries.
+    softmax : {"online", "strict"}
+        ``online``: a score may be used before its row is complete. ``strict``: only after.
+    dtype : str
+        Type of Q, K, V: bf16, fp16, fp32 or fp8.
+    out_dtype : str, optional
+        Type of O; by default the inputs', bf16 for fp8.
+    name : str, optional
+        What the user called it.
+
+    Raises
+    ------
+    InputError
+        A dimension below 1 or above 2^32, kv_heads that do not divide heads, or causal with fewer keys than queries.
+    UnknownNameError
+        An unknown data type or softmax.
+
+    Examples
+    --------
+    >>> Attention(8192, 8192, 128).compulsory_elements
+    4194304
+    """
+
+    queries: int
+    keys: int
+    head_dim: int
+    value_dim: int = 0
+    heads: int = 1
+    kv_heads: int = 0
+    batch: int = 1
+    causal: bool = False
+    softmax: str = "online"
+    dtype: str = "bf16"
+    out_dtype: str = ""
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        for field, otherwise in (("value_dim", self.head_dim), ("kv_heads", self.heads)):
+            value = getattr(self, field)
+            if type(value) is int and value == 0:  # not given
+                object.__setattr__(self, field, otherwise)
+        for field in ("queries", "keys", "head_dim", "value_dim", "heads", "kv_heads", "batch"):
+            object.__setattr__(self, field, check_dimension(field.replace("_", "-"), getattr(self, field)))
+        if self.heads % self.kv_heads:
+            raise InputError(f"kv-heads: got {self.kv_heads}, expected a divisor of the {self.heads} heads.")
+        if self.causal and self.keys < self.queries:
+            raise InputError(
+                f"keys: got {self.keys} for {self.queries} causal queries, expected at least as many keys as queries "
+                "(the last query sees all keys, each one before it one key less)."
+            )
+        if self.softmax not in SOFTMAX:
+            raise UnknownNameError("softmax", self.softmax, SOFTMAX, "pebble workloads")
+        element_bytes(self.dtype)
+        object.__setattr__(self, "out_dtype", self.out_dtype or default_out_dtype(self.dtype))
+        element_bytes(self.out_dtype)
+
+    @property
+    def family(self) -> str:
+        """The word that selects this family on the command line."""
+        return "attention"
+
+    @property
+    def label(self) -> str:
+        """One line for titles and tables."""
+        dims = str(self.head_dim) if self.value_dim == self.head_dim else f"{self.head_dim}/{self.value_dim}"
+        shape = f"attention queries={self.queries} keys={self.keys} head-dim={dims}"
+        if (self.batch, self.heads) != (1, 1):
+            shape += f" batch={self.batch} heads={self.heads} kv-heads={self.kv_heads}"
+        shape += f" {self.dtype}"
+        if self.out_dtype != default_out_dtype(self.dtype):
+            shape += f"->{self.out_dtype}"
+        shape += (" causal" if self.causal else "") + (" strict" if self.softmax == "strict" else "")
+        return f"{self.name} ({shape})" if self.name else shape
+
+    @property
+    def group(self) -> int:
+        """Query heads that share one key/value head."""
+        return self.heads // self.kv_heads
+
+    @property
+    def groups(self) -> int:
+        """Independent pieces: sequences times key/value heads. No value belongs to two of them."""
+        return self.batch * self.kv_heads
+
+    @property
+    def stacked_queries(self) -> int:
+        """Rows of Q that meet one K: the queries of all heads of a group."""
+        return self.group * self.queries
+
+    @property
+    def pairs_per_head(self) -> int:
+        """Pairs of a query and a key that it sees, in one head."""
+        masked = self.queries * (self.queries - 1) // 2 if self.causal else 0
+        return self.queries * self.keys - masked
+
+    @property
+    def multiply_adds(self) -> int:
+        """Elementary products of Q K^T and P V over the pairs that are seen."""
+        return self.batch * self.heads * self.pairs_per_head * (self.head_dim + self.value_dim)
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations, two per multiply-add; softmax is not counted."""
+        return 2 * self.multiply_adds
+
+    @property
+    def in_bytes(self) -> int:
+        """Bytes of one value of Q, K, V, a score or a probability."""
+        return element_bytes(self.dtype)
+
+    @property
+    def out_bytes(self) -> int:
+        """Bytes of one value of O."""
+        return element_bytes(self.out_dtype)
+
+    @property
+    def narrowest_bytes(self) -> int:
+        """Bytes of the narrowest value held: a memory of N bytes holds at most N / this many values."""
+        return min(self.in_bytes, self.out_bytes)
+
+    @property
+    def widest_bytes(self) -> int:
+        """Bytes of the widest value held: N / this many values surely fit in N bytes."""
+        return max(self.in_bytes, self.out_bytes)
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """Q, K, V and O, all sequences and heads stacked."""
+        rows, cols = self.batch * self.heads * self.queries, self.groups * self.keys
+        return (
+            Operand("Q", rows, self.head_dim, self.in_bytes, read=True, written=False),
+            Operand("K", cols, self.head_dim, self.in_bytes, read=True, written=False),
+            Operand("V", cols, self.value_dim, self.in_bytes, read=True, written=False),
+            Operand("O", rows, self.value_dim, self.out_bytes, read=False, written=True),
+        )
+
+    @property
+    def compulsory_elements(self) -> int:
+        """Values that cross the boundary at least once: Q, K, V, O (each key is seen by the last query)."""
+        return sum(o.elements * (o.read + o.written) for o in self.operands)
+
+    @property
+    def compulsory_bytes(self) -> int:
+        """The same in bytes, each operand at its own width."""
+        return sum(o.bytes * (o.read + o.written) for o in self.operands)
+
+    def to_json(self) -> dict[str, object]:
+        """The workload as plain data, for ``--json``."""
+        return {
+            "family": self.family,
+            "name": self.name or None,
+            "queries": self.queries,
+            "keys": self.keys,
+            "head_dim": self.head_dim,
+            "value_dim": self.value_dim,
+            "heads": self.heads,
+            "kv_heads": self.kv_heads,
+            "batch": self.batch,
+            "causal": self.causal,
+            "softmax": self.softmax,
+            "dtype": self.dtype,
+            "out_dtype": self.out_dtype,
+            "flops": self.flops,
+            "compulsory_elements": self.compulsory_elements,
+            "compulsory_bytes": self.compulsory_bytes,
+        }

@@ -1,0 +1,160 @@
+"""The feed-forward network of a transformer: two matrix products in a row, plain or gated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pebble.workloads.base import Operand, check_dimension, default_out_dtype, element_bytes
+from pebble.workloads.gemm import Gemm
+
+
+@dataclass(frozen=True)
+class Ffn:
+    """Y := act(X W1) W2, or gated: Y := (act(X Wg) * (X Wu)) W2.
+
+    X is tokens x d_model, the hidden layer H tokens x hidden, Y tokens x d_out. H is an intermediate: it need
+    never be in slow memory. It has the inputs' type.
+
+    Parameters
+    ----------
+    tokens, d_model, hidden : int
+        Dimensions, in values.
+    d_out : int, optional
+        Columns of Y; by default ``d_model``.
+    gated : bool
+        Two hidden products, gate and up, that share X (SwiGLU).
+    dtype : str
+        Type of X, the weights and H: bf16, fp16, fp32 or fp8.
+    out_dtype : str, optional
+        Type of Y; by default the inputs', bf16 for fp8.
+    name : str, optional
+        What the user called it, such as ``"llama-2-7b:mlp"``.
+
+    Raises
+    ------
+    InputError
+        A dimension below 1 or above 2^32, or an unknown data type.
+
+    Examples
+    --------
+    >>> Ffn(8192, 768, 3072).compulsory_elements
+    17301504
+    """
+
+    tokens: int
+    d_model: int
+    hidden: int
+    d_out: int = 0
+    gated: bool = False
+    dtype: str = "bf16"
+    out_dtype: str = ""
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        for dimension, word in (("tokens", "tokens"), ("d_model", "d-model"), ("hidden", "hidden")):
+            object.__setattr__(self, dimension, check_dimension(word, getattr(self, dimension)))
+        # 0 is the default and means "as d_model"; everything else is checked like the others
+        width = self.d_model if type(self.d_out) is int and self.d_out == 0 else self.d_out
+        object.__setattr__(self, "d_out", check_dimension("d-out", width))
+        element_bytes(self.dtype)
+        object.__setattr__(self, "out_dtype", self.out_dtype or default_out_dtype(self.dtype))
+        element_bytes(self.out_dtype)
+
+    @property
+    def family(self) -> str:
+        """The word that selects this family on the command line."""
+        return "ffn"
+
+    @property
+    def label(self) -> str:
+        """One line for titles and tables."""
+        shape = f"ffn tokens={self.tokens} {self.d_model}->{self.hidden}->{self.d_out} {self.dtype}"
+        if self.out_dtype != default_out_dtype(self.dtype):
+            shape += f"->{self.out_dtype}"
+        if self.gated:
+            shape += " gated"
+        return f"{self.name} ({shape})" if self.name else shape
+
+    @property
+    def up_products(self) -> int:
+        """Hidden products that share X: 2 when gated (gate, up), else 1."""
+        return 2 if self.gated else 1
+
+    @property
+    def multiply_adds(self) -> int:
+        """Elementary products of all matrix products."""
+        return self.tokens * self.hidden * (self.up_products * self.d_model + self.d_out)
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations, two per multiply-add; the activation is not counted."""
+        return 2 * self.multiply_adds
+
+    @property
+    def in_bytes(self) -> int:
+        """Bytes of one value of X, a weight matrix or H."""
+        return element_bytes(self.dtype)
+
+    @property
+    def out_bytes(self) -> int:
+        """Bytes of one value of Y."""
+        return element_bytes(self.out_dtype)
+
+    @property
+    def narrowest_bytes(self) -> int:
+        """Bytes of the narrowest value held: a memory of N bytes holds at most N / this many values."""
+        return min(self.in_bytes, self.out_bytes)
+
+    @property
+    def widest_bytes(self) -> int:
+        """Bytes of the widest value held: N / this many values surely fit in N bytes."""
+        return max(self.in_bytes, self.out_bytes)
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """X, the weights, and Y."""
+        matrices = ("Wg", "Wu") if self.gated else ("W1",)
+        return (
+            Operand("X", self.tokens, self.d_model, self.in_bytes, read=True, written=False),
+            *(Operand(w, self.d_model, self.hidden, self.in_bytes, read=True, written=False) for w in matrices),
+            Operand("W2", self.hidden, self.d_out, self.in_bytes, read=True, written=False),
+            Operand("Y", self.tokens, self.d_out, self.out_bytes, read=False, written=True),
+        )
+
+    @property
+    def hidden_elements(self) -> int:
+        """Values of H, which a fused schedule need not move."""
+        return self.tokens * self.hidden
+
+    @property
+    def compulsory_elements(self) -> int:
+        """Values that cross the boundary at least once: X, the weights, Y."""
+        return sum(o.elements * (o.read + o.written) for o in self.operands)
+
+    @property
+    def compulsory_bytes(self) -> int:
+        """The same in bytes, each operand at its own width."""
+        return sum(o.bytes * (o.read + o.written) for o in self.operands)
+
+    @property
+    def gemms(self) -> tuple[Gemm, Gemm]:
+        """The two matrix products as separate kernels: H (or gate and up side by side), then Y."""
+        first = Gemm(self.tokens, self.up_products * self.hidden, self.d_model, self.dtype, self.dtype)
+        return first, Gemm(self.tokens, self.d_out, self.hidden, self.dtype, self.out_dtype)
+
+    def to_json(self) -> dict[str, object]:
+        """The workload as plain data, for ``--json``."""
+        return {
+            "family": self.family,
+            "name": self.name or None,
+            "tokens": self.tokens,
+            "d_model": self.d_model,
+            "hidden": self.hidden,
+            "d_out": self.d_out,
+            "gated": self.gated,
+            "dtype": self.dtype,
+            "out_dtype": self.out_dtype,
+            "flops": self.flops,
+            "compulsory_elements": self.compulsory_elements,
+            "compulsory_bytes": self.compulsory_bytes,
+        }
