@@ -64,3 +64,14 @@ def positive(option: str, text: str, most: int) -> int:
     if not 1 <= number <= most:
         raise InputError(f"{option}: got {number}, expected a whole number from 1 to {most}.")
     return number
+
+
+def seconds(option: str, text: str) -> float:
+    """A positive number of seconds, or one sentence."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e9:
+        raise InputError(f"{option}: got {text!r}, expected a number of seconds above 0, such as 60.")
+    return value

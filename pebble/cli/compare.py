@@ -4,6 +4,7 @@ examples:
   pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb
   pebble compare llama-3-8b:gate_up --tokens 8192 --gpu h100-sxm5-80gb --figure out.pdf
   pebble compare gemm -m 4096 -n 4096 -k 4096 --cache 6MiB --sms 84 --schedules row,morton,grouped-8+sawtooth
+  pebble compare gemm -m 256 -n 256 -k 384 --tile 128x128x128 --cache 160KiB --exact
 """
 
 from __future__ import annotations
@@ -32,6 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_workload_arguments(parser)
     parser.add_argument("--schedules", default="all", metavar="NAMES", help="all, or names separated by commas (all)")
     parser.add_argument("--figure", metavar="FILE", help="write the figure: .pdf, .svg or .png")
+    parser.add_argument(
+        "--exact",
+        action="store_true",
+        help="solve the tile game of a small grid exactly and play the orders in it, one tile operation at a time",
+    )
+    parser.add_argument("--time-limit", metavar="S", default="60", help="seconds for --exact (60)")
     add_machine_arguments(parser)
     add_kernel_arguments(parser)
 
@@ -43,6 +50,10 @@ def run(args: argparse.Namespace) -> int:
     orders = read_orders(args.schedules)
     if args.figure:
         check_figure_path(args.figure)  # before the work, not after it
+    if args.exact:
+        from pebble.cli._exact import run_exact
+
+        return run_exact(args, gemm, target, orders)
     config, stages, notes = read_kernel(args, gemm, target)
     with _progress(len(orders)) as advance:
         result = compare_orders(gemm, config, orders, target.machine, stages, notes, advance)

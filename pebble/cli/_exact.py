@@ -1,0 +1,91 @@
+"""``pebble compare --exact``: the orders against the optimum of the tile game."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from pebble.cli import _output
+from pebble.cli._target import Target, seconds
+from pebble.errors import InputError
+from pebble.exact_comparison import ExactComparison, compare_exactly
+from pebble.schedules.lockstep import TileShape
+from pebble.schedules.orders import TileOrder
+from pebble.units import format_bytes, format_capacity
+from pebble.workloads import Gemm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pebble.solvers.result import Progress
+
+
+def run_exact(args: argparse.Namespace, gemm: Gemm, target: Target, orders: Sequence[TileOrder]) -> int:
+    """Solve, play, print."""
+    if target.cache is None:
+        raise InputError("--exact: got a GPU, expected --cache SIZE: the tile game has one memory, of a few tiles.")
+    default = TileShape.default(gemm)
+    tile = default if args.tile is None else TileShape.parse(args.tile, default.bk)
+    limit = seconds("--time-limit", args.time_limit)
+    capacity = target.cache.to_bytes(gemm.narrowest_bytes)
+    with _progress() as show:
+        result = compare_exactly(gemm, tile, capacity, orders, limit, progress=show)
+    if args.json:
+        _output.print_json(result.to_json())
+    else:
+        _print(result)
+    if args.figure:
+        from pebble.plots.exact import save_exact
+
+        save_exact(result, args.figure)
+        print(f"figure: {args.figure}", file=sys.stderr)
+    return 0
+
+
+def _progress() -> AbstractContextManager[Callable[[Progress], None] | None]:
+    return _line() if sys.stderr.isatty() else nullcontext(None)
+
+
+@contextmanager
+def _line() -> Iterator[Callable[[Progress], None]]:
+    def show(now: Progress) -> None:
+        upper = "-" if now.upper_bound is None else str(now.upper_bound)
+        print(f"\rsolving: {now.lower_bound} to {upper} units, {now.seconds:.0f} s ", end="", file=sys.stderr)
+
+    yield show
+    print("\r" + " " * 50 + "\r", end="", file=sys.stderr)
+
+
+def _print(result: ExactComparison) -> None:
+    say = _output.say
+    grid = "x".join(map(str, result.grid))
+    say(
+        f"{result.gemm.label}: {grid} tiles of {result.tile}, one memory of {format_capacity(result.capacity_bytes)}, "
+        "one tile operation at a time"
+    )
+    print()
+    if result.optimal:
+        say(f"optimum   {format_bytes(result.upper_bytes)}: no tile schedule moves less (proved)")
+    else:
+        say(
+            f"optimum   between {format_bytes(result.lower_bytes)} (proved) and {format_bytes(result.upper_bytes)} "
+            f"(found): {result.solved.stop_reason}"
+        )
+    say(f"solver    {result.solved.solver}, {result.solved.seconds:.1f} s; proof: {', '.join(result.solved.proof)}")
+    print()
+    rows = [
+        [
+            p.order,
+            p.eviction,
+            f"{p.load_bytes / 1e6:,.3f}",
+            f"{p.store_bytes / 1e6:,.3f}",
+            f"{p.bytes / 1e6:,.3f}",
+            f"{p.bytes / result.upper_bytes:.3f}",
+        ]
+        for p in result.orders
+    ]
+    last = "x optimum" if result.optimal else "x best found"
+    print(_output.table(["order", "eviction", "load MB", "store MB", "total MB", last], rows, left=2))

@@ -1,0 +1,220 @@
+"""Tile orders against the exact optimum over all tile schedules, on grids small enough to be solved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+from pebble.dag.gemm import gemm_dag
+from pebble.errors import InputError
+from pebble.game import Game, Move, Pebbling, Variant, check_capacity, moves_cost
+from pebble.referee import replay
+from pebble.schedules.lockstep import TileShape
+from pebble.schedules.orders import OrderParams, TileOrder
+from pebble.schedules.tile_game import EVICTIONS, Item, play_order, tile_operations
+from pebble.solvers import SolveResult, solve
+from pebble.solvers.result import Progress
+from pebble.workloads import Gemm
+
+MAX_OPERATIONS = 64
+
+
+@dataclass(frozen=True)
+class PlayedOrder:
+    """One order under one eviction rule, as the referee counted it.
+
+    Attributes
+    ----------
+    order, eviction : str
+    load_bytes, store_bytes : int
+    """
+
+    order: str
+    eviction: str
+    load_bytes: int
+    store_bytes: int
+
+    @property
+    def bytes(self) -> int:
+        """Loads plus stores."""
+        return self.load_bytes + self.store_bytes
+
+
+@dataclass(frozen=True)
+class ExactComparison:
+    """What ``pebble compare --exact`` found.
+
+    Attributes
+    ----------
+    gemm : Gemm
+    tile : TileShape
+    grid : tuple of int
+        Tiles along m, n, k.
+    capacity_bytes : int
+        One explicitly managed memory.
+    unit_bytes : int
+        Largest number of bytes that divides every tile; the game is solved in this unit.
+    solved : SolveResult
+        Interval of the optimum over all tile schedules, in units.
+    orders : tuple of PlayedOrder
+        Least traffic first.
+    """
+
+    gemm: Gemm
+    tile: TileShape
+    grid: tuple[int, int, int]
+    capacity_bytes: int
+    unit_bytes: int
+    solved: SolveResult
+    orders: tuple[PlayedOrder, ...]
+
+    @property
+    def lower_bytes(self) -> int:
+        """No tile schedule moves less."""
+        return self.solved.lower_bound * self.unit_bytes
+
+    @property
+    def upper_bytes(self) -> int:
+        """The best tile schedule found moves this."""
+        found = [p.bytes for p in self.orders]
+        if self.solved.upper_bound is not None:
+            found.append(self.solved.upper_bound * self.unit_bytes)
+        return min(found)
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the two meet."""
+        return self.lower_bytes == self.upper_bytes
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of ``pebble compare --exact --json``."""
+        return {
+            "workload": {"label": self.gemm.label, **self.gemm.to_json()},
+            "tile": str(self.tile),
+            "grid": list(self.grid),
+            "capacity_bytes": self.capacity_bytes,
+            "exact": {
+                "lower_bound": self.lower_bytes,
+                "upper_bound": self.upper_bytes,
+                "status": "optimal" if self.optimal else "feasible",
+                "stop_reason": self.solved.stop_reason,
+                "variant": str(self.solved.variant),
+                "solver": self.solved.solver,
+                "proof": list(self.solved.proof),
+                "seconds": self.solved.seconds,
+                "moves": [move.to_json() for move in self.solved.moves],
+            },
+            "schedules": [
+                {
+                    "name": p.order,
+                    "policy": p.eviction,
+                    "load_bytes": p.load_bytes,
+                    "store_bytes": p.store_bytes,
+                    "bytes": p.bytes,
+                    "ratio_to_optimum": p.bytes / self.upper_bytes,
+                    "ratio_to_lower_bound": p.bytes / self.lower_bytes,
+                }
+                for p in self.orders
+            ],
+        }
+
+
+def compare_exactly(
+    gemm: Gemm,
+    tile: TileShape,
+    capacity_bytes: int,
+    orders: Sequence[TileOrder],
+    time_limit: float = 60.0,
+    solver: str = "auto",
+    progress: Callable[[Progress], None] | None = None,
+) -> ExactComparison:
+    """Solve the tile game of a small grid and play each order in it under LRU and OPT.
+
+    Parameters
+    ----------
+    gemm : Gemm
+        The problem.
+    tile : TileShape
+        Tile of one operation, along m, n and k; edge tiles are short.
+    capacity_bytes : int
+        One memory that holds whole tiles, each at its own width.
+    orders : sequence of TileOrder
+        What to play. Orders with the same sequence of operations give the same figures.
+    time_limit : float
+        Seconds for the solver.
+    solver : str
+        A name that `pebble.solvers.solve` knows.
+    progress : callable, optional
+        Passed to the solver.
+
+    Raises
+    ------
+    InputError
+        More than 64 tile operations.
+    InfeasibleError
+        The three tiles of the largest operation do not fit.
+    """
+    tile = tile.cut_to(gemm)
+    grid = tile.grid(gemm)
+    operations = grid[0] * grid[1] * grid[2]
+    if operations > MAX_OPERATIONS:
+        raise InputError(
+            f"--exact: got a grid of {grid[0]}x{grid[1]}x{grid[2]} tiles, {operations} operations, expected at most "
+            f"{MAX_OPERATIONS}; use larger tiles, or leave --exact out to compare with the proved bound."
+        )
+    dag = gemm_dag(
+        gemm.m,
+        gemm.n,
+        gemm.k,
+        tile=(tile.bm, tile.bn, tile.bk),
+        accumulate=gemm.accumulate,
+        in_bytes=gemm.in_bytes,
+        out_bytes=gemm.out_bytes,
+    )
+    check_capacity(Game.from_dag(dag, Variant.IN_PLACE), capacity_bytes)
+    unit = gcd(*(data["weight"] for _, data in dag.nodes(data=True) if "weight" in data))
+    for _, data in dag.nodes(data=True):
+        if "weight" in data:
+            data["weight"] //= unit
+    game = Game.from_dag(dag, Variant.IN_PLACE)
+    capacity = capacity_bytes // unit
+    update = {
+        (task.target, task.operands): task.name for task in game.tasks
+    }  # a task is named by the DAG; its items say which it is
+
+    def weight(item: Item) -> int:
+        return game.weights[game.item_index[_name(item)]]
+
+    def to_move(op: str, operand: str, index: tuple[int, ...]) -> Move:
+        if op != "compute":
+            return Move(op, _name((operand, (index[0], index[1]))))  # type: ignore[arg-type]
+        i, j, l = index
+        a, b, c = (game.item_index[_name(x)] for x in (("A", (i, l)), ("B", (l, j)), ("C", (i, j))))
+        return Move("compute", update[c, tuple(sorted((a, b)))])
+
+    played = []
+    best: Pebbling | None = None
+    params = OrderParams(tile_m=tile.bm, tile_n=tile.bn)
+    for order in orders:
+        tiles = order.tiles(grid[0], grid[1], params)
+        for eviction in EVICTIONS:
+            events = play_order(
+                tile_operations(tiles, grid[2], order.sawtooth), weight, capacity, eviction, gemm.accumulate
+            )
+            moves = tuple(to_move(*event) for event in events)
+            pebbling = Pebbling(Variant.IN_PLACE, capacity, moves, moves_cost(game, moves))
+            counted = replay(game, pebbling)
+            played.append(PlayedOrder(order.name, eviction, counted.loads * unit, counted.stores * unit))
+            if best is None or pebbling.cost < best.cost:
+                best = pebbling
+    solved = solve(game, capacity, solver=solver, time_limit=time_limit, upper_hint=best, progress=progress)
+    return ExactComparison(
+        gemm, tile, grid, capacity_bytes, unit, solved, tuple(sorted(played, key=lambda p: (p.bytes, p.order)))
+    )
+
+
+def _name(item: Item) -> str:
+    operand, (row, column) = item
+    return f"{operand}[{row},{column}]"

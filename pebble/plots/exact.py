@@ -1,0 +1,63 @@
+"""Orders against the exact optimum of the tile game."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pebble.exact_comparison import ExactComparison
+from pebble.plots.save import BLUE, ORANGE, RED, save_figure, style
+from pebble.units import format_bytes, format_capacity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def plot_exact(result: ExactComparison, ax: Axes) -> Axes:
+    """Two bars per order, OPT and LRU, in bytes; the optimum as a line, or its interval as a band."""
+    totals = {(p.order, p.eviction): p.bytes for p in result.orders}
+    names = list(dict.fromkeys(p.order for p in result.orders))
+    at = np.arange(len(names))
+    for eviction, color, shift in (("opt", BLUE, -0.2), ("lru", ORANGE, 0.2)):
+        values = [totals[name, eviction] / 1e6 for name in names]
+        ax.barh(at + shift, values, height=0.38, color=color, label=f"{eviction.upper()} eviction")
+        for y, value, name in zip(at + shift, values, names, strict=True):
+            ratio = totals[name, eviction] / result.upper_bytes
+            ax.text(value, y, f" {ratio:.2f}", va="center", fontsize=6.5)
+    if result.optimal:
+        ax.axvline(result.upper_bytes / 1e6, color=RED, lw=1.4, label=f"optimum, {format_bytes(result.upper_bytes)}")
+    else:
+        low, high = result.lower_bytes / 1e6, result.upper_bytes / 1e6
+        ax.axvspan(low, high, color=RED, alpha=0.25, label="optimum lies here (proved to found)")
+    ax.set_yticks(at, names)
+    ax.set_ylim(len(names) - 0.4, -0.6)
+    ax.set_xlim(0, max(totals.values()) / 1e6 * 1.12)
+    ax.set_xlabel("loads + stores, MB (numbers: times the best known)")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.11), ncols=3, frameon=False, fontsize=7)
+    return ax
+
+
+def exact_figure(result: ExactComparison) -> Figure:
+    """The figure of ``pebble compare --exact``."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    count = len({p.order for p in result.orders})
+    with matplotlib.rc_context(style()):
+        figure = Figure(figsize=(6.4, 1.4 + 0.27 * count), layout="constrained")
+        ax = plot_exact(result, figure.add_subplot())
+        grid = "x".join(map(str, result.grid))
+        ax.set_title(
+            f"{result.gemm.label}\n{grid} tiles of {result.tile}, "
+            f"one memory of {format_capacity(result.capacity_bytes)}",
+            fontsize=8,
+            loc="left",
+        )
+    return figure
+
+
+def save_exact(result: ExactComparison, path: str) -> None:
+    """Draw and write the figure; the suffix of ``path`` gives the format."""
+    save_figure(exact_figure(result), path)
