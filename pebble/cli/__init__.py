@@ -22,6 +22,7 @@ COMMANDS: dict[str, str] = {
     "bound": "the least traffic any schedule can have, proved, beside the best schedule known",
     "compare": "what each tile order moves, against the proved bound",
     "simulate": "one schedule through one cache",
+    "dag": "a computation DAG: write it, count it, draw it",
     "schedules": "list the tile orders, with their sources",
     "machines": "list the GPUs, or explain one",
     "workloads": "list the workload families, models and layers",

@@ -22,6 +22,7 @@ are done. An edge between two tasks of one cell says which comes first. Edges ha
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,16 @@ from pebble.errors import InputError
 
 if TYPE_CHECKING:
     import networkx as nx
+
+
+class DagError(InputError):
+    """A graph or file that is no DAG for the game, with the node or line at fault where one is known."""
+
+    def __init__(self, message: str, *, node: Hashable = None, line: int | None = None) -> None:
+        super().__init__(message)
+        self.node = node
+        self.line = line
+
 
 ATTRIBUTES = ("operation", "operand", "index", "weight", "output", "accumulator", "initial")
 MAX_WEIGHT = 2**40
@@ -39,35 +50,43 @@ def validate_dag(dag: nx.DiGraph[Hashable]) -> None:
 
     Raises
     ------
-    InputError
+    DagError
         Not a simple directed graph, empty, cyclic; an unknown attribute or one of the wrong kind; two nodes
         that print alike; a task or cell that breaks the rules above; a node from which no output is reached.
     """
     if not dag.is_directed() or dag.is_multigraph():
-        raise InputError("DAG: got a graph that is undirected or has parallel edges, expected a networkx.DiGraph.")
+        raise DagError("DAG: got a graph that is undirected or has parallel edges, expected a networkx.DiGraph.")
     if not len(dag):
-        raise InputError("DAG: got a graph without nodes, expected at least one.")
+        raise DagError("DAG: got a graph without nodes, expected at least one.")
     names: set[str] = set()
     for node, data in dag.nodes(data=True):
+        if not str(node).isprintable() or not str(node):
+            raise DagError(f"DAG: got the node {str(node)!r}, expected a name of printable characters.", node=node)
         if str(node) in names:
-            raise InputError(f"DAG: two nodes are both written {str(node)!r}; give every node a name of its own.")
+            raise DagError(
+                f"DAG: two nodes are both written {str(node)!r}; give every node a name of its own.", node=node
+            )
         names.add(str(node))
         _check_attributes(node, data)
     for u, v, data in dag.edges(data=True):
         if data:
-            raise InputError(
+            raise DagError(
                 f"DAG: edge {u} -> {v} has the attribute {min(map(str, data))!r}, but edges have none; "
                 "a weight belongs to the node whose value moves."
             )
     _check_acyclic(dag)
     cells = {data["accumulator"] for _, data in dag.nodes(data=True) if "accumulator" in data}
     for node, data in dag.nodes(data=True):
-        if "accumulator" in data:
-            _check_task(dag, node, data)
-        elif node in cells:
-            _check_cell(dag, node)
-        else:
-            _check_value(dag, node, data)
+        try:
+            if "accumulator" in data:
+                _check_task(dag, node, data)
+            elif node in cells:
+                _check_cell(dag, node)
+            else:
+                _check_value(dag, node, data)
+        except DagError as error:
+            error.node = node
+            raise
     _check_useful(dag)
 
 
@@ -76,15 +95,31 @@ def _check_attributes(node: Hashable, data: dict[str, Any]) -> None:
         if key not in ATTRIBUTES:
             near = difflib.get_close_matches(str(key), ATTRIBUTES, n=1)
             hint = f"did you mean {near[0]}?" if near else f"the attributes are {', '.join(ATTRIBUTES)}."
-            raise InputError(f"DAG: node {node} has the unknown attribute {key!r}: {hint}")
-        if key == "weight" and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_WEIGHT):
-            raise InputError(f"DAG: node {node} has weight {value!r}, expected a whole number from 1 to {MAX_WEIGHT}.")
-        if key in ("output", "initial") and not isinstance(value, bool):
-            raise InputError(f"DAG: node {node} has {key} {value!r}, expected true or false.")
-        if key in ("operation", "operand") and not isinstance(value, str):
-            raise InputError(f"DAG: node {node} has {key} {value!r}, expected a text.")
-        if key == "index" and not (isinstance(value, tuple | list) and all(type(i) is int for i in value)):
-            raise InputError(f"DAG: node {node} has index {value!r}, expected a tuple of whole numbers.")
+            raise DagError(f"DAG: node {node} has the unknown attribute {key!r}: {hint}", node=node)
+        expected = _expected(key, value)
+        if expected:
+            raise DagError(f"DAG: node {node} has {key} {reprlib.repr(value)}, expected {expected}.", node=node)
+
+
+def _expected(key: str, value: object) -> str | None:
+    """What an attribute should have been, or None when it is right."""
+    match key:
+        case "weight":
+            right = type(value) is int and 1 <= value <= MAX_WEIGHT
+            return None if right else f"a whole number from 1 to {MAX_WEIGHT}"
+        case "output" | "initial":
+            return None if isinstance(value, bool) else "true or false"
+        case "operation" | "operand":
+            right = isinstance(value, str) and value.isprintable() and value != ""
+            return None if right else "a text of printable characters"
+        case "index":
+            right = isinstance(value, tuple | list) and all(type(i) is int for i in value)
+            return None if right else "a tuple of whole numbers"
+    try:
+        hash(value)
+    except TypeError:
+        return "the name of a node"
+    return None
 
 
 def _check_acyclic(dag: nx.DiGraph[Hashable]) -> None:
@@ -109,43 +144,41 @@ def _check_acyclic(dag: nx.DiGraph[Hashable]) -> None:
         node = next(p for p in dag.pred[node] if p in waiting)
     cycle = [str(n) for n in reversed([*path[seen[node] :], node])]
     shown = " -> ".join(cycle if len(cycle) <= 8 else [*cycle[:7], "...", cycle[-1]])
-    raise InputError(f"DAG: got a cycle, {shown}; a value cannot depend on itself.")
+    raise DagError(f"DAG: got a cycle, {shown}; a value cannot depend on itself.")
 
 
 def _check_task(dag: nx.DiGraph[Hashable], node: Hashable, data: dict[str, Any]) -> None:
     cell = data["accumulator"]
     if cell not in dag or "accumulator" in dag.nodes[cell]:
-        raise InputError(f"DAG: task {node} updates {cell}, which is not a value of this DAG.")
+        raise DagError(f"DAG: task {node} updates {cell}, which is not a value of this DAG.")
     for key in ("weight", "output", "initial"):
         if key in data:
-            raise InputError(f"DAG: task {node} has the attribute {key!r}, but it holds no pebble; give it to {cell}.")
+            raise DagError(f"DAG: task {node} has the attribute {key!r}, but it holds no pebble; give it to {cell}.")
     if cell not in dag.succ[node]:
-        raise InputError(f"DAG: task {node} updates {cell} but has no edge to it; add the edge {node} -> {cell}.")
+        raise DagError(f"DAG: task {node} updates {cell} but has no edge to it; add the edge {node} -> {cell}.")
     for successor in dag.succ[node]:
         if successor != cell and dag.nodes[successor].get("accumulator") != cell:
-            raise InputError(
+            raise DagError(
                 f"DAG: task {node} has an edge to {successor}; "
                 f"a task leads to its cell {cell} and to tasks of that cell."
             )
     if not dag.pred[node]:
-        raise InputError(f"DAG: task {node} has no operand; add an edge from at least one value.")
+        raise DagError(f"DAG: task {node} has no operand; add an edge from at least one value.")
 
 
 def _check_cell(dag: nx.DiGraph[Hashable], node: Hashable) -> None:
     for p in dag.pred[node]:
         if dag.nodes[p].get("accumulator") != node:
-            raise InputError(f"DAG: cell {node} has the predecessor {p}, which is not one of the tasks that update it.")
+            raise DagError(f"DAG: cell {node} has the predecessor {p}, which is not one of the tasks that update it.")
 
 
 def _check_value(dag: nx.DiGraph[Hashable], node: Hashable, data: dict[str, Any]) -> None:
     if data.get("initial"):
-        raise InputError(f"DAG: node {node} is initial, but only a cell that tasks update can be.")
+        raise DagError(f"DAG: node {node} is initial, but only a cell that tasks update can be.")
     if data.get("operation") == "input" and dag.pred[node]:
-        raise InputError(
-            f"DAG: node {node} is called an input but has predecessors; correct its operation or its edges."
-        )
+        raise DagError(f"DAG: node {node} is called an input but has predecessors; correct its operation or its edges.")
     if not dag.pred[node] and data.get("operation", "input") != "input":
-        raise InputError(
+        raise DagError(
             f"DAG: node {node} has the operation {data['operation']!r} but no predecessor; "
             "call it an input, or add the edges from its operands."
         )
@@ -161,4 +194,4 @@ def _check_useful(dag: nx.DiGraph[Hashable]) -> None:
                 useful.append(p)
     for node in dag:
         if node not in seen:
-            raise InputError(f"DAG: no output depends on node {node}; remove it, or mark it as an output.")
+            raise DagError(f"DAG: no output depends on node {node}; remove it, or mark it as an output.", node=node)

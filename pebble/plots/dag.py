@@ -1,0 +1,138 @@
+"""A DAG drawn in layers: inputs below, each value above its operands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pebble.dag.base import Dag
+from pebble.dag.validate import validate_dag
+from pebble.errors import InputError
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, style
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MAX_DRAWN = 2000
+_MOST_LABELS = 70
+_SWEEPS = 8
+# role -> colour, marker, so that grey copies can be read too
+_ROLES = {"input": (BLUE, "o"), "value": (ORANGE, "s"), "cell": (GREEN, "D"), "task": (GREY, ".")}
+
+
+def plot_dag(dag: Dag, ax: Axes | None = None) -> Axes:
+    """Draw a DAG in layers; outputs have a black rim.
+
+    Parameters
+    ----------
+    dag : networkx.DiGraph
+        Up to 2,000 nodes; names are written up to 70.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; by default the current axes.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InputError
+        No DAG for the game, or too large to draw.
+    """
+    validate_dag(dag)
+    if len(dag) > MAX_DRAWN:
+        raise InputError(f"figure: got a DAG of {len(dag):,} nodes, expected at most {MAX_DRAWN:,}; use larger tiles.")
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        ax = plt.gca()
+    from matplotlib.collections import LineCollection
+
+    at = layered_positions(dag)
+    segments = [(at[u], at[v]) for u, v in dag.edges]
+    ax.add_collection(LineCollection(segments, colors=GREY, linewidths=0.6, zorder=1))
+    cells = {data["accumulator"] for _, data in dag.nodes(data=True) if "accumulator" in data}
+    groups: dict[tuple[str, bool], list[Hashable]] = {}
+    for node, data in dag.nodes(data=True):
+        role = "task" if "accumulator" in data else "cell" if node in cells else "value" if dag.pred[node] else "input"
+        output = role != "task" and bool(data.get("output", not dag.succ[node]))
+        groups.setdefault((role, output), []).append(node)
+    size = max(8.0, min(60.0, 4000 / len(dag)))
+    for (role, output), nodes in sorted(groups.items()):
+        colour, marker = _ROLES[role]
+        ax.scatter(
+            [at[n][0] for n in nodes],
+            [at[n][1] for n in nodes],
+            s=size,
+            c=colour,
+            marker=marker,
+            edgecolors="black" if output else "none",
+            linewidths=1.2,
+            label=f"{role}, output" if output else role,
+            zorder=2,
+        )
+    if len(dag) <= _MOST_LABELS:
+        for node, (x, y) in at.items():
+            if "accumulator" not in dag.nodes[node]:
+                ax.annotate(str(node), (x, y), xytext=(0, 5), textcoords="offset points", ha="center", fontsize=5)
+    ax.set_axis_off()
+    ax.margins(0.05)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0), ncols=len(groups), frameon=False)
+    return ax
+
+
+def dag_figure(dag: Dag, title: str = "") -> Figure:
+    """A figure of its own around :func:`plot_dag`, sized to the DAG."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(style()):
+        layers = _layers(dag)
+        widest = max(layers.count(layer) for layer in set(layers))
+        figure = Figure(figsize=(min(16.0, 3 + 0.35 * widest), min(12.0, 2 + 0.7 * (max(layers) + 1))))
+        ax = plot_dag(dag, figure.add_subplot())
+        ax.set_title(title)
+    return figure
+
+
+def layered_positions(dag: Dag) -> dict[Hashable, tuple[float, float]]:
+    """x, y of each node: y is the longest path from an input, x orders a layer to shorten the edges.
+
+    Layers are swept up and down, each node moving to the mean of its neighbours (the barycentre heuristic of
+    Sugiyama, Tagawa and Toda 1981); ties keep the order before, so the drawing is the same every time.
+    """
+    layer_of = dict(zip(dag, _layers(dag), strict=True))
+    layers: list[list[Hashable]] = [[] for _ in range(max(layer_of.values()) + 1)]
+    for node in dag:
+        layers[layer_of[node]].append(node)
+    x: dict[Hashable, float] = {}
+    for row in layers:
+        _spread(row, x)
+    for sweep in range(_SWEEPS):
+        neighbours = dag.pred if sweep % 2 == 0 else dag.succ
+        for row in layers if sweep % 2 == 0 else reversed(layers):
+            wanted = {n: sum(x[p] for p in neighbours[n]) / len(neighbours[n]) if neighbours[n] else x[n] for n in row}
+            row.sort(key=lambda node, wanted=wanted: wanted[node])  # type: ignore[misc]
+            _spread(row, x)
+    return {node: (x[node], float(layer_of[node])) for node in dag}
+
+
+def _spread(row: list[Hashable], x: dict[Hashable, float]) -> None:
+    for i, node in enumerate(row):
+        x[node] = (i + 0.5) / len(row)
+
+
+def _layers(dag: Dag) -> list[int]:
+    """Longest path from an input to each node, in the order of the nodes; an input sits just below its first use."""
+    import networkx as nx
+
+    layer: dict[Hashable, int] = {}
+    order = list(nx.topological_sort(dag))
+    for node in order:
+        layer[node] = 1 + max((layer[p] for p in dag.pred[node]), default=-1)
+    for node in order:
+        if not dag.pred[node] and dag.succ[node]:
+            layer[node] = min(layer[s] for s in dag.succ[node]) - 1
+    return [layer[node] for node in dag]
