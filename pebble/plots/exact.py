@@ -35,7 +35,6 @@ def plot_exact(result: ExactComparison, ax: Axes) -> Axes:
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.set_xlim(0, max(totals.values()) / 1e6 * 1.12)
     ax.set_xlabel("loads + stores, MB (numbers: times the best known)")
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.11), ncols=3, frameon=False, fontsize=7)
     return ax
 
 
@@ -55,6 +54,7 @@ def exact_figure(result: ExactComparison) -> Figure:
             fontsize=8,
             loc="left",
         )
+        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=7)
     return figure
 
 
