@@ -1,0 +1,49 @@
+"""Bit tricks on 64-bit words, compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+M1 = np.uint64(0x5555555555555555)
+M2 = np.uint64(0x3333333333333333)
+M4 = np.uint64(0x0F0F0F0F0F0F0F0F)
+H01 = np.uint64(0x0101010101010101)
+ONE = np.uint64(1)
+ZERO = np.uint64(0)
+S1, S2, S4, S56 = np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(56)
+MIX1 = np.uint64(0x9E3779B97F4A7C15)
+MIX2 = np.uint64(0xBF58476D1CE4E5B9)
+S29, S32 = np.uint64(29), np.uint64(32)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def popcount(x):  # type: ignore[no-untyped-def]
+    """Number of set bits."""
+    x = x - ((x >> S1) & M1)
+    x = (x & M2) + ((x >> S2) & M2)
+    x = (x + (x >> S4)) & M4
+    return np.int64((x * H01) >> S56)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def lowest(x):  # type: ignore[no-untyped-def]
+    """Index of the lowest set bit of a word that is not zero."""
+    return popcount((x & (~x + ONE)) - ONE)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def bit(i):  # type: ignore[no-untyped-def]
+    """The word with bit i alone."""
+    return ONE << np.uint64(i)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def mix(x, y):  # type: ignore[no-untyped-def]
+    """A hash of two words."""
+    h = x * MIX1
+    h ^= h >> S29
+    h = (h ^ y) * MIX2
+    h ^= h >> S32
+    h *= MIX1
+    return h ^ (h >> S29)

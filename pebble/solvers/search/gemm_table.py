@@ -1,0 +1,268 @@
+"""The pattern database of the in-place GEMM: a potential that never over-estimates the cost to go.
+
+A position is abstracted to (R, M, p, u): the red set R, the products M still undone among those *in scope*, the
+number p of products left and the number u of untouched accumulators. In scope are the products with two red items
+(with three they are done), those of a red accumulator and, with `detail`, those of any red item; the status of the
+others is forgotten. So p - k u - |M on red accumulators| products belong to accumulators that were begun and
+evicted; each of these has at most k - 1 of them.
+
+The relaxed game on abstract positions:
+
+- forget: drop a red item. Free, but an accumulator with undone products must be stored: 1.
+- run: take a product t in M or out of scope. Its missing A and B are loaded at 1 each. Its missing C is either fresh
+  (free; u falls by one; all its products are undone, so none may be known to be done) or reloaded (1; any choice of
+  at most k - 1 undone products, t among them, none known to be done). Other products that come into scope are taken
+  as undone. What then has three red items and is undone runs.
+
+Every move of the real game is a chain of these at the same cost, and V does not rise when M grows on products whose
+accumulator is not red (every move stays possible). So the least cost V(R, M, p, u) to reach p = u = 0 is a lower
+bound on the loads and spill stores still to come, final stores not counted. V obeys V(s) <= cost(s -> s') + V(s')
+for every relaxed move: this is all that a checker of the table needs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from pebble.solvers.search.bits import ONE, ZERO, bit, lowest, mix, popcount
+from pebble.solvers.search.gemm_canon import class_of, least_image
+from pebble.solvers.search.gemm_model import touched_twice
+
+U64 = NDArray[np.uint64]
+RUNNING, DONE, FULL, GROW = 0, 1, 2, 3
+NEVER = 255
+FRESH = 128
+
+
+class Patterns(NamedTuple):
+    """Abstract positions (class, M) and their moves."""
+
+    node_class: NDArray[np.int32]
+    node_undone: U64
+    node_open: NDArray[np.uint8]
+    """Undone products on red accumulators; their number of red accumulators is in node_cells."""
+    node_cells: NDArray[np.uint8]
+    first_edge: NDArray[np.int64]
+    edge_to: NDArray[np.int32]
+    edge_kind: NDArray[np.uint8]
+    """cost | products run << 2 | fresh << 7."""
+    counts: NDArray[np.int64]
+    """counts[0]: nodes, counts[1]: edges, counts[2]: nodes whose moves are known."""
+
+
+def make_patterns(max_nodes: int, max_edges: int) -> Patterns:
+    """Empty arrays; untouched pages cost no memory."""
+    return Patterns(
+        np.empty(max_nodes, dtype=np.int32),
+        np.empty(max_nodes, dtype=np.uint64),
+        np.empty(max_nodes, dtype=np.uint8),
+        np.empty(max_nodes, dtype=np.uint8),
+        np.zeros(max_nodes + 1, dtype=np.int64),
+        np.empty(max_edges, dtype=np.int32),
+        np.empty(max_edges, dtype=np.uint8),
+        np.zeros(4, dtype=np.int64),
+    )
+
+
+@njit(cache=True, nogil=True)
+def cell_rows(mod, R):  # type: ignore[no-untyped-def]
+    """The products of the red accumulators."""
+    rows = ZERO
+    for x in range((mod.m + mod.n) * mod.k, mod.items_count):
+        if R & bit(x):
+            rows |= mod.touches[x]
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def scope(mod, R):  # type: ignore[no-untyped-def]
+    """The products whose status a pattern with red set R remembers."""
+    once, twice, thrice = touched_twice(mod, R)
+    if mod.detail == 2:
+        return once & ~thrice
+    if mod.detail == 1:
+        return (twice | cell_rows(mod, R)) & ~thrice
+    return twice & ~thrice
+
+
+@njit(cache=True, nogil=True)
+def find_node(pat, table, c, undone):  # type: ignore[no-untyped-def]
+    """Slot of abstract position (class, canonical M) in the hash table, its own or the free one."""
+    size = len(table)
+    where = np.int64(mix(undone, np.uint64(c)) & np.uint64(size - 1))
+    while table[where] != 0:
+        node = table[where] - 1
+        if pat.node_class[node] == c and pat.node_undone[node] == undone:
+            break
+        where = (where + 1) & (size - 1)
+    return where
+
+
+@njit(cache=True, nogil=True)
+def rehash_nodes(pat, table):  # type: ignore[no-untyped-def]
+    """Fill a larger, zeroed table."""
+    for node in range(pat.counts[0]):
+        where = find_node(pat, table, np.int64(pat.node_class[node]), pat.node_undone[node])
+        table[where] = node + 1
+
+
+@njit(cache=True, nogil=True)
+def _node(mod, cls, pat, table, R, undone):  # type: ignore[no-untyped-def]
+    """Number of the abstract position (R, M), entered if new; -1 when an array is full."""
+    c, g = class_of(mod, cls, R)
+    if c < 0:
+        return np.int64(-1)
+    undone = least_image(mod, cls, c, g, undone)
+    where = find_node(pat, table, c, undone)
+    if table[where] == 0:
+        node = pat.counts[0]
+        if node + 1 >= len(pat.node_class):
+            return np.int64(-1)
+        pat.node_class[node] = c
+        pat.node_undone[node] = undone
+        rows = cell_rows(mod, cls.red[c])
+        pat.node_open[node] = popcount(undone & rows)
+        pat.node_cells[node] = popcount(cls.red[c] >> np.uint64((mod.m + mod.n) * mod.k))
+        pat.counts[0] = node + 1
+        table[where] = node + 1
+    return np.int64(table[where]) - 1
+
+
+@njit(cache=True, nogil=True)
+def _edge(pat, start, to, kind):  # type: ignore[no-untyped-def]
+    """Add a move unless an equal one of this position is there."""
+    last = pat.counts[1]
+    for e in range(start, last):
+        if pat.edge_to[e] == to and pat.edge_kind[e] == kind:
+            return
+    pat.edge_to[last] = to
+    pat.edge_kind[last] = kind
+    pat.counts[1] = last + 1
+
+
+@njit(cache=True, nogil=True)
+def _run_edge(mod, cls, pat, table, start, R, undone, cost):  # type: ignore[no-untyped-def]
+    """The move to red set R with these products undone just before those with three red items run."""
+    _, _, thrice = touched_twice(mod, R)
+    to = _node(mod, cls, pat, table, R, undone & ~thrice)
+    if to < 0:
+        return False
+    _edge(pat, start, to, cost | popcount(undone & thrice) << 2)
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _explore_one(mod, cls, pat, table, node):  # type: ignore[no-untyped-def]
+    """All moves of one abstract position; False when an array is full."""
+    R = cls.red[pat.node_class[node]]
+    M = pat.node_undone[node]
+    start = pat.counts[1]
+    cbase = (mod.m + mod.n) * mod.k
+    known = scope(mod, R)
+    rows = cell_rows(mod, R)
+    left = R
+    while left:  # forget one item
+        x = lowest(left)
+        left &= left - ONE
+        smaller = R & ~bit(x)
+        to = _node(mod, cls, pat, table, smaller, M & scope(mod, smaller))
+        if to < 0:
+            return False
+        _edge(pat, start, to, 1 if x >= cbase and M & mod.touches[x] else 0)
+    left = M & ~rows
+    while left:  # the same with a product less undone: no move, but real positions need the entry
+        low = left & (~left + ONE)
+        left ^= low
+        if _node(mod, cls, pat, table, R, M & ~low) < 0:
+            return False
+    room = mod.capacity - popcount(R)
+    _, _, done = touched_twice(mod, R)
+    known |= done
+    for t in range(mod.products_count):
+        missing = mod.needs[t] & ~R
+        if (known & ~M & bit(t)) or missing == ZERO or popcount(missing) > room:
+            continue
+        larger = R | mod.needs[t]
+        _, _, thrice = touched_twice(mod, larger)
+        cost = popcount(missing)
+        accumulator = missing >> np.uint64(cbase)
+        if accumulator == ZERO:
+            undone = M | ((scope(mod, larger) | thrice) & ~known)
+            if not _run_edge(mod, cls, pat, table, start, larger, undone, cost):
+                return False
+            continue
+        row = mod.touches[cbase + lowest(accumulator)]
+        undone = M | ((scope(mod, larger) | thrice) & ~known & ~row)
+        if (known & row & ~M) == ZERO and not _run_edge(
+            mod, cls, pat, table, start, larger, undone | row, (cost - 1) | FRESH
+        ):
+            return False
+        free = row & ~bit(t) & ~(known & ~M)
+        part = free
+        while True:  # every subset of the products that may be undone
+            if popcount(part) + 1 < mod.k and not _run_edge(
+                mod, cls, pat, table, start, larger, (undone & ~row) | part | bit(t), cost
+            ):
+                return False
+            if part == ZERO:
+                break
+            part = (part - ONE) & free
+    return True
+
+
+@njit(cache=True, nogil=True)
+def explore(mod, cls, pat, table, work):  # type: ignore[no-untyped-def]
+    """Find the moves of up to `work` abstract positions; RUNNING, DONE, FULL, or GROW to ask for a larger table."""
+    if pat.counts[0] == 0:
+        _node(mod, cls, pat, table, ZERO, ZERO)
+    for _ in range(work):
+        node = pat.counts[2]
+        if node == pat.counts[0]:
+            return DONE
+        if 2 * (pat.counts[0] + 4096) > len(table):
+            return GROW
+        if pat.counts[1] + 4096 >= len(pat.edge_to) or not _explore_one(mod, cls, pat, table, node):
+            return FULL
+        pat.first_edge[node + 1] = pat.counts[1]
+        pat.counts[2] = node + 1
+    return RUNNING
+
+
+@njit(cache=True, nogil=True)
+def fill_row(mod, pat, order, offsets, V, p, u):  # type: ignore[no-untyped-def]
+    """V for p products left and u accumulators untouched, from the rows with less; `order`: by red count."""
+    cells = mod.m * mod.n
+    row = offsets[u] + p - mod.k * u
+    for at in range(pat.counts[0]):
+        node = order[at]
+        away = p - mod.k * u - np.int64(pat.node_open[node])
+        begun = cells - u - np.int64(pat.node_cells[node])
+        best = np.int64(NEVER)
+        if away >= 0 and away <= begun * (mod.k - 1):
+            if p == 0:
+                best = np.int64(0)
+            for e in range(pat.first_edge[node], pat.first_edge[node + 1]):
+                kind = np.int64(pat.edge_kind[e])
+                cost = kind & 3
+                if cost >= best:
+                    continue
+                v = u - (kind >> 7)
+                q = p - ((kind >> 2) & 31)
+                if v < 0 or q < mod.k * v:
+                    continue
+                value = np.int64(V[offsets[v] + q - mod.k * v, pat.edge_to[e]])
+                if value != NEVER and value + cost < best:
+                    best = value + cost
+        V[row, node] = best
+
+
+def row_offsets(m: int, n: int, k: int) -> tuple[NDArray[np.int64], int]:
+    """Where the rows of each u start, and the number of rows: one for every (p, u) with k u <= p <= m n k."""
+    offsets = np.zeros(m * n + 2, dtype=np.int64)
+    for u in range(m * n + 1):
+        offsets[u + 1] = offsets[u] + m * n * k - k * u + 1
+    return offsets, int(offsets[m * n + 1])
