@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
 MAX_VARIABLES = 60_000
-_CONFIRM_SECONDS = 20.0
+_CONFIRM_SECONDS = 10.0
 
 
 def fits(game: Game) -> bool:
@@ -92,7 +92,7 @@ def confirm(problem: Problem, best: Incumbent, ask: Any) -> str:
     """Look for a cheaper pebbling with presolve off and another seed; name the outcome."""
     from ortools.sat.python import cp_model
 
-    seconds = min(best.seconds_left, _CONFIRM_SECONDS)
+    seconds = min(best.seconds_left, _CONFIRM_SECONDS, 2 + best.seconds)
     model, _ = ask()
     solver = _solver(problem.seed + 1, seconds)
     solver.parameters.cp_model_presolve = False
@@ -103,7 +103,9 @@ def confirm(problem: Problem, best: Incumbent, ask: Any) -> str:
     return "proved optimal by CP-SAT alone (the run without presolve did not finish)"
 
 
-def run_cpsat(model: cp_model.CpModel, best: Incumbent, unit: int, seed: int, found: Any, **options: Any) -> int:
+def run_cpsat(
+    model: cp_model.CpModel, best: Incumbent, unit: int, seed: int, found: Any, report_bounds: bool = True
+) -> int:
     """Minimise; report each solution and bound; return the status."""
     from ortools.sat.python import cp_model
 
@@ -120,14 +122,13 @@ def run_cpsat(model: cp_model.CpModel, best: Incumbent, unit: int, seed: int, fo
                 self.stop_search()
 
     solver = _solver(seed, best.seconds_left)
-    for name, value in options.items():
-        setattr(solver.parameters, name, value)
-    solver.best_bound_callback = lambda bound: best.raise_lower(math.ceil(bound - 1e-6) * unit, "cpsat")
-    listener = Listener()
+    if report_bounds:
+        solver.best_bound_callback = lambda bound: best.raise_lower(math.ceil(bound - 1e-6) * unit, "cpsat")
+    listener = None if found is None else Listener()
     status = _run(solver, model, best, listener)
-    if listener.error is not None:
+    if listener is not None and listener.error is not None:
         raise listener.error
-    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
+    if report_bounds and status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
         best.raise_lower(math.ceil(solver.best_objective_bound - 1e-6) * unit, "cpsat")
     return status
 
