@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "compare": "what each tile order moves, against the proved bound",
     "simulate": "one schedule through one cache",
     "dag": "a computation DAG: write it, count it, draw it",
+    "solve": "the cheapest pebbling of a computation DAG, proved, or the tightest interval",
     "schedules": "list the tile orders, with their sources",
     "machines": "list the GPUs, or explain one",
     "workloads": "list the workload families, models and layers",

@@ -83,9 +83,7 @@ def solve(
     """
     game = dag if isinstance(dag, Game) else Game.from_dag(dag, variant)
     if isinstance(dag, Game) and variant is not None and Variant.parse(str(variant)) is not game.variant:
-        raise InputError(
-            f"variant: got {variant} for a game already read as {game.variant}; read the DAG again."
-        )
+        raise InputError(f"variant: got {variant} for a game already read as {game.variant}; read the DAG again.")
     run = _load(solver)
     if not time_limit > 0:
         raise InputError(f"time limit: got {time_limit}, expected seconds, more than 0.")

@@ -139,9 +139,7 @@ class OneShotModel:
             complete.append(every)
         return begun, complete
 
-    def _load(
-        self, item: int, p: int, begun: list[Expr], complete: list[Expr], stored: Var | None
-    ) -> Var:
+    def _load(self, item: int, p: int, begun: list[Expr], complete: list[Expr], stored: Var | None) -> Var:
         """True where the item is red and neither kept nor begun here; clauses, which CP-SAT likes better than sums."""
         game, model = self.game, self.model
         load = model.new_bool_var(f"load{item},{p}")
@@ -186,7 +184,9 @@ class OneShotModel:
             gone = sum(game.weights[i] * self.slide[i, p] for i in items if (i, p) in self.slide)
             model.add(sum(held) - gone <= self.capacity)
             if len(set(game.weights)) > 1:  # before the slide the result is not there yet
-                results = [game.weights[game.tasks[t].target] * self.at[t, p] for t in range(self.length) if (t, p) in self.at]
+                results = [
+                    game.weights[game.tasks[t].target] * self.at[t, p] for t in range(self.length) if (t, p) in self.at
+                ]
                 slides = model.new_bool_var(f"slides{p}")
                 model.add(sum(row) == slides)
                 model.add(sum(held) - sum(results) <= self.capacity)

@@ -188,9 +188,7 @@ def _depth_first(game: Game, preds: list[set[int]], heavy_first: bool) -> list[i
     return order
 
 
-def _beam(
-    game: Game, capacity: int, preds: list[set[int]], width: int, best: Incumbent
-) -> Iterator[Sequence[int]]:
+def _beam(game: Game, capacity: int, preds: list[set[int]], width: int, best: Incumbent) -> Iterator[Sequence[int]]:
     """Orders from a beam: next comes a task that brings in the least and lets the most go.
 
     What is evicted is guessed here (the values with most uses left stay); ``belady`` decides it afterwards.
@@ -234,9 +232,7 @@ _Trail = tuple[int, "_Trail | None"]
 _State = tuple[int, "_Trail | None", frozenset[int], tuple[int, ...], frozenset[int], tuple[int, ...]]
 
 
-def _advance(
-    game: Game, capacity: int, succs: list[list[int]], t: int, state: _State, cost: int
-) -> _State:
+def _advance(game: Game, capacity: int, succs: list[list[int]], t: int, state: _State, cost: int) -> _State:
     _cost, trail, ready, waits, red, left = state
     task = game.tasks[t]
     need = (*task.operands, task.target)

@@ -77,10 +77,7 @@ def window_entries(game: Game, capacity: int, largest: int) -> list[int]:
     touched = fewest_touched(game, largest + 1)
     extra = max(game.weights, default=0) if game.variant.sliding else 0
     # either the task before is counted in with all that is red in it, or only what survives it is
-    return [
-        max(0, touched[r + 1] - capacity - extra, touched[r] - capacity) if r else 0
-        for r in range(largest + 1)
-    ]
+    return [max(0, touched[r + 1] - capacity - extra, touched[r] - capacity) if r else 0 for r in range(largest + 1)]
 
 
 def _touched(game: Game, task: int) -> int:
