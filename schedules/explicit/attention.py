@@ -1,0 +1,121 @@
+"""Explicit schedules of attention: FlashAttention and its relatives in bands, and separate kernels."""
+
+from __future__ import annotations
+
+from pebble.errors import InfeasibleError
+from pebble.schedules.explicit.chain import Chain, ChainPlan
+from pebble.schedules.explicit.chain_search import best_chain_plan
+from pebble.schedules.explicit.fused import FUSED_FAMILIES, FusedSchedule, Kernel
+from pebble.schedules.explicit.gemm import best_gemm_schedule
+from pebble.workloads import Attention, Gemm
+
+
+def attention_chain(attention: Attention) -> Chain:
+    """One group (a key/value head and the query heads that share it, stacked query by query) as two products.
+
+    Softmax keeps a maximum and a sum per row; outputs that are stored and loaded between blocks need the factor that
+    rescales them as well. A row's outputs and state stay together, so no band is cut from the keys unless it has all.
+    """
+    strict = attention.softmax == "strict"
+    return Chain(
+        attention.stacked_queries,
+        attention.head_dim,
+        attention.keys,
+        attention.value_dim,
+        state=2 if strict else 3,
+        whole_rows=strict,
+        one_pass=True,
+        masked=attention.group if attention.causal else 0,
+    )
+
+
+def _fused(attention: Attention, family: str, plan: ChainPlan) -> FusedSchedule:
+    groups = attention.groups
+    names = {"A": "Q", "B": "K", "D": "V", "Y": "O"}
+    family = {"row panel": "flash attention", "bands of hidden units": "bands of keys"}.get(family, family)
+    each = f"{groups} groups, each " if groups > 1 else ""
+    return FusedSchedule(
+        family,
+        each + plan.describe(),
+        attention,
+        plan.capacity,
+        {names[name]: groups * count for name, count in plan.loads.items()},
+        {"O": groups * plan.stores["Y"]},
+        plan.peak_elements,
+        plan,
+    )
+
+
+def _unfused(attention: Attention, capacity: int) -> FusedSchedule:
+    """Three kernels: scores, softmax over whole rows, outputs. Without a mask."""
+    groups = attention.groups
+    m, k, f, l = attention.stacked_queries, attention.head_dim, attention.keys, attention.value_dim
+    scores = best_gemm_schedule(Gemm(m, f, k, attention.dtype, attention.dtype), capacity)
+    outputs = best_gemm_schedule(Gemm(m, l, f, attention.dtype, attention.out_dtype), capacity)
+    row_fits = f + 2 <= capacity  # else each row is read twice: once for its maximum and sum, once to divide
+    softmax = Kernel("softmax", {"S": m * f * (1 if row_fits else 2)}, {"S": m * f}, f + 2 if row_fits else 3)
+    loads = {
+        "Q": scores.loads["A"],
+        "K": scores.loads["B"],
+        "V": outputs.loads["B"],
+        "O": outputs.loads["C"],
+        "S": scores.loads["C"] + softmax.loads["S"] + outputs.loads["A"],
+    }
+    stores = {"S": scores.stores["C"] + softmax.stores["S"], "O": outputs.stores["C"]}
+    return FusedSchedule(
+        "unfused",
+        f"{scores.name}; softmax; {outputs.name}",
+        attention,
+        capacity,
+        {name: groups * count for name, count in loads.items()},
+        {name: groups * count for name, count in stores.items()},
+        max(scores.peak_elements, softmax.peak_elements, outputs.peak_elements),
+        None,
+        (scores, softmax, outputs),
+    )
+
+
+def attention_schedules(attention: Attention, capacity: int) -> list[FusedSchedule]:
+    """The best schedule of each family, the one with the least bytes first.
+
+    Parameters
+    ----------
+    attention : Attention
+        The problem.
+    capacity : int
+        Values that fast memory holds; softmax state counts.
+
+    Returns
+    -------
+    list of FusedSchedule
+        ``flash attention`` (queries and outputs resident, keys and values streamed), ``hidden block`` (scores
+        resident), ``bands of rows`` where mixing rules gives something else, ``bands of keys`` (one band of all keys,
+        their values resident as far as they fit) and, without a mask, ``unfused``; those that fit. With strict
+        softmax a block holds whole rows of scores.
+        Cost: O(sqrt(queries) + sqrt(keys)) evaluations.
+
+    Raises
+    ------
+    InfeasibleError
+        No family fits: below 3 values; with a causal mask, below what one query needs.
+    """
+    chain = attention_chain(attention)
+    found = [] if attention.causal else [_unfused(attention, capacity)]
+    for family, (side, rule) in FUSED_FAMILIES.items():
+        if family == "column panel" or (family == "row panel" and chain.whole_rows):
+            continue
+        plan = best_chain_plan(chain, side, capacity, rule)
+        if plan is not None and all(plan != other.plan for other in found):
+            found.append(_fused(attention, family, plan))
+    if not found:
+        least = chain.state + 1 + min(chain.k + chain.l, chain.f) + 1
+        raise InfeasibleError(
+            f"capacity: got {capacity} elements, expected about {least} for a schedule of causal attention (one query, "
+            "its output and softmax state, or one row of scores)."
+        )
+    return sorted(found, key=lambda s: (s.bytes, s.elements, s.family == "unfused"))
+
+
+def best_attention_schedule(attention: Attention, capacity: int) -> FusedSchedule:
+    """The schedule with the least bytes moved among all families."""
+    return attention_schedules(attention, capacity)[0]

@@ -1,0 +1,230 @@
+"""Fused schedules for two matrix products in a row, H = act(A B) and Y = H D, with ragged blocks.
+
+H (m x f) is cut into bands along one of its sides, a band into blocks along the other. A block of H is computed with A
+(k columns) and B streaming by, then used with D and Y (l columns) streaming by; it never leaves fast memory.
+
+- ``rows``: a band is some rows of H. Between the blocks of a band, some columns of A and Y stay. With all of them a
+  block can be one column: the row panel, where the weights stream by once per band (FlashAttention). With none, the
+  hidden block alone is resident, and Y is stored and loaded between blocks.
+- ``hidden``: a band is some columns of H, and parts of B and D stay between its blocks. With all of them a block can
+  be one row: the column panel. Y is stored and loaded between bands.
+
+What is free beside a band's peak keeps values of the streaming side (B and D, or Y and A) for the next band. Bands
+may differ: a few as high as they can be, and the rest of the rows cut evenly and blocked by another rule.
+
+Room: a block of r x c takes u r c (u = 2 for a gated FFN, until H has taken the place of the gate), what stays, one
+vector of min(r, u c) and one slot for what streams by; the vector is not needed where all columns stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+SIDES = ("rows", "hidden")
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The two products as the schedules see them.
+
+    Attributes
+    ----------
+    m, k, f, l : int
+        A is m x k, B k x f, D f x l; l = 0 leaves the second product out (H is then stored, which is not counted here).
+    streams : int
+        Hidden products that share A: 2 for a gated FFN.
+    state : int
+        Values kept per row while its band runs (softmax: 2, maximum and sum, and one more for the factor that
+        rescales stored outputs).
+    whole_rows : bool
+        A row of H must be complete before it is used (strict softmax).
+    one_pass : bool
+        Y may not be stored and loaded again between bands (its softmax state would have to travel too).
+    masked : int
+        0, or, for a causal mask, rows per query: row i sees f - (m - 1) // masked + i // masked columns of H.
+    """
+
+    m: int
+    k: int
+    f: int
+    l: int
+    streams: int = 1
+    state: int = 0
+    whole_rows: bool = False
+    one_pass: bool = False
+    masked: int = 0
+
+    def seen(self, rows: int) -> int:
+        """Columns of H that the first ``rows`` rows see."""
+        if not self.masked:
+            return self.f
+        return self.f - (self.m - 1) // self.masked + (rows - 1) // self.masked
+
+    @property
+    def weights_per_column(self) -> int:
+        """Values of B and D that belong to one column of H."""
+        return self.streams * self.k + self.l
+
+
+@dataclass(frozen=True)
+class Band:
+    """A band of H and its blocks.
+
+    Attributes
+    ----------
+    extent : int
+        Rows of H in the band (``rows``), or columns (``hidden``).
+    block : int
+        Size of a block along the other side; the last one is short.
+    blocks : int
+        Their number.
+    kept_first, kept_second : int
+        Columns of A and of Y (``rows``), or rows of B and columns of D (``hidden``), that stay between blocks.
+    moved : int
+        Values of these operands that move while the band runs.
+    peak : int
+        Most values held at once, without those kept for the next band.
+    """
+
+    extent: int
+    block: int
+    blocks: int
+    kept_first: int
+    kept_second: int
+    moved: int
+    peak: int
+
+
+@dataclass(frozen=True)
+class ChainPlan:
+    """Bands in the order they run, as (band, how many times), and the exact traffic.
+
+    Attributes
+    ----------
+    side : {"rows", "hidden"}
+    runs : tuple of (Band, int)
+    chain : Chain
+    capacity : int
+    loads, stores : dict
+        Values moved, of A, B (all hidden products), D and Y.
+    peak_elements : int
+        Most values held at once.
+    """
+
+    side: str
+    runs: tuple[tuple[Band, int], ...]
+    chain: Chain
+    capacity: int
+    loads: dict[str, int]
+    stores: dict[str, int]
+    peak_elements: int
+
+    @property
+    def elements(self) -> int:
+        """Loads plus stores, in values."""
+        return sum(self.loads.values()) + sum(self.stores.values())
+
+    @property
+    def bands(self) -> list[Band]:
+        """All bands, one by one."""
+        return [band for band, count in self.runs for _ in range(count)]
+
+    def describe(self) -> str:
+        """A phrase for tables."""
+        c = self.chain
+        parts = []
+        for band, count in self.runs:
+            if band.blocks == 1:
+                inside = "one block"
+            elif (band.kept_first, band.kept_second) == (c.k, c.l):
+                inside = "panel"
+            else:
+                inside = f"{band.blocks} blocks of {band.block}, {band.kept_first}+{band.kept_second} columns stay"
+            parts.append(f"{count} x {band.extent} {self.side} ({inside})")
+        return ", ".join(parts)
+
+
+def kept_for_next(chain: Chain, side: str, capacity: int, before: Band, after: Band, seen: int) -> int:
+    """Values of the streaming side kept from one band to the next; ``seen``: columns of H that the first sees."""
+    most = seen * chain.weights_per_column if side == "rows" else chain.m * (chain.k + chain.l)
+    return min(most, capacity - max(before.peak, after.peak))
+
+
+def ceil_div(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+@lru_cache(maxsize=1 << 14)
+def best_band(chain: Chain, side: str, extent: int, capacity: int, rule: str = "any") -> Band | None:
+    """The rule that moves least of the band's own operands, or None when the band does not fit.
+
+    ``moved`` counts, for ``rows``, A and Y (stored at least once) and, for ``hidden``, B and D.
+    """
+    across = chain.f if side == "rows" else chain.m
+    if rule == "panel":
+        counts = {1 if chain.whole_rows and side == "rows" else across}
+    else:
+        counts = _block_counts(chain, side, extent, capacity)
+    found = [
+        band
+        for blocks in sorted(counts)
+        if (band := _band(chain, side, extent, blocks, capacity, keep=rule != "block")) is not None
+        and (rule != "panel" or band.blocks == 1 or band.kept_first == chain.k)
+    ]
+    return min(found, key=lambda b: (b.moved, b.peak), default=None)
+
+
+def _block_counts(chain: Chain, side: str, extent: int, capacity: int) -> set[int]:
+    """Numbers of blocks worth trying: the fewest with nothing, half, one or both operands kept, and a few more."""
+    across = chain.f if side == "rows" else chain.m
+    if chain.whole_rows and side == "rows":
+        return {1}
+    if chain.masked and side == "rows":
+        return {1, across}
+    counts = {1, across}
+    area = chain.streams * extent
+    k, l = chain.k, chain.l
+    for kept in (0, l // 2, l, l + k // 4, l + k // 2, l + k * 3 // 4, k + l):
+        room = capacity - 1 - extent * (kept + chain.state)
+        widest = max(room // area, (room - extent) // area) if room > 0 else 0
+        if widest > 0:
+            fewest = ceil_div(across, min(widest, across))
+            counts.update(n for n in range(fewest, fewest + 4) if n <= across)
+    return counts
+
+
+def _band(chain: Chain, side: str, extent: int, blocks: int, capacity: int, keep: bool) -> Band | None:
+    """The band with that many blocks, keeping what fits; None when it does not fit."""
+    k, l, u = chain.k, chain.l, chain.streams
+    across = chain.f if side == "rows" else chain.m
+    block = ceil_div(across, blocks)
+    blocks = ceil_div(across, block)
+    rows = extent if side == "rows" else block
+    area = u * extent * block
+    # per column kept: a column of A or of Y, or of all hidden products' B or of D
+    first, second = (extent, extent) if side == "rows" else (u * extent, extent)
+    state = chain.state * rows
+    kept_first = kept_second = 0
+    vector = min(rows, u * (extent + block - rows)) + 1
+    if blocks > 1:
+        if keep and area + k * first + l * second + min(state, 2 * rows) + 1 <= capacity:
+            kept_first, kept_second, vector, state = k, l, 1, min(state, 2 * rows)
+        elif chain.masked:
+            return None
+        else:
+            room = capacity - area - state - vector
+            if room < 0:
+                return None
+            if keep:
+                kept_second = min(l, room // second)
+                kept_first = min(k, (room - kept_second * second) // first)
+    peak = area + kept_first * first + kept_second * second + state + vector
+    if peak > capacity:
+        return None
+    again = blocks - 1
+    if side == "rows":  # Y is stored and loaded again
+        moved = extent * (k + l + again * (k - kept_first + 2 * (l - kept_second)))
+    else:
+        moved = extent * (u * k + l + again * (u * (k - kept_first) + l - kept_second))
+    return Band(extent, block, blocks, kept_first, kept_second, moved, peak)

@@ -1,0 +1,161 @@
+"""The moves of a fused schedule for two products in a row, one by one, so that a checker can replay the formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from pebble.schedules.explicit.chain import Band, ChainPlan, kept_for_next
+
+# (move, operand, index); operands A[i, t], B[s, t, j], H[s, i, j], D[j, q], Y[i, q] and state[i, number]
+Event = tuple[str, str, tuple[int, ...]]
+Value = tuple[str, tuple[int, ...]]
+
+
+def chain_moves(plan: ChainPlan) -> Iterator[Event]:
+    """Play the plan.
+
+    Parameters
+    ----------
+    plan : ChainPlan
+        Meant for small ones: it yields at least one event per multiply-add.
+
+    Yields
+    ------
+    (str, str, tuple of int)
+        ``load``, ``store`` or ``delete`` of a value; ``begin`` of a value that takes room without a load (softmax
+        state); ``compute`` of H with (s, i, j, t), H[s,i,j] += A[i,t] B[s,t,j], and of Y with (i, q, j),
+        Y[i,q] += H[0,i,j] D[j,q] (the first of either begins the cell); ``finish`` of H with (i, j): activation, or
+        softmax, after which, when gated, H[1, i, j] is no longer needed.
+    """
+    return _Player(plan).play()
+
+
+class _Player:
+    def __init__(self, plan: ChainPlan) -> None:
+        self.plan = plan
+        self.chain = plan.chain
+        self.rows = plan.side == "rows"
+        self.red: set[Value] = set()
+        self.begun: set[Value] = set()  # cells of Y that have a partial sum somewhere
+        self.next_kept = 0  # values of the streaming side that stay for the next band
+
+    def rank(self, value: Value) -> int:
+        """Position of a streaming value in the order in which they are kept for the next band."""
+        c, (name, index) = self.chain, value
+        if self.rows:
+            if name == "B":
+                return index[2] * c.weights_per_column + index[0] * c.k + index[1]
+            return index[0] * c.weights_per_column + c.streams * c.k + index[1]
+        return index[0] * c.l + index[1] if name == "Y" else c.m * c.l + index[0] * c.k + index[1]
+
+    def streams(self, value: Value) -> bool:
+        return value[0] in (("B", "D") if self.rows else ("A", "Y"))
+
+    def fetch(self, value: Value) -> Iterator[Event]:
+        if value in self.red:
+            return
+        self.red.add(value)
+        if value[0] != "Y" or value in self.begun:
+            yield "load", *value
+        self.begun.add(value)
+
+    def drop(self, value: Value) -> Iterator[Event]:
+        if self.streams(value) and self.rank(value) < self.next_kept:
+            return
+        self.red.remove(value)
+        if value[0] == "Y":
+            yield "store", *value
+        yield "delete", *value
+
+    def sweep(
+        self,
+        lines: Sequence[Value],
+        others: Sequence[Value],
+        hold: bool,
+        stay: bool,
+        update: Callable[[Value, Value], Iterator[Event]],
+    ) -> Iterator[Event]:
+        """All pairs of two vectors; ``lines`` is held when ``hold``, else the shorter; ``stay`` keeps it afterwards."""
+        held, single = (lines, others) if hold or len(lines) <= len(others) else (others, lines)
+        for value in held:
+            yield from self.fetch(value)
+        for other in single:
+            yield from self.fetch(other)
+            for value in held:
+                yield from update(value, other) if held is lines else update(other, value)
+            yield from self.drop(other)
+        for value in held:
+            if not (stay and held is lines):
+                yield from self.drop(value)
+
+    def block(self, band: Band, rows: Sequence[int], cols: Sequence[int], last: bool) -> Iterator[Event]:
+        """Compute a block of H and use it."""
+        c = self.chain
+        several = band.blocks > 1
+
+        def multiply(a: Value, b: Value) -> Iterator[Event]:
+            (i, t), (s, _, j) = a[1], b[1]
+            if j < c.seen(i + 1):
+                yield "compute", "H", (s, i, j, t)
+
+        def accumulate(y: Value, d: Value) -> Iterator[Event]:
+            (i, q), (j, _) = y[1], d[1]
+            if j < c.seen(i + 1):
+                yield "compute", "Y", (i, q, j)
+
+        for t in range(c.k):
+            kept = several and t < band.kept_first
+            a: list[Value] = [("A", (i, t)) for i in rows]
+            b: list[Value] = [("B", (s, t, j)) for j in cols for s in range(c.streams)]
+            if self.rows:
+                yield from self.sweep(a, b, kept, kept and not last, multiply)
+            else:
+                yield from self.sweep(b, a, kept, kept and not last, lambda b, a: multiply(a, b))
+        pairs = [(i, j) for i in rows for j in cols if j < c.seen(i + 1)]
+        for i, j in pairs:
+            yield "finish", "H", (i, j)
+            if c.streams == 2:
+                yield "delete", "H", (1, i, j)
+        for q in range(c.l):
+            kept = several and q < band.kept_second
+            y: list[Value] = [("Y", (i, q)) for i in rows]
+            d: list[Value] = [("D", (j, q)) for j in cols]
+            if self.rows:
+                yield from self.sweep(y, d, kept, kept and not last, accumulate)
+            else:
+                yield from self.sweep(d, y, kept, kept and not last, lambda d, y: accumulate(y, d))
+        for i, j in pairs:
+            if c.l == 0:
+                yield "store", "H", (0, i, j)
+            yield "delete", "H", (0, i, j)
+
+    def state(self, band: Band, op: str, rows: Sequence[int]) -> Iterator[Event]:
+        c = self.chain
+        whole = band.blocks > 1 and (band.kept_first, band.kept_second) == (c.k, c.l)
+        for i in rows:
+            for number in range(min(c.state, 2) if whole else c.state):
+                yield op, "state", (i, number)
+
+    def play(self) -> Iterator[Event]:
+        c, bands = self.chain, self.plan.bands
+        start = 0
+        for number, band in enumerate(bands):
+            extent = range(start, start + band.extent)
+            start += band.extent
+            self.next_kept = 0
+            if number + 1 < len(bands):
+                seen = c.seen(start) if self.rows else c.f
+                self.next_kept = kept_for_next(c, self.plan.side, self.plan.capacity, band, bands[number + 1], seen)
+            across = (c.seen(start) if self.rows else c.f) if self.rows else c.m
+            blocks = [range(at, min(at + band.block, across)) for at in range(0, across, band.block)]
+            if self.rows:
+                yield from self.state(band, "begin", extent)
+            for block in blocks:
+                rows, cols = (extent, block) if self.rows else (block, extent)
+                if not self.rows:
+                    yield from self.state(band, "begin", rows)
+                yield from self.block(band, rows, cols, block is blocks[-1])
+                if not self.rows:
+                    yield from self.state(band, "delete", rows)
+            if self.rows:
+                yield from self.state(band, "delete", extent)

@@ -1,0 +1,166 @@
+"""Search for the bands of a fused schedule, and their exact traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pebble.errors import InfeasibleError
+from pebble.schedules.explicit.chain import Band, Chain, ChainPlan, best_band, ceil_div, kept_for_next
+
+
+def _highest(chain: Chain, side: str, capacity: int) -> list[int]:
+    """Extents at which a rule just fits: bands as high as they can be."""
+    extent, across = (chain.m, chain.f) if side == "rows" else (chain.f, chain.m)
+    found = {extent}
+    kept_full = chain.k + chain.l if side == "rows" else chain.weights_per_column
+    for blocks in (*range(1, 9), across):
+        block = ceil_div(across, blocks)
+        for kept in (0, chain.l, kept_full):
+            for more in {0, 1, min(2, chain.state), chain.state, chain.state + 1}:  # softmax state, and the vector
+                found.add((capacity - 1) // (chain.streams * block + kept + more))
+    fit = sorted(e for e in found if 1 <= e <= extent and best_band(chain, side, e, capacity) is not None) or [1]
+    # with a mask each band is looked at, so only high ones
+    return [e for e in fit if 2 * e >= fit[-1]] if chain.masked else fit
+
+
+def _splits(chain: Chain, side: str, capacity: int) -> Iterator[list[tuple[int, int]]]:
+    """Ways to cut the side into bands: runs of (extent, count)."""
+    extent = chain.m if side == "rows" else chain.f
+
+    def even(total: int, count: int) -> list[tuple[int, int]]:
+        size, longer = divmod(total, count)
+        return [run for run in ((size + 1, longer), (size, count - longer)) if run[1]]
+
+    counts, size = [], extent
+    while True:  # each number of bands that is the fewest for some size
+        counts.append(ceil_div(extent, size))
+        if size == 1:
+            break
+        size = ceil_div(extent, (extent - 1) // (size - 1) + 1)
+    highest = _highest(chain, side, capacity)
+    fewest = ceil_div(extent, highest[-1])
+    if chain.masked:  # only high bands are any good, and each costs time
+        counts = [c for c in counts if c <= fewest + 2]
+    for count in counts:
+        if count >= fewest:
+            yield even(extent, count)
+    for high in highest:
+        most = extent // high
+        for count in range(max(1, most - (1 if chain.masked else 4)), most + 1):
+            rest = extent - count * high
+            if rest == 0:
+                yield [(high, count)]
+            for others in range(1, min(rest, 3) + 1):
+                yield [*even(rest, others), (high, count)]
+
+
+def _plan(chain: Chain, side: str, sizes: list[tuple[int, int]], capacity: int, rule: str) -> ChainPlan | None:
+    """The plan for bands of these sizes, or None when one does not fit."""
+    runs: list[tuple[Band, int]] = []
+    for extent, count in sizes:
+        band = best_band(chain, side, extent, capacity, rule)
+        if band is None or (chain.one_pass and side == "hidden" and extent < chain.f):
+            return None
+        runs.append((band, count))
+    if not chain.masked:  # neighbours alike in room keep most for each other
+        runs.sort(key=lambda run: run[0].peak)
+    bands = sum(count for _, count in runs)
+    if chain.masked:
+        return _masked_plan(chain, side, runs, capacity)
+    kept, peak = [], 0
+    for index, (band, count) in enumerate(runs):
+        repeat = kept_for_next(chain, side, capacity, band, band, chain.f)
+        kept.append((repeat, count - 1))
+        peak = max(peak, band.peak + (repeat if count > 1 else 0))
+        if index:
+            before = runs[index - 1][0]
+            between = kept_for_next(chain, side, capacity, before, band, chain.f)
+            kept.append((between, 1))
+            peak = max(peak, max(before.peak, band.peak) + between)
+    return _totals(chain, side, runs, capacity, kept, peak, bands * chain.f)
+
+
+def _masked_plan(chain: Chain, side: str, runs: list[tuple[Band, int]], capacity: int) -> ChainPlan:
+    """As `_plan`, where a band sees only some columns of H."""
+    kept, peak, done, columns = [], 0, 0, 0
+    before: Band | None = None
+    for band, count in runs:
+        for _ in range(count):
+            if before is not None:
+                between = kept_for_next(chain, side, capacity, before, band, chain.seen(done) if done else 0)
+                kept.append((between, 1))
+                peak = max(peak, max(before.peak, band.peak) + between)
+            done += band.extent
+            columns += chain.seen(done) if side == "rows" else chain.f
+            before, peak = band, max(peak, band.peak)
+    return _totals(chain, side, runs, capacity, kept, peak, columns)
+
+
+def _totals(
+    chain: Chain,
+    side: str,
+    runs: list[tuple[Band, int]],
+    capacity: int,
+    kept: list[tuple[int, int]],
+    peak: int,
+    columns: int,
+) -> ChainPlan:
+    """Traffic by operand. ``columns``: columns of H that the bands go through, in all (rows of weights streamed)."""
+    m, k, l, u = chain.m, chain.k, chain.l, chain.streams
+    spilled = 0
+    if side == "rows":
+        a_loads = 0
+        for band, count in runs:
+            a_loads += count * band.extent * (k + (band.blocks - 1) * (k - band.kept_first))
+            spilled += count * band.extent * (band.blocks - 1) * (l - band.kept_second)
+        b_loads, d_loads = columns * u * k, columns * l
+        for values, times in kept:  # column by column of H: B, then D
+            whole, rest = divmod(values, u * k + l)
+            saved_b = whole * u * k + min(rest, u * k)
+            b_loads -= times * saved_b
+            d_loads -= times * (values - saved_b)
+    else:
+        bands = sum(count for _, count in runs)
+        a_loads, b_loads, d_loads = bands * m * k, 0, 0
+        spilled = (bands - 1) * m * l
+        for band, count in runs:
+            b_loads += count * band.extent * u * (k + (band.blocks - 1) * (k - band.kept_first))
+            d_loads += count * band.extent * (l + (band.blocks - 1) * (l - band.kept_second))
+        for values, times in kept:  # Y first: it saves a store and a load
+            saved_y = min(values, m * l)
+            spilled -= times * saved_y
+            a_loads -= times * (values - saved_y)
+    loads = {"A": a_loads, "B": b_loads, "D": d_loads, "Y": spilled}
+    stores = {"A": 0, "B": 0, "D": 0, "Y": m * l + spilled}
+    return ChainPlan(side, tuple(runs), chain, capacity, loads, stores, peak)
+
+
+def best_chain_plan(chain: Chain, side: str, capacity: int, rule: str = "any") -> ChainPlan | None:
+    """The plan along one side that moves least, or None when no band fits.
+
+    Parameters
+    ----------
+    chain : Chain
+        The problem.
+    side : {"rows", "hidden"}
+        What the bands are cut from.
+    capacity : int
+        Values that fast memory holds.
+    rule : {"any", "panel", "block"}
+        ``panel``: all columns stay between blocks of one column (or row). ``block``: nothing stays but the block.
+
+    Notes
+    -----
+    Cost: O(sqrt(m) + sqrt(f)) evaluations.
+
+    Raises
+    ------
+    InfeasibleError
+        Capacity below 3.
+    """
+    if capacity < 3:
+        raise InfeasibleError(
+            f"capacity: got {capacity} elements, expected at least 3 (two operands and a result): no schedule exists."
+        )
+    plans = [p for sizes in _splits(chain, side, capacity) if (p := _plan(chain, side, sizes, capacity, rule))]
+    return min(plans, key=lambda p: (p.elements, sum(count for _, count in p.runs), p.peak_elements), default=None)

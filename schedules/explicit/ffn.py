@@ -1,0 +1,94 @@
+"""Explicit schedules of a feed-forward network: fused in bands, and as separate kernels, with ragged blocks."""
+
+from __future__ import annotations
+
+from pebble.schedules.explicit.chain import SIDES, Chain, ChainPlan
+from pebble.schedules.explicit.chain_search import best_chain_plan
+from pebble.schedules.explicit.fused import FUSED_FAMILIES, FusedSchedule, Kernel
+from pebble.schedules.explicit.gemm import ExplicitSchedule, best_gemm_schedule
+from pebble.workloads import Ffn, Gemm
+
+
+def ffn_chain(ffn: Ffn) -> Chain:
+    """The FFN as two products in a row."""
+    return Chain(ffn.tokens, ffn.d_model, ffn.hidden, ffn.d_out, streams=ffn.up_products)
+
+
+def _weights(ffn: Ffn) -> str:
+    """The name under which the hidden weights are counted."""
+    return "Wg+Wu" if ffn.gated else "W1"
+
+
+def _fused(ffn: Ffn, family: str, plan: ChainPlan) -> FusedSchedule:
+    loads = {"X": plan.loads["A"], _weights(ffn): plan.loads["B"], "W2": plan.loads["D"], "Y": plan.loads["Y"]}
+    stores = {"Y": plan.stores["Y"]}
+    return FusedSchedule(family, plan.describe(), ffn, plan.capacity, loads, stores, plan.peak_elements, plan)
+
+
+def _unfused(ffn: Ffn, capacity: int) -> FusedSchedule:
+    """H stored by one kernel and loaded by the next, each kernel at its best."""
+    m, k, f, l = ffn.tokens, ffn.d_model, ffn.hidden, ffn.d_out
+    second = best_gemm_schedule(Gemm(m, l, f, ffn.dtype, ffn.out_dtype), capacity)
+    up = best_gemm_schedule(Gemm(m, f, k, ffn.dtype, ffn.dtype), capacity)
+    kernels: tuple[ExplicitSchedule | ChainPlan | Kernel, ...]
+    if not ffn.gated:
+        loads = {"X": up.loads["A"], "W1": up.loads["B"], "H": up.loads["C"] + second.loads["A"]}
+        stores = {"H": up.stores["C"]}
+        detail, kernels, peak = f"{up.name}; {second.name}", (up, second), up.peak_elements
+    else:
+        both = Chain(m, k, f, 0, streams=2)
+        plans = [plan for side in SIDES if (plan := best_chain_plan(both, side, capacity))]
+        if plans:
+            plan = min(plans, key=lambda p: p.elements)
+            loads = {"X": plan.loads["A"], "Wg+Wu": plan.loads["B"], "H": second.loads["A"]}
+            stores = {"H": m * f}
+            detail, kernels, peak = f"gate and up: {plan.describe()}", (plan, second), plan.peak_elements
+        else:  # too small for a gate cell, an up cell and their operands: a third kernel multiplies gate and up
+            product = Kernel("gate times up", {"H": 2 * m * f}, {"H": m * f}, 2)
+            loads = {"X": 2 * up.loads["A"], "Wg+Wu": 2 * up.loads["B"]}
+            loads["H"] = 2 * up.loads["C"] + product.loads["H"] + second.loads["A"]
+            stores = {"H": 2 * up.stores["C"] + product.stores["H"]}
+            detail, kernels, peak = f"gate, up, product: {up.name}", (up, up, product, second), up.peak_elements
+        detail += f"; {second.name}"
+    loads |= {"W2": second.loads["B"], "Y": second.loads["C"]}
+    stores["Y"] = second.stores["C"]
+    return FusedSchedule(
+        "unfused", detail, ffn, capacity, loads, stores, max(peak, second.peak_elements), None, kernels
+    )
+
+
+def ffn_schedules(ffn: Ffn, capacity: int) -> list[FusedSchedule]:
+    """The best schedule of each family, the one with the least bytes first.
+
+    Parameters
+    ----------
+    ffn : Ffn
+        The problem.
+    capacity : int
+        Values that fast memory holds, at least 3.
+
+    Returns
+    -------
+    list of FusedSchedule
+        At most six: the plain ``row panel``, ``column panel`` and ``hidden block``, ``bands of rows`` and ``bands of
+        hidden units`` where mixing rules gives something else, and ``unfused`` (Y block stationary with H spilled is
+        one of these).
+        Cost: O(sqrt(tokens) + sqrt(hidden) + sqrt(d_model) + sqrt(d_out)) evaluations.
+
+    Raises
+    ------
+    InfeasibleError
+        Capacity below 3.
+    """
+    chain = ffn_chain(ffn)
+    found = [_unfused(ffn, capacity)]
+    for family, (side, rule) in FUSED_FAMILIES.items():
+        plan = best_chain_plan(chain, side, capacity, rule)
+        if plan is not None and all(plan != other.plan for other in found):
+            found.append(_fused(ffn, family, plan))
+    return sorted(found, key=lambda s: (s.bytes, s.elements, s.family == "unfused"))
+
+
+def best_ffn_schedule(ffn: Ffn, capacity: int) -> FusedSchedule:
+    """The schedule with the least bytes moved among all families."""
+    return ffn_schedules(ffn, capacity)[0]

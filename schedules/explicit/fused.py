@@ -1,0 +1,103 @@
+"""What an explicit schedule of an FFN or of attention says about itself, fused or kernel by kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pebble.schedules.explicit.chain import ChainPlan
+from pebble.schedules.explicit.gemm import ExplicitSchedule
+from pebble.workloads import Attention, Ffn
+
+# family -> side that is cut into bands, rule inside a band; the plain ones first
+FUSED_FAMILIES = {
+    "row panel": ("rows", "panel"),
+    "column panel": ("hidden", "panel"),
+    "hidden block": ("rows", "block"),
+    "bands of rows": ("rows", "any"),
+    "bands of hidden units": ("hidden", "any"),
+}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of an unfused schedule that is no matrix product.
+
+    Attributes
+    ----------
+    name : str
+        What it does.
+    loads, stores : dict
+        Values moved, by operand.
+    peak_elements : int
+        Most values held at once.
+    """
+
+    name: str
+    loads: Mapping[str, int]
+    stores: Mapping[str, int]
+    peak_elements: int
+
+
+@dataclass(frozen=True)
+class FusedSchedule:
+    """A legal schedule and its exact traffic.
+
+    Attributes
+    ----------
+    family : str
+        A key of ``FUSED_FAMILIES``, ``"flash attention"`` or ``"unfused"``.
+    detail : str
+        Bands and blocks, for a reader.
+    workload : Ffn or Attention
+        The problem.
+    capacity : int
+        Values that fast memory holds.
+    loads, stores : dict
+        Values moved, by operand (``H`` or ``S``: hidden layer or scores), over all groups.
+    peak_elements : int
+        Most values held at once, at most the capacity.
+    plan : ChainPlan, optional
+        The bands, when fused; of one group, when there are several.
+    kernels : tuple
+        The kernels, when not.
+    """
+
+    family: str
+    detail: str
+    workload: Ffn | Attention
+    capacity: int
+    loads: Mapping[str, int]
+    stores: Mapping[str, int]
+    peak_elements: int
+    plan: ChainPlan | None = None
+    kernels: tuple[ExplicitSchedule | ChainPlan | Kernel, ...] = ()
+
+    @property
+    def elements(self) -> int:
+        """Loads plus stores, in values."""
+        return sum(self.loads.values()) + sum(self.stores.values())
+
+    @property
+    def bytes(self) -> int:
+        """Loads plus stores, in bytes, each operand at its own width; intermediates have the inputs' width."""
+        width = {o.name: o.element_bytes for o in self.workload.operands}
+        moved = (self.loads, self.stores)
+        return sum(n * width.get(name, self.workload.in_bytes) for part in moved for name, n in part.items())
+
+    @property
+    def name(self) -> str:
+        """For tables; ``compulsory`` in front when nothing is moved twice."""
+        text = f"{self.family}: {self.detail}"
+        return f"compulsory, {text}" if self.elements == self.workload.compulsory_elements else text
+
+    def to_json(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        return {
+            "family": self.family,
+            "detail": self.detail,
+            "elements": self.elements,
+            "loads_elements": dict(self.loads),
+            "stores_elements": dict(self.stores),
+            "peak_elements": self.peak_elements,
+        }
