@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 from pebble.errors import InfeasibleError
 from pebble.models.machine import Machine
-from pebble.schedules.lockstep import TileShape, values_held_by_blocks
 from pebble.units import Size
-from pebble.workloads import Gemm
+from pebble.workloads import Workload
 
 
 @dataclass(frozen=True)
@@ -46,17 +45,17 @@ class Capacity:
         return {"elements": self.elements, "bytes": self.bytes, "what": self.what, "detail": self.detail}
 
 
-def _values_that_fit(size_bytes: int, gemm: Gemm) -> int:
-    least = 2 * gemm.in_bytes + gemm.out_bytes
+def _values_that_fit(size_bytes: int, workload: Workload) -> int:
+    least = 2 * workload.in_bytes + workload.out_bytes
     if size_bytes < least:
         raise InfeasibleError(
-            f"capacity: got {size_bytes} bytes, expected at least {least} bytes (a value each of A, B and C): "
+            f"capacity: got {size_bytes} bytes, expected at least {least} bytes (the operands of a multiply-add): "
             "no schedule exists."
         )
-    return max(3, size_bytes // gemm.widest_bytes)  # three values, one of each operand, fit as just checked
+    return max(3, size_bytes // workload.widest_bytes)  # three values, one of each operand, fit as just checked
 
 
-def cache_capacity(size: Size, gemm: Gemm) -> Capacity:
+def cache_capacity(size: Size, workload: Workload) -> Capacity:
     """One memory of that size, explicitly managed.
 
     Raises
@@ -64,42 +63,39 @@ def cache_capacity(size: Size, gemm: Gemm) -> Capacity:
     InfeasibleError
         It cannot hold one value of each operand.
     """
-    width = gemm.narrowest_bytes
+    width = workload.narrowest_bytes
     elements = size.to_elements(width)
-    fits = elements if size.bytes is None else _values_that_fit(size.bytes, gemm)
+    fits = elements if size.bytes is None else _values_that_fit(size.bytes, workload)
     return Capacity(elements, size.to_bytes(width), "cache", f"one explicitly managed memory of {size.text}", fits)
 
 
-def chip_capacity(machine: Machine, gemm: Gemm) -> Capacity:
+def chip_capacity(machine: Machine, workload: Workload) -> Capacity:
     """Every on-chip store of the machine."""
     total = machine.on_chip_bytes
     parts = ", ".join(f"{_store_name(s.key)} {s.total_bytes / 2**20:g} MiB" for s in machine.stores)
     detail = f"all on-chip stores of {machine.name}: {parts}"
-    return Capacity(total // gemm.narrowest_bytes, total, "chip", detail, _values_that_fit(total, gemm))
+    return Capacity(total // workload.narrowest_bytes, total, "chip", detail, _values_that_fit(total, workload))
 
 
 def _store_name(key: str) -> str:
     return key.removeprefix("stores.").removesuffix("_per_sm").replace("_", " ")
 
 
-def trace_capacity(cache_bytes: int, gemm: Gemm, tile: TileShape, blocks: int, stages: int = 1) -> Capacity:
-    """The cache plus the accumulators and the ``stages`` A and B tiles of each running block.
+def trace_capacity(cache_bytes: int, workload: Workload, held: int, blocks: int) -> Capacity:
+    """The cache plus what the running blocks keep on the SMs: accumulators and tiles in flight.
 
     Parameters
     ----------
     cache_bytes : int
         The simulated cache.
-    gemm : Gemm
+    workload : Workload
         The problem.
-    tile : TileShape
-        Block tile, already cut to the problem.
+    held : int
+        Values that all running blocks hold together.
     blocks : int
-        Blocks that run at once: SMs times blocks per SM.
-    stages : int
-        A and B tiles in flight per block.
+        How many blocks that are, for the reader.
     """
-    held = values_held_by_blocks(tile, blocks, stages)
-    width = gemm.narrowest_bytes
+    width = workload.narrowest_bytes
     elements = cache_bytes // width + held
     detail = f"cache of {cache_bytes} bytes and {held} values held by {blocks} blocks"
-    return Capacity(elements, elements * width, "trace", detail, cache_bytes // gemm.widest_bytes + held)
+    return Capacity(elements, elements * width, "trace", detail, cache_bytes // workload.widest_bytes + held)

@@ -8,6 +8,7 @@ from pebble.models.caches import CacheCounts, get_policy
 from pebble.models.caches.base import LINE_BYTES
 from pebble.schedules.lockstep import TileShape, lockstep_trace
 from pebble.schedules.orders import OrderParams, TileOrder
+from pebble.schedules.trace import Trace
 from pebble.workloads import Gemm
 
 
@@ -48,12 +49,12 @@ class KernelConfig:
 
 @dataclass(frozen=True)
 class Traffic:
-    """What one order moves.
+    """What one schedule moves.
 
     Attributes
     ----------
     order : str
-        Its name.
+        Name of the tile order or schedule.
     counts : CacheCounts
         Lines by operand.
     """
@@ -120,4 +121,9 @@ def simulate_gemm(gemm: Gemm, order: TileOrder, config: KernelConfig) -> Traffic
     rows, cols, _ = config.tile.grid(gemm)
     tiles = order.tiles(rows, cols, config.order_params)
     trace = lockstep_trace(gemm, tiles, config.tile, config.wave_blocks, sawtooth=order.sawtooth)
-    return Traffic(order.name, get_policy(config.policy)(trace, config.cache_bytes // LINE_BYTES))
+    return simulate_trace(order.name, trace, config.cache_bytes, config.policy)
+
+
+def simulate_trace(name: str, trace: Trace, cache_bytes: int, policy: str = "lru") -> Traffic:
+    """Run any trace through a cache of ``cache_bytes``; errors as for `simulate_gemm`."""
+    return Traffic(name, get_policy(policy)(trace, cache_bytes // LINE_BYTES))

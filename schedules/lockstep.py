@@ -19,10 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.schedules.trace import READ, WRITE, Trace, TraceChunk
+from pebble.schedules.trace import LINE_BYTES, READ, WRITE, Trace, TraceChunk
 from pebble.workloads import Gemm
 
-LINE_BYTES = 128
 MAX_TOUCHES = 4_000_000_000
 MAX_TILES = 1_000_000_000
 _MAX_TILE = 1 << 16
@@ -70,6 +69,10 @@ class TileShape:
     def cut_to(self, gemm: Gemm) -> TileShape:
         """The same tile, cut short where it is larger than the problem."""
         return TileShape(min(self.bm, gemm.m), min(self.bn, gemm.n), min(self.bk, gemm.k))
+
+    def cut_rows(self, rows: int) -> int:
+        """BM, cut short where there are fewer rows."""
+        return min(self.bm, rows)
 
     def grid(self, gemm: Gemm) -> tuple[int, int, int]:
         """Tiles along m, n and k; edge tiles are short."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+LINE_BYTES = 128
 READ, WRITE = 0, 1
 
 

@@ -99,21 +99,22 @@ class Formula:
     counts_traffic: bool = True
 
 
-def judge(formula: Formula, lower_elements: int, upper_elements: int) -> PublishedBound:
+def judge(formula: Formula, lower_elements: int, upper_elements: int | None) -> PublishedBound:
     """Say what a published number is worth here.
 
     A number that its theorem proves, or that does not exceed our proven bound, is proven. A number above a
-    schedule that was found is refuted. Anything between is open.
+    schedule that was found is refuted. Anything between is open. Without a schedule (None) nothing is refuted.
     """
     status: Status
+    value = formula.elements
     if not formula.counts_traffic:
         status, reason = "not_proven_here", "it counts something else"
-    elif formula.holds and formula.elements <= upper_elements:
+    elif upper_elements is not None and value > upper_elements:
+        status, reason = "refuted_here", f"a legal schedule moves only {upper_elements:,} elements"
+    elif formula.holds:
         status, reason = "proven", "its theorem covers this instance"
-    elif formula.elements > upper_elements:
-        status, reason = "refuted_here", f"a legal schedule moves only {upper_elements} elements"
-    elif formula.elements <= lower_elements:
+    elif value <= lower_elements:
         status, reason = "proven", "not by its own theorem, but our bound implies this number"
     else:
-        status, reason = "not_proven_here", "above our bound and below the best schedule known"
-    return PublishedBound(formula.name, formula.source, formula.elements, status, f"{reason}; {formula.note}")
+        status, reason = "not_proven_here", "above our bound, and no schedule known refutes it"
+    return PublishedBound(formula.name, formula.source, value, status, f"{reason}; {formula.note}")

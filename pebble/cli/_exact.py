@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from pebble.cli import _output
+from pebble.cli._schedules import read_schedules
 from pebble.cli._target import Target, seconds
+from pebble.cli._workload import AnyWorkload
 from pebble.errors import InputError
 from pebble.exact_comparison import ExactComparison, compare_exactly
 from pebble.schedules.lockstep import TileShape
-from pebble.schedules.orders import TileOrder
+from pebble.schedules.orders import all_schedules, parse_order
 from pebble.units import format_bytes, format_capacity
 from pebble.workloads import Gemm
 
@@ -23,8 +25,11 @@ if TYPE_CHECKING:
     from pebble.solvers.result import Progress
 
 
-def run_exact(args: argparse.Namespace, gemm: Gemm, target: Target, orders: Sequence[TileOrder]) -> int:
+def run_exact(args: argparse.Namespace, gemm: AnyWorkload, target: Target) -> int:
     """Solve, play, print."""
+    if not isinstance(gemm, Gemm):
+        raise InputError(f"--exact: got {gemm.family}, expected gemm: only its tile orders are solved exactly.")
+    orders = read_schedules(args.schedules, all_schedules(), parse_order)
     if target.cache is None:
         raise InputError("--exact: got a GPU, expected --cache SIZE: the tile game has one memory, of a few tiles.")
     default = TileShape.default(gemm)

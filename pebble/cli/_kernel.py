@@ -8,11 +8,33 @@ from pebble.cli._target import MAX_SMS, Target, positive
 from pebble.errors import InputError, UnknownNameError
 from pebble.models.caches import DESCRIPTIONS, POLICIES
 from pebble.schedules.lockstep import TileShape
+from pebble.schedules.trace import LINE_BYTES
 from pebble.simulation import KernelConfig
-from pebble.workloads import Gemm
+from pebble.workloads import Attention, Ffn, Gemm
 
 
-def read_kernel(args: argparse.Namespace, gemm: Gemm, target: Target) -> tuple[KernelConfig, int, list[str]]:
+def default_tile(workload: Gemm | Ffn | Attention) -> TileShape:
+    """128 x 128 and 128 bytes of k; for attention FlashAttention-2's, 128 queries by 128 keys, 64 above head-dim 64."""
+    if isinstance(workload, Attention):
+        return TileShape(128, 128 if workload.head_dim <= 64 else 64, 1)
+    return TileShape(128, 128, LINE_BYTES // workload.in_bytes)
+
+
+def _cut(tile: TileShape, workload: Gemm | Ffn | Attention) -> TileShape:
+    if isinstance(workload, Gemm):
+        return tile.cut_to(workload)
+    if isinstance(workload, Ffn):
+        return TileShape(min(tile.bm, workload.tokens), tile.bn, tile.bk)
+    return TileShape(min(tile.bm, workload.queries), min(tile.bn, workload.keys), 1)
+
+
+def _tile_text(tile: TileShape, workload: Gemm | Ffn | Attention) -> str:
+    return f"{tile.bm}x{tile.bn}" if isinstance(workload, Attention) else str(tile)
+
+
+def read_kernel(
+    args: argparse.Namespace, workload: Gemm | Ffn | Attention, target: Target
+) -> tuple[KernelConfig, int, list[str]]:
     """The kernel configuration, its stages, and notes on what was cut or assumed.
 
     Raises
@@ -21,11 +43,14 @@ def read_kernel(args: argparse.Namespace, gemm: Gemm, target: Target) -> tuple[K
         A malformed option, or --sms missing where no GPU is named.
     """
     notes = []
-    default = TileShape.default(gemm)
+    default = default_tile(workload)
     asked = default if args.tile is None else TileShape.parse(args.tile, default.bk)
-    tile = asked.cut_to(gemm)
-    if tile != asked:
-        notes.append(f"the tile {asked} is larger than the problem and is cut short to {tile}")
+    tile = _cut(asked, workload)
+    if _tile_text(tile, workload) != _tile_text(asked, workload):
+        notes.append(
+            f"the tile {_tile_text(asked, workload)} is larger than the problem and is cut short to "
+            f"{_tile_text(tile, workload)}"
+        )
     if args.sms is not None:
         sms = positive("--sms", args.sms, MAX_SMS)
     elif target.machine is not None:
@@ -50,6 +75,6 @@ def read_kernel(args: argparse.Namespace, gemm: Gemm, target: Target) -> tuple[K
         )
     else:
         assert target.cache is not None
-        cache_bytes = target.cache.to_bytes(gemm.narrowest_bytes)
+        cache_bytes = target.cache.to_bytes(workload.narrowest_bytes)
     notes.append(f"cache policy {args.policy}: {DESCRIPTIONS[args.policy]}")
     return KernelConfig(tile, sms, blocks, cache_bytes, args.policy), stages, notes

@@ -3,6 +3,8 @@
 examples:
   pebble bound gemm -m 8192 -n 8192 -k 8192 --cache 40MiB
   pebble bound llama-3-8b:gate_up --tokens 8192 --gpu h100-sxm5-80gb
+  pebble bound ffn --tokens 8192 --d-model 4096 --hidden 11008 --cache 40MiB
+  pebble bound attention --queries 32768 --keys 32768 --head-dim 128 --cache 228KiB
 """
 
 from __future__ import annotations
@@ -10,14 +12,13 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from pebble.bounds import gemm_lower_bound, judge, published_gemm_bounds
+from pebble.bounded import answer, lower_bound, to_json
+from pebble.bounds import judge
 from pebble.capacity import Capacity, cache_capacity, chip_capacity
 from pebble.cli import _output
 from pebble.cli._target import MAX_SMS, add_machine_arguments, positive, read_target
-from pebble.cli._workload import add_workload_arguments, read_workload
-from pebble.schedules.explicit import best_gemm_schedule
+from pebble.cli._workload import AnyWorkload, add_workload_arguments, read_workload
 from pebble.units import Size, format_bytes, format_capacity
-from pebble.workloads import Gemm
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,78 +36,78 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the bound."""
-    gemm = read_workload(args)
+    workload = read_workload(args)
     target = read_target(args)
     others: list[Capacity] = []
     if target.machine is not None:
-        capacity = chip_capacity(target.machine, gemm)
+        capacity = chip_capacity(target.machine, workload)
         l2 = target.machine.l2_bytes
-        others.append(cache_capacity(Size(l2, None, f"the L2 alone, {format_capacity(l2)}"), gemm))
+        others.append(cache_capacity(Size(l2, None, f"the L2 alone, {format_capacity(l2)}"), workload))
         processors = target.machine.sms
     else:
         assert target.cache is not None
-        capacity = cache_capacity(target.cache, gemm)
+        capacity = cache_capacity(target.cache, workload)
         processors = 1
     if args.sms is not None:
         processors = positive("--sms", args.sms, MAX_SMS)
-    document = bound_document(gemm, capacity, processors, args.recompute, others)
+    document = bound_document(workload, capacity, processors, args.recompute == "allowed", others)
     if args.json:
         _output.print_json(document)
     else:
-        _print(gemm, capacity, document)
+        _print(workload, capacity, document)
     return 0
 
 
 def bound_document(
-    gemm: Gemm, capacity: Capacity, processors: int, recompute: str, others: list[Capacity]
+    workload: AnyWorkload, capacity: Capacity, processors: int, recompute: bool, others: list[Capacity]
 ) -> dict[str, Any]:
     """Everything that ``pebble bound`` says, as plain data."""
-    lower = gemm_lower_bound(gemm, capacity.elements)
-    upper = best_gemm_schedule(gemm, capacity.schedule_elements)
-    published = [
-        judge(formula, lower.elements, upper.elements)
-        for formula in published_gemm_bounds(gemm, capacity.elements, processors)
-    ]
+    found = answer(workload, capacity.elements, capacity.schedule_elements, processors, recompute)
+    # without a schedule nothing is refuted: any number may still be a bound
+    known = found.upper.elements if found.upper is not None else None
+    published = [judge(formula, found.lower.elements, known) for formula in found.formulas]
     return {
-        "workload": {"label": gemm.label, **gemm.to_json()},
+        "workload": {"label": workload.label, **workload.to_json()},
         "capacity": capacity.to_json(),
         "buffers": "single",
-        "recompute": recompute,
-        "lower_bound": lower.to_json(),
-        "upper_bound": {
-            "elements": upper.elements,
-            "bytes": upper.bytes,
-            "schedule": upper.name,
-            "details": upper.to_json(),
-        },
-        "gap": upper.elements / lower.elements,
+        "recompute": "allowed" if recompute else "forbidden",
+        **to_json(found),
         "published": [bound.to_json() for bound in published],
         "other_capacities": [
-            {"capacity": other.to_json(), "lower_bound": gemm_lower_bound(gemm, other.elements).to_json()}
-            for other in others
+            {"capacity": o.to_json(), "lower_bound": lower_bound(workload, o.elements, recompute).to_json()}
+            for o in others
         ],
     }
 
 
-def _print(gemm: Gemm, capacity: Capacity, document: dict[str, Any]) -> None:
-    lower, upper = document["lower_bound"], document["upper_bound"]
+def _print(workload: AnyWorkload, capacity: Capacity, document: dict[str, Any]) -> None:
+    lower, upper, separate = (document.get(key) for key in ("lower_bound", "upper_bound", "separate_kernels_bound"))
+    assert lower is not None
     say = _output.say
-    say(gemm.label)
+    say(workload.label)
     say(
         f"capacity ({capacity.what}): {capacity.elements:,} elements, {format_capacity(capacity.bytes)}: "
         f"{capacity.detail}"
     )
     print()
-    segments = lower["certificate"]["segments"]
+    game = "" if workload.family == "gemm" else f" (recomputation {document['recompute']})"
+    segments = lower["certificate"].get("segments", 1)
     say(
         f"lower bound  {lower['elements']:,} elements, {format_bytes(lower['bytes'])} ({lower['method']}"
         f"{f', {segments:,} segments' if segments > 1 else ''}): no schedule moves less"
+        f"{game}"
     )
-    say(
-        f"upper bound  {upper['elements']:,} elements, {format_bytes(upper['bytes'])} ({upper['schedule']}): "
-        "a legal schedule"
-    )
-    say(f"gap          {document['gap']:.4g}")
+    if upper is not None:
+        say(
+            f"upper bound  {upper['elements']:,} elements, {format_bytes(upper['bytes'])} ({upper['schedule']}): "
+            "a legal schedule"
+        )
+        say(f"gap          {document['gap']:.4g}")
+    if separate is not None:
+        say(
+            f"separate     {separate['elements']:,} elements, {format_bytes(separate['bytes'])}: the least when every "
+            f"intermediate goes through memory; over the lower bound {document['separate_over_fused_bound']:.4g}"
+        )
     for other in document["other_capacities"]:
         bound = other["lower_bound"]
         memory = other["capacity"]["detail"].removeprefix("one explicitly managed memory of ")

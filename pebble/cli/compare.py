@@ -4,6 +4,7 @@ examples:
   pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb
   pebble compare llama-3-8b:gate_up --tokens 8192 --gpu h100-sxm5-80gb --figure out.pdf
   pebble compare gemm -m 4096 -n 4096 -k 4096 --cache 6MiB --sms 84 --schedules row,morton,grouped-8+sawtooth
+  pebble compare llama-2-7b:mlp --tokens 8192 --gpu a40 --figure out.pdf
   pebble compare gemm -m 256 -n 256 -k 384 --tile 128x128x128 --cache 160KiB --exact
 """
 
@@ -17,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from pebble.cli import _output
 from pebble.cli._kernel import read_kernel
-from pebble.cli._orders import read_orders
+from pebble.cli._schedules import SCHEDULES_HELP, compare, traced
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, read_target
 from pebble.cli._workload import add_workload_arguments, read_workload
-from pebble.comparison import Comparison, compare_orders
+from pebble.comparison.core import Comparison, Progress
 from pebble.plots.save import check_figure_path
 from pebble.units import format_bytes, format_capacity
 
@@ -31,7 +32,13 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble compare``."""
     add_workload_arguments(parser)
-    parser.add_argument("--schedules", default="all", metavar="NAMES", help="all, or names separated by commas (all)")
+    parser.add_argument(
+        "--schedules",
+        default="all",
+        metavar="NAMES",
+        help=SCHEDULES_HELP,
+    )
+    parser.add_argument("--residual", action="store_true", help="ffn: read the input again to add it to the output")
     parser.add_argument("--figure", metavar="FILE", help="write the figure: .pdf, .svg or .png")
     parser.add_argument(
         "--exact",
@@ -45,18 +52,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compare and print."""
-    gemm = read_workload(args)
+    workload = traced(read_workload(args))
     target = read_target(args)
-    orders = read_orders(args.schedules)
     if args.figure:
         check_figure_path(args.figure)  # before the work, not after it
     if args.exact:
         from pebble.cli._exact import run_exact
 
-        return run_exact(args, gemm, target, orders)
-    config, stages, notes = read_kernel(args, gemm, target)
-    with _progress(len(orders)) as advance:
-        result = compare_orders(gemm, config, orders, target.machine, stages, notes, advance)
+        return run_exact(args, workload, target)
+    config, stages, notes = read_kernel(args, workload, target)
+    with _progress() as start:
+        result = compare(args, workload, config, target.machine, stages, notes, start)
     if args.json:
         _output.print_json(result.to_json())
     else:
@@ -66,29 +72,34 @@ def run(args: argparse.Namespace) -> int:
 
         save_comparison(result, args.figure)
         print(f"figure: {args.figure}", file=sys.stderr)
-    return 130 if len(result.orders) < len(orders) else 0
+    return 0 if result.complete else 130
 
 
-def _progress(total: int) -> AbstractContextManager[Callable[[str], None]]:
-    return _bar(total) if sys.stderr.isatty() else nullcontext(lambda name: None)
+def _progress() -> AbstractContextManager[Callable[[int], Progress]]:
+    return _bar() if sys.stderr.isatty() else nullcontext(lambda total: lambda name: None)
 
 
 @contextmanager
-def _bar(total: int) -> Iterator[Callable[[str], None]]:
+def _bar() -> Iterator[Callable[[int], Progress]]:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
 
     columns = (TextColumn("{task.description:<28}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("compiling the simulator", total=total)
-        yield lambda name: bar.update(task, advance=1, description=name)
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+
+        def start(total: int) -> Progress:
+            task = bar.add_task("compiling the simulator", total=total)
+            return lambda name: bar.update(task, advance=1, description=name)
+
+        yield start
 
 
 def _print(result: Comparison) -> None:
     say = _output.say
-    config = result.config
+    config = result.kernel
     say(
-        f"{result.gemm.label}: tile {config.tile}, {config.wave_blocks} blocks at once, "
+        f"{result.workload.label}: tile {config.tile}, {config.wave_blocks} blocks at once, "
         f"{config.policy.upper()} cache of {format_capacity(config.cache_bytes)}"
     )
     print()
@@ -104,6 +115,11 @@ def _print(result: Comparison) -> None:
         say(
             f"chip bound       {format_bytes(chip.bound.bytes)}: nothing this chip runs moves less "
             f"({format_capacity(chip.capacity.bytes)} in all its on-chip stores)"
+        )
+    if result.separate is not None:
+        say(
+            f"separate kernels {format_bytes(result.separate.bound.bytes)}: the least when every intermediate goes "
+            f"through DRAM ({result.ratio(result.separate.bound.bytes):.2f}x the bound)"
         )
     say(
         f"cache-only bound {format_bytes(cache.bound.bytes)}: for one explicitly managed memory of "
@@ -121,6 +137,6 @@ def _print(result: Comparison) -> None:
         ]
         for t in result.orders
     ]
-    print(_output.table(["order", "read MB", "write MB", "total MB", "L2 hit", "x bound"], rows))
+    print(_output.table(["schedule", "read MB", "write MB", "total MB", "L2 hit", "x bound"], rows))
     for note in result.notes:
         say(f"note: {note}")

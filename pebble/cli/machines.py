@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble machines``."""
-    parser.add_argument(
-        "sku", nargs="?", metavar="SKU", help="the GPU to explain; without one, all are listed"
-    )
+    parser.add_argument("sku", nargs="?", metavar="SKU", help="the GPU to explain; without one, all are listed")
     parser.add_argument("--machine", metavar="FILE", help="explain a machine file of your own (format below)")
     # the format is told once, in the module that reads it
     parser.epilog = "machine file (TOML):\n\n" + (machine.__doc__ or "").partition("\n\n")[2]
@@ -81,19 +79,13 @@ def _list(machines: list[machine.Machine]) -> None:
             str(one.sms),
             format_capacity(one.l2_bytes),
             format_capacity(one.on_chip_bytes),
-            ""
-            if bandwidth is None
-            else f"{bandwidth / 1e9:,.4g}"
-            if bandwidth < 1e12
-            else f"{bandwidth / 1e9:,.0f}",
+            "" if bandwidth is None else f"{bandwidth / 1e9:,.4g}" if bandwidth < 1e12 else f"{bandwidth / 1e9:,.0f}",
             str(one.l2_partitions),
         )
     console = _console()
     console.print(table)
     console.print()
-    console.print(
-        "on chip: every store between DRAM and the ALUs. parts: L2 partitions that keep their own copies."
-    )
+    console.print("on chip: every store between DRAM and the ALUs. parts: L2 partitions that keep their own copies.")
     console.print("`pebble machines SKU` explains one; `--machine FILE` reads your own.")
 
 

@@ -40,9 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sms", type=int, metavar="N", help="streaming multiprocessors (deepgemm; 108)")
     parser.add_argument("--tile", metavar="BMxBN", help="tile size in values (deepgemm; 128x128)")
     parser.add_argument("--cluster", metavar="CMxCN", help="thread block cluster in tiles (cutlass3; 1x1)")
-    parser.add_argument(
-        "--raster", metavar="AXIS", help="heuristic, along-m or along-n (cutlass3; heuristic)"
-    )
+    parser.add_argument("--raster", metavar="AXIS", help="heuristic, along-m or along-n (cutlass3; heuristic)")
     parser.add_argument("--multicast", metavar="OPERAND", help="none, a or b (deepgemm; none)")
     parser.add_argument("--chunk", type=int, metavar="C", help="consecutive tile ids per die (xcd; 64)")
 
@@ -130,11 +128,7 @@ def _list(as_json: bool) -> None:
 def _explain(order: TileOrder, as_json: bool) -> None:
     info = order.info
     if as_json:
-        print(
-            json.dumps(
-                {**_entry(info), "name": order.name, "number": order.number, "sawtooth": order.sawtooth}
-            )
-        )
+        print(json.dumps({**_entry(info), "name": order.name, "number": order.number, "sawtooth": order.sawtooth}))
         return
     print(f"{order.name}: {info.what}")
     if info.number_means:

@@ -3,6 +3,7 @@
 examples:
   pebble simulate gemm -m 8192 -n 8192 -k 8192 --schedule grouped-8 --tile 128x128x64 --sms 108 --cache 40MiB
   pebble simulate gemm -m 8192 -n 8192 -k 8192 --schedule morton+sawtooth --gpu a40 --policy opt
+  pebble simulate llama-2-7b:mlp --tokens 8192 --schedule row-fused-16 --gpu a40
 """
 
 from __future__ import annotations
@@ -11,34 +12,38 @@ import argparse
 
 from pebble.cli import _output
 from pebble.cli._kernel import read_kernel
+from pebble.cli._schedules import simulate, traced
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, read_target
 from pebble.cli._workload import add_workload_arguments, read_workload
-from pebble.schedules.orders import parse_order
-from pebble.simulation import simulate_gemm
 from pebble.units import format_bytes, format_capacity
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble simulate``."""
     add_workload_arguments(parser)
-    parser.add_argument("--schedule", metavar="NAME", required=True, help="a tile order of `pebble schedules`")
+    parser.add_argument(
+        "--schedule",
+        metavar="NAME",
+        required=True,
+        help="gemm: a tile order of `pebble schedules`; ffn, attention: as for `pebble compare`",
+    )
+    parser.add_argument("--residual", action="store_true", help="ffn: read the input again to add it to the output")
     add_machine_arguments(parser)
     add_kernel_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Simulate and print."""
-    gemm = read_workload(args)
+    workload = traced(read_workload(args))
     target = read_target(args)
-    order = parse_order(args.schedule)
-    config, _, notes = read_kernel(args, gemm, target)
-    traffic = simulate_gemm(gemm, order, config)
+    config, _, notes = read_kernel(args, workload, target)
+    traffic = simulate(args.schedule, workload, config, args.residual)
     counts = traffic.counts
     if args.json:
         _output.print_json(
             {
-                "workload": {"label": gemm.label, **gemm.to_json()},
-                "schedule": order.name,
+                "workload": {"label": workload.label, **workload.to_json()},
+                "schedule": traffic.order,
                 "tile": str(config.tile),
                 "sms": config.sms,
                 "blocks_per_sm": config.blocks_per_sm,
@@ -59,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
         )
         return 0
     _output.say(
-        f"{gemm.label}, {order.name}, tile {config.tile}, {config.wave_blocks} blocks at once, "
+        f"{workload.label}, {traffic.order}, tile {config.tile}, {config.wave_blocks} blocks at once, "
         f"{config.policy.upper()} cache of {format_capacity(config.cache_bytes)}"
     )
     rows = [

@@ -29,9 +29,7 @@ FAMILIES: dict[str, tuple[str, str]] = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble workloads``."""
-    parser.add_argument(
-        "model", nargs="?", metavar="MODEL", help="the model to explain; without one, all are listed"
-    )
+    parser.add_argument("model", nargs="?", metavar="MODEL", help="the model to explain; without one, all are listed")
     parser.add_argument("--tokens", type=int, metavar="T", help="M of each layer's GEMM (8192 by default)")
     parser.add_argument("--dtype", metavar="TYPE", help=f"{', '.join(DTYPE_BYTES)} (bf16 by default)")
 
@@ -40,9 +38,7 @@ def run(args: argparse.Namespace) -> int:
     """List or explain."""
     if args.model is None:
         if args.tokens is not None or args.dtype is not None:
-            raise InputError(
-                "--tokens and --dtype need a MODEL, such as `pebble workloads llama-3-8b --tokens 4096`."
-            )
+            raise InputError("--tokens and --dtype need a MODEL, such as `pebble workloads llama-3-8b --tokens 4096`.")
         if args.json:
             print(json.dumps(_everything(), indent=2))
         else:
@@ -59,13 +55,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _everything() -> dict[str, object]:
     return {
-        "families": {
-            name: {"computes": what, "example": example} for name, (what, example) in FAMILIES.items()
-        },
+        "families": {name: {"computes": what, "example": example} for name, (what, example) in FAMILIES.items()},
         "dtypes": DTYPE_BYTES,
-        "models": {
-            model: [dataclasses.asdict(layer) for layer in model_layers(model)] for model in model_names()
-        },
+        "models": {model: [dataclasses.asdict(layer) for layer in model_layers(model)] for model in model_names()},
     }
 
 
@@ -77,11 +69,7 @@ def _model(model: str, tokens: int, dtype: str) -> dict[str, object]:
         layers.append(
             dataclasses.asdict(layer)
             | gemm.to_json()
-            | {
-                "operands": {
-                    o.name: {"rows": o.rows, "cols": o.cols, "bytes": o.bytes} for o in gemm.operands
-                }
-            }
+            | {"operands": {o.name: {"rows": o.rows, "cols": o.cols, "bytes": o.bytes} for o in gemm.operands}}
         )
     return {
         "model": model,

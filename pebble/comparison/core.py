@@ -1,20 +1,20 @@
-"""All tile orders of one kernel against the proved bound: the arrow from bounds and traffic to a report."""
+"""What a comparison is, for any family of workloads, and the loop that simulates its schedules."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from pebble.bounds import LowerBound, gemm_lower_bound
+from pebble.bounds import LowerBound
 from pebble.capacity import Capacity, cache_capacity, chip_capacity, trace_capacity
 from pebble.models.machine import Machine
-from pebble.schedules.explicit import ExplicitSchedule, best_gemm_schedule
-from pebble.schedules.orders import TileOrder
-from pebble.simulation import KernelConfig, Traffic, simulate_gemm
+from pebble.simulation import Traffic
 from pebble.units import Size
-from pebble.workloads import Gemm
+from pebble.workloads import Workload
+
+BoundOf = Callable[[int], LowerBound]
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,50 @@ class Bounded:
     capacity: Capacity
     bound: LowerBound
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return {
+            "bytes": self.bound.bytes,
+            "elements": self.bound.elements,
+            "method": self.bound.method,
+            "capacity_bytes": self.capacity.bytes,
+            "capacity_elements": self.capacity.elements,
+            "what": self.capacity.what,
+        }
+
+
+@dataclass(frozen=True)
+class Upper:
+    """The best schedule under explicit control: its bytes, its name, and what it does in detail."""
+
+    bytes: int
+    name: str
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class KernelReport:
+    """How the simulated kernels run, for titles and JSON.
+
+    Attributes
+    ----------
+    tile : str
+    sms, blocks_per_sm : int
+    cache_bytes : int
+    policy : str
+    """
+
+    tile: str
+    sms: int
+    blocks_per_sm: int
+    cache_bytes: int
+    policy: str
+
+    @property
+    def wave_blocks(self) -> int:
+        """Blocks that run at once."""
+        return self.sms * self.blocks_per_sm
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -31,30 +75,36 @@ class Comparison:
 
     Attributes
     ----------
-    gemm : Gemm
-    config : KernelConfig
+    workload : Workload
+    kernel : KernelReport
     trace : Bounded
-        What the simulated kernel can hold; holds for every order in ``orders``.
+        What the simulated kernel can hold; holds for every schedule in ``orders``.
     chip : Bounded or None
         Every on-chip store of the GPU, when one was named.
     cache_only : Bounded
         One explicitly managed memory of the cache's size; real kernels may go below it.
-    explicit : ExplicitSchedule
+    separate : Bounded or None
+        For chains: the least when each kernel passes its whole result through memory, at the trace capacity.
+    explicit : Upper
         The best schedule under explicit control at the trace capacity.
     orders : tuple of Traffic
-        Simulated orders, least traffic first.
+        Simulated schedules, least traffic first.
     notes : tuple of str
         What a reader must know of the assumptions.
+    complete : bool
+        False when the simulation was interrupted.
     """
 
-    gemm: Gemm
-    config: KernelConfig
+    workload: Workload
+    kernel: KernelReport
     trace: Bounded
     chip: Bounded | None
     cache_only: Bounded
-    explicit: ExplicitSchedule
+    separate: Bounded | None
+    explicit: Upper
     orders: tuple[Traffic, ...]
     notes: tuple[str, ...]
+    complete: bool = True
 
     def ratio(self, traffic_bytes: int) -> float:
         """Bytes over the trace bound."""
@@ -70,37 +120,27 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         """The document of ``pebble compare --json``."""
-
-        def bounded(one: Bounded) -> dict[str, Any]:
-            return {
-                "bytes": one.bound.bytes,
-                "elements": one.bound.elements,
-                "method": one.bound.method,
-                "capacity_bytes": one.capacity.bytes,
-                "capacity_elements": one.capacity.elements,
-                "what": one.capacity.what,
-            }
-
         upper_bytes, upper_name = self.best_found
         best = self.orders[0] if self.orders else None
-        return {
-            "workload": {"label": self.gemm.label, **self.gemm.to_json()},
+        kernel = self.kernel
+        document = {
+            "workload": {"label": self.workload.label, **self.workload.to_json()},
             "kernel": {
-                "tile": str(self.config.tile),
-                "sms": self.config.sms,
-                "blocks_per_sm": self.config.blocks_per_sm,
-                "cache_bytes": self.config.cache_bytes,
-                "policy": self.config.policy,
+                "tile": kernel.tile,
+                "sms": kernel.sms,
+                "blocks_per_sm": kernel.blocks_per_sm,
+                "cache_bytes": kernel.cache_bytes,
+                "policy": kernel.policy,
             },
-            "lower_bound": bounded(self.trace),
-            "chip_bound": bounded(self.chip) if self.chip else None,
-            "cache_only_bound": bounded(self.cache_only),
-            "upper_bound": {"bytes": upper_bytes, "schedule": upper_name, "details": self.explicit.to_json()},
+            "lower_bound": self.trace.to_json(),
+            "chip_bound": self.chip.to_json() if self.chip else None,
+            "cache_only_bound": self.cache_only.to_json(),
+            "upper_bound": {"bytes": upper_bytes, "schedule": upper_name, "details": self.explicit.details},
             "best_order": {"name": best.order, "dram_bytes": best.dram_bytes} if best else None,
             "schedules": [
                 {
                     "name": t.order,
-                    "tile": str(self.config.tile),
+                    "tile": kernel.tile,
                     "dram_read_bytes": t.dram_read_bytes,
                     "dram_write_bytes": t.dram_write_bytes,
                     "dram_bytes": t.dram_bytes,
@@ -113,77 +153,78 @@ class Comparison:
             ],
             "notes": list(self.notes),
         }
+        if self.separate is not None:
+            document["separate_kernels_bound"] = self.separate.to_json()
+        return document
 
 
-def compare_orders(
-    gemm: Gemm,
-    config: KernelConfig,
-    orders: Sequence[TileOrder],
+def build_comparison(
+    workload: Workload,
+    kernel: KernelReport,
+    held: int,
+    bound_of: BoundOf,
+    explicit_of: Callable[[int], Upper],
+    simulations: Iterable[tuple[str, Callable[[], Traffic]]],
     machine: Machine | None = None,
-    stages: int = 1,
-    notes: Sequence[str] = (),
-    progress: Callable[[str], None] = lambda name: None,
+    notes: Iterable[str] = (),
+    progress: Progress = lambda name: None,
+    separate_of: BoundOf | None = None,
 ) -> Comparison:
-    """Bound the kernel, find the best explicit schedule, simulate every order.
+    """Bound the kernel, find the best explicit schedule, simulate every schedule.
 
     Parameters
     ----------
-    gemm : Gemm
+    workload : Workload
         The problem.
-    config : KernelConfig
-        Tile, SMs, cache and policy.
-    orders : sequence of TileOrder
-        What to simulate. Orders that visit the tiles in the same sequence are simulated once.
+    kernel : KernelReport
+        How it runs.
+    held : int
+        Values that all running blocks hold together, for the trace capacity.
+    bound_of, separate_of : callable
+        Lower bounds for a capacity in elements; ``separate_of`` for kernels that pass everything through memory.
+    explicit_of : callable
+        The best explicit schedule for a capacity in elements.
+    simulations : iterable of (name, callable)
+        What to simulate, lazily.
     machine : Machine, optional
         The GPU, for the chip bound.
-    stages : int
-        A and B tiles that each block holds, for the trace capacity.
-    notes : sequence of str
+    notes : iterable of str
         Carried into the result.
     progress : callable
-        Called with each order's name when it is done.
+        Called with each name when it is done.
 
     Returns
     -------
     Comparison
-        With the orders that were done, and a note, when interrupted by KeyboardInterrupt.
+        With what was done by then, and a note, when interrupted by KeyboardInterrupt.
     """
-    cache = Size(config.cache_bytes, None, f"{config.cache_bytes}B")
-    capacities = {
-        "trace": trace_capacity(config.cache_bytes, gemm, config.tile, config.wave_blocks, stages),
-        "cache": cache_capacity(cache, gemm),
-    }
-    bounded = {name: Bounded(c, gemm_lower_bound(gemm, c.elements)) for name, c in capacities.items()}
+    cache = cache_capacity(Size(kernel.cache_bytes, None, f"{kernel.cache_bytes}B"), workload)
+    trace = trace_capacity(kernel.cache_bytes, workload, held, kernel.wave_blocks)
     chip = None
     if machine is not None:
-        capacity = chip_capacity(machine, gemm)
-        chip = Bounded(capacity, gemm_lower_bound(gemm, capacity.elements))
-    explicit = best_gemm_schedule(gemm, capacities["trace"].schedule_elements)
-
-    rows, cols, _ = config.tile.grid(gemm)
-    done: dict[str, Traffic] = {}
-    seen: dict[tuple[bytes, bool], Traffic] = {}
-    interrupted = False
+        capacity = chip_capacity(machine, workload)
+        chip = Bounded(capacity, bound_of(capacity.elements))
+    trace_bound = Bounded(trace, bound_of(trace.elements))
+    explicit = explicit_of(trace.schedule_elements)
+    done: list[Traffic] = []
+    complete = True
+    all_notes = list(notes)
     try:
-        for order in orders:
-            tiles = order.tiles(rows, cols, config.order_params)
-            key = (hashlib.sha256(tiles.tobytes()).digest(), order.sawtooth)
-            if key not in seen:
-                seen[key] = simulate_gemm(gemm, order, config)
-            done[order.name] = replace(seen[key], order=order.name)
-            progress(order.name)
+        for name, simulate in simulations:
+            done.append(simulate())
+            progress(name)
     except KeyboardInterrupt:
-        interrupted = True
-    notes = [*notes]
-    if interrupted:
-        notes.append(f"interrupted after {len(done)} of {len(orders)} orders")
+        complete = False
+        all_notes.append(f"interrupted after {len(done)} schedule{'s' * (len(done) != 1)}; the rest are missing")
     return Comparison(
-        gemm=gemm,
-        config=config,
-        trace=bounded["trace"],
+        workload=workload,
+        kernel=kernel,
+        trace=trace_bound,
         chip=chip,
-        cache_only=bounded["cache"],
+        cache_only=Bounded(cache, bound_of(cache.elements)),
+        separate=Bounded(trace, separate_of(trace.elements)) if separate_of else None,
         explicit=explicit,
-        orders=tuple(sorted(done.values(), key=lambda t: t.dram_bytes)),
-        notes=tuple(notes),
+        orders=tuple(sorted(done, key=lambda t: t.dram_bytes)),
+        notes=tuple(all_notes),
+        complete=complete,
     )

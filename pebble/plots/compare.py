@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pebble.comparison import Comparison
+from pebble.comparison.core import Comparison
 from pebble.plots.save import BLUE, GREY, ORANGE, RED, save_figure, style
-from pebble.schedules.orders import TileOrder, parse_order
+from pebble.schedules.lockstep import TileShape
+from pebble.schedules.orders import OrderParams, TileOrder, parse_order
 from pebble.units import format_bytes, format_capacity
+from pebble.workloads import Gemm
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,15 +44,17 @@ def plot_ratios(result: Comparison, ax: Axes) -> Axes:
 
 def plot_walk(order: TileOrder, result: Comparison, ax: Axes) -> Axes:
     """The tile grid coloured by when each tile is computed, dark first; lines join the first tiles of the walk."""
-    rows, cols, _ = result.config.tile.grid(result.gemm)
-    tiles = order.tiles(rows, cols, result.config.order_params)
+    tile, kernel = TileShape.parse(result.kernel.tile), result.kernel
+    assert isinstance(result.workload, Gemm)
+    rows, cols, _ = tile.grid(result.workload)
+    tiles = order.tiles(rows, cols, OrderParams(sms=kernel.sms, tile_m=tile.bm, tile_n=tile.bn))
     when = np.empty((rows, cols))
     when[tiles[:, 0], tiles[:, 1]] = np.arange(len(tiles))
     shown = when[:: -(-rows // _MOST_CELLS), :: -(-cols // _MOST_CELLS)]
     ax.imshow(
         shown, cmap="cividis", aspect="auto", interpolation="nearest", extent=(-0.5, cols - 0.5, rows - 0.5, -0.5)
     )
-    first = tiles[: result.config.wave_blocks]
+    first = tiles[: kernel.wave_blocks]
     ax.plot(first[:, 1], first[:, 0], color="white", lw=0.5, alpha=0.9)
     ax.set_title(order.plain_name, fontsize=6.5, pad=2)
     ax.set_xticks([])
@@ -62,7 +66,7 @@ def plot_walk(order: TileOrder, result: Comparison, ax: Axes) -> Axes:
 
 
 def comparison_figure(result: Comparison) -> Figure:
-    """Both parts on one page.
+    """The bars, and for a GEMM the walks below them, on one page.
 
     Parameters
     ----------
@@ -76,22 +80,28 @@ def comparison_figure(result: Comparison) -> Figure:
     import matplotlib
     from matplotlib.figure import Figure
 
-    orders = [parse_order(t.order) for t in result.orders]
-    walks = list({order.plain_name: order for order in orders}.values())
+    walks: list[TileOrder] = []
+    if isinstance(result.workload, Gemm):
+        walks = list({o.plain_name: o for o in (parse_order(t.order) for t in result.orders)}.values())
     strip_rows = -(-len(walks) // _PER_ROW)
-    bar_height, strip_height = 1.1 + 0.17 * len(orders), 1.0 * strip_rows + 0.35
+    bar_height = 1.1 + 0.17 * len(result.orders)
+    strip_height = 1.0 * strip_rows + 0.35 if walks else 0
     with matplotlib.rc_context(style()):
         figure = Figure(figsize=(7.2, bar_height + strip_height), layout="constrained")
-        parts: Any = figure.subfigures(2, 1, height_ratios=[bar_height, strip_height])
-        upper, lower = parts
+        upper: Any = figure
+        if walks:
+            parts: Any = figure.subfigures(2, 1, height_ratios=[bar_height, strip_height])
+            upper, lower = parts
         ax = plot_ratios(result, upper.add_subplot())
-        config = result.config
+        config = result.kernel
         ax.set_title(
-            f"{result.gemm.label}\ntile {config.tile}, {config.wave_blocks} blocks at once, "
+            f"{result.workload.label}\ntile {config.tile}, {config.wave_blocks} blocks at once, "
             f"{config.policy.upper()} cache of {format_capacity(config.cache_bytes)}",
             fontsize=8,
             loc="left",
         )
+        if not walks:
+            return figure
         axes = lower.subplots(strip_rows, min(_PER_ROW, len(walks)), squeeze=False)
         for i, cell in enumerate(axes.flat):
             if i < len(walks):

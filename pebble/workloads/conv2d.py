@@ -126,6 +126,11 @@ class Conv2d:
         return element_bytes(self.out_dtype)
 
     @property
+    def widest_bytes(self) -> int:
+        """Bytes of the widest value held: N / this many values surely fit in N bytes."""
+        return max(self.in_bytes, self.out_bytes)
+
+    @property
     def narrowest_bytes(self) -> int:
         """Bytes of the narrowest value held: a memory of N bytes holds at most N / this many values."""
         return min(self.in_bytes, self.out_bytes)

@@ -1,0 +1,121 @@
+"""The proven bound, the best explicit schedule and the published bounds of any workload, for one capacity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pebble.bounds import Formula, LowerBound, gemm_lower_bound, published_gemm_bounds
+from pebble.bounds.attention import attention_lower_bound, attention_separate_bound
+from pebble.bounds.conv2d import conv2d_lower_bound, published_conv2d_bounds
+from pebble.bounds.ffn import ffn_lower_bound, ffn_separate_bound
+from pebble.schedules.explicit import best_gemm_schedule
+from pebble.schedules.explicit.attention import best_attention_schedule
+from pebble.schedules.explicit.ffn import best_ffn_schedule
+from pebble.workloads import Attention, Conv2d, Ffn, Gemm
+
+AnyWorkload = Gemm | Ffn | Attention | Conv2d
+
+
+class Schedule(Protocol):
+    """An explicit schedule of any family."""
+
+    @property
+    def elements(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    def to_json(self) -> dict[str, object]: ...
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is known of a workload at one capacity.
+
+    Attributes
+    ----------
+    lower : LowerBound
+        No schedule moves less.
+    upper : Schedule or None
+        A legal schedule; None where no family of schedules is built (convolution).
+    separate : LowerBound or None
+        For chains: the least when every intermediate goes through slow memory.
+    formulas : tuple of Formula
+        Published bounds, not yet judged.
+    """
+
+    lower: LowerBound
+    upper: Schedule | None
+    separate: LowerBound | None
+    formulas: tuple[Formula, ...]
+
+
+def lower_bound(workload: AnyWorkload, capacity: int, recompute: bool = False) -> LowerBound:
+    """The best proven lower bound for ``capacity`` values.
+
+    Raises
+    ------
+    InfeasibleError
+        Capacity below 3.
+    """
+    if isinstance(workload, Gemm):
+        return gemm_lower_bound(workload, capacity)  # holds with and without recomputation
+    if isinstance(workload, Ffn):
+        return ffn_lower_bound(workload, capacity, recompute)
+    if isinstance(workload, Attention):
+        return attention_lower_bound(workload, capacity, recompute)
+    return conv2d_lower_bound(workload, capacity)
+
+
+def answer(
+    workload: AnyWorkload, capacity: int, schedule_capacity: int, processors: int = 1, recompute: bool = False
+) -> Answer:
+    """Bound a workload from both sides.
+
+    Parameters
+    ----------
+    workload : Gemm, Ffn, Attention or Conv2d
+    capacity : int
+        S for the lower bounds, values of the narrowest width.
+    schedule_capacity : int
+        Values that a schedule may hold, counted at the widest width.
+    processors : int
+        For the parallel bound.
+    recompute : bool
+        Whether the lower bound must hold for schedules that compute a value twice.
+    """
+    lower = lower_bound(workload, capacity, recompute)
+    compulsory = Formula(
+        "compulsory", "folklore", workload.compulsory_elements, True, "every value moves at least once"
+    )
+    if isinstance(workload, Gemm):
+        gemm_formulas = published_gemm_bounds(workload, capacity, processors)
+        return Answer(lower, best_gemm_schedule(workload, schedule_capacity), None, gemm_formulas)
+    if isinstance(workload, Ffn):
+        from pebble.bounds.soap import formula as soap
+
+        formulas = (compulsory, *(() if workload.gated else (soap(workload, capacity),)))
+        upper: Schedule = best_ffn_schedule(workload, schedule_capacity)
+        return Answer(lower, upper, ffn_separate_bound(workload, capacity), formulas)
+    if isinstance(workload, Attention):
+        upper = best_attention_schedule(workload, schedule_capacity)
+        return Answer(lower, upper, attention_separate_bound(workload, capacity), (compulsory,))
+    return Answer(lower, None, None, published_conv2d_bounds(workload, capacity))
+
+
+def to_json(found: Answer) -> dict[str, Any]:
+    """The bounds as plain data, without the published ones."""
+    document: dict[str, Any] = {"lower_bound": found.lower.to_json(), "upper_bound": None, "gap": None}
+    if found.upper is not None:
+        document["upper_bound"] = {
+            "elements": found.upper.elements,
+            "bytes": found.upper.bytes,
+            "schedule": found.upper.name,
+            "details": found.upper.to_json(),
+        }
+        document["gap"] = found.upper.elements / found.lower.elements
+    if found.separate is not None:
+        document["separate_kernels_bound"] = found.separate.to_json()
+        document["separate_over_fused_bound"] = found.separate.elements / found.lower.elements
+    return document

@@ -1,0 +1,362 @@
+"""Attention as GPU traces: FlashAttention-1, -2, -3, FlashDecoding, sawtooth, and three separate kernels.
+
+Names (sources in `SOURCES`):
+
+- ``fa1``: one block per head, outer loop over KV tiles, inner loop over Q tiles; O is a partial sum in fp32, read and
+  written for each KV tile.
+- ``fa2``: one block per Q tile and head, Q tiles fastest; the block keeps Q and O and walks KV from last to first.
+- ``fa2-heads-first``: the same, heads fastest, so that the heads that share one KV head run together.
+- ``fa3``: longest first, in sections of heads whose K and V fit 32 MiB of L2.
+- ``flash-decoding``, ``split-kv-N``: KV cut into splits (chosen by FlashDecoding's rule, or N); each writes a partial
+  O and its log-sum-exp in fp32, a second kernel combines them.
+- ``unfused``: scores, softmax and the product with V as three kernels, with scores and probabilities through the cache.
+
+``+sawtooth`` walks KV (or k) the other way in every second wave.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pebble.errors import InputError, UnknownNameError
+from pebble.schedules.layout import Layout
+from pebble.schedules.trace import READ, WRITE, Trace
+from pebble.schedules.waves import Blocks, Group, Ids, Phase, Touch, program_trace
+from pebble.workloads import Attention
+
+ATTENTION_SCHEDULES = ("fa1", "fa2", "fa2-heads-first", "fa3", "flash-decoding", "unfused")
+SOURCES = {
+    "fa1": "flash-attention, csrc/flash_attn/src/fmha_fprop_kernel_1xN.h",
+    "fa2": "flash-attention, csrc/flash_attn/src/flash_fwd_launch_template.h",
+    "fa2-heads-first": "the same with the grid transposed",
+    "fa3": "flash-attention, hopper/tile_scheduler.hpp",
+    "flash-decoding": "flash-attention, csrc/flash_attn/flash_api.cpp",
+    "unfused": "three kernels, as without fusion",
+}
+_SPLIT = re.compile(r"split-kv-([0-9]{1,4})")
+_L2_SECTION_BYTES = 32 * 2**20
+_MAX_SPLITS = 128
+_PARTIAL_BYTES = 4
+_ABSENT = -1
+
+
+@dataclass(frozen=True)
+class AttentionSchedule:
+    """A parsed name: ``kind``, the number of KV ``splits`` (0: by rule), and ``sawtooth``."""
+
+    kind: str
+    splits: int = 0
+    sawtooth: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name in full."""
+        return (f"split-kv-{self.splits}" if self.kind == "split-kv" else self.kind) + "+sawtooth" * self.sawtooth
+
+
+def parse_attention_schedule(text: str) -> AttentionSchedule:
+    """Read a schedule name.
+
+    Raises
+    ------
+    UnknownNameError
+        Not a name of this module.
+    InputError
+        No split, or more than 128.
+
+    Examples
+    --------
+    >>> parse_attention_schedule("split-kv-8+sawtooth").splits
+    8
+    """
+    name = text.strip().lower()
+    plain = name.removesuffix("+sawtooth")
+    split = _SPLIT.fullmatch(plain)
+    if split:
+        if not 1 <= int(split[1]) <= _MAX_SPLITS:
+            raise InputError(f"schedule: got {text!r}, expected 1 to {_MAX_SPLITS} splits, such as split-kv-8.")
+        return AttentionSchedule("split-kv", int(split[1]), name != plain)
+    if plain not in ATTENTION_SCHEDULES:
+        known = (*ATTENTION_SCHEDULES, "split-kv-8")
+        raise UnknownNameError("attention schedule", text, known, "pebble compare --help")
+    return AttentionSchedule(plain, 0, name != plain)
+
+
+def all_attention_schedules() -> list[AttentionSchedule]:
+    """Each kernel without and with sawtooth; fa1 walks KV once for all Q tiles and has no other way to go."""
+    kinds = [(kind, saw) for kind in ATTENTION_SCHEDULES for saw in (False, True)]
+    return [AttentionSchedule(kind, 0, saw) for kind, saw in kinds if (kind, saw) != ("fa1", True)]
+
+
+class AttentionKernel:
+    """The layout of one attention under Q tiles of ``bm`` rows and KV tiles of ``bn`` rows."""
+
+    def __init__(self, attention: Attention, bm: int, bn: int, layout: Layout | None = None) -> None:
+        self.attention = a = attention
+        self.bm, self.bn = min(bm, a.queries), min(bn, a.keys)
+        self.layout = layout or Layout()
+        add = self.layout.add
+        self.copies = a.batch * a.heads
+        self.q = add("Q", a.queries, a.head_dim, self.bm, a.head_dim, a.in_bytes, self.copies)
+        self.k = add("K", a.keys, a.head_dim, self.bn, a.head_dim, a.in_bytes, a.groups)
+        self.v = add("V", a.keys, a.value_dim, self.bn, a.value_dim, a.in_bytes, a.groups)
+        self.o = add("O", a.queries, a.value_dim, self.bm, a.value_dim, a.out_bytes, self.copies)
+        self.q_tiles, self.kv_tiles = self.q.grid[1], self.k.grid[1]
+
+    def values_held(self, stages: int = 1) -> int:
+        """Values that one running block holds: Q, O, the scores of a tile, ``stages`` K and V tiles, softmax state."""
+        a = self.attention
+        width = a.head_dim + a.value_dim
+        return self.bm * width + self.bm * self.bn + stages * self.bn * width + 2 * self.bm
+
+    def visible(self, q_tile: NDArray[np.int64]) -> NDArray[np.int64]:
+        """KV tiles that some query of a Q tile sees."""
+        a = self.attention
+        if not a.causal:
+            return np.full(q_tile.shape, self.kv_tiles, np.int64)
+        last_query = np.minimum((q_tile + 1) * self.bm, a.queries) - 1
+        return np.asarray((a.keys - a.queries + last_query) // self.bn + 1, np.int64)
+
+    def kv_copy(self, copy: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The K and V matrix of a query head; copies are numbered batch by batch, head by head."""
+        return np.asarray(copy // self.attention.group, np.int64)
+
+    def blocks(self, heads_first: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(Q tile, head copy) of each block in issue order."""
+        number = np.arange(self.q_tiles * self.copies, dtype=np.int64)
+        if heads_first:
+            return number // self.copies, number % self.copies
+        return number % self.q_tiles, number // self.q_tiles
+
+    def longest_first(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """FlashAttention-3's order: sections of heads that fit L2 together, in each the longest Q tiles first."""
+        a = self.attention
+        head_bytes = a.keys * (a.head_dim + a.value_dim) * a.in_bytes
+        fit = _L2_SECTION_BYTES // head_bytes
+        section = (1 << (fit.bit_length() - 1) if fit else 1) * a.group
+        tiles, heads = [], []
+        for start in range(0, self.copies, section):
+            here = np.arange(start, min(start + section, self.copies), dtype=np.int64)
+            tiles.append(np.repeat(np.arange(self.q_tiles - 1, -1, -1, dtype=np.int64), len(here)))
+            heads.append(np.tile(here, self.q_tiles))
+        return np.concatenate(tiles), np.concatenate(heads)
+
+    def flash(self, tile: NDArray[np.int64], copy: NDArray[np.int64]) -> Phase:
+        """One block per Q tile and head, KV from last to first."""
+        longest = int(self.visible(tile).max())
+
+        def steps(blocks: Blocks, backwards: bool) -> Ids:
+            seen = self.visible(tile[blocks])
+            at = np.arange(longest, dtype=np.int64)[:, None]
+            kv = at if backwards else seen - 1 - at
+            there = (at < seen)[..., None]
+            source = self.kv_copy(copy[blocks])
+            return np.where(there, np.stack([self.k.ids(kv, 0, source), self.v.ids(kv, 0, source)], -1), _ABSENT)
+
+        return Phase(
+            "attention",
+            len(tile),
+            Touch(steps, (READ, READ)),
+            2 * int(self.visible(tile).sum()) + 2 * len(tile),
+            prologue=Touch(lambda b: self.q.ids(tile[b], 0, copy[b])[:, None], (READ,)),
+            epilogue=Touch(lambda b: self.o.ids(tile[b], 0, copy[b])[:, None], (WRITE,)),
+        )
+
+    def flash1(self) -> list[Phase]:
+        """One block per head, KV outside, Q inside, O a partial sum in fp32."""
+        a = self.attention
+        partial = self.layout.add("Opart", a.queries, a.value_dim, self.bm, a.value_dim, _PARTIAL_BYTES, self.copies)
+        seen = self.visible(np.arange(self.q_tiles, dtype=np.int64))
+        pairs = [(kv, q) for kv in range(self.kv_tiles) for q in range(self.q_tiles) if kv < seen[q]]
+        kv, tile = (np.array(x, np.int64)[:, None] for x in zip(*pairs, strict=True))
+        first_of_kv = np.concatenate([[True], kv[1:, 0] != kv[:-1, 0]])[:, None]
+        begins, ends = kv == 0, kv == seen[tile[:, 0]][:, None] - 1
+
+        def steps(blocks: Blocks, backwards: bool) -> Ids:
+            source = self.kv_copy(blocks)
+            everywhere = np.ones((1, len(blocks)), bool)
+
+            def where(condition: NDArray[np.bool_], ids: Ids) -> Ids:
+                return np.where(condition & everywhere, ids, _ABSENT)
+
+            o = partial.ids(tile, 0, blocks)
+            touched = [
+                where(first_of_kv, self.k.ids(kv, 0, source)),
+                where(first_of_kv, self.v.ids(kv, 0, source)),
+                self.q.ids(tile, 0, blocks),
+                where(~begins, o),
+                where(~ends, o),
+                where(ends, self.o.ids(tile, 0, blocks)),
+            ]
+            return np.stack(touched, axis=-1)
+
+        ops = (READ, READ, READ, READ, WRITE, WRITE)
+        each = 2 * int(first_of_kv.sum()) + len(pairs) + int((~begins).sum() + (~ends).sum() + ends.sum())
+        return [Phase("attention", self.copies, Touch(steps, ops), each * self.copies)]
+
+    def split_kv(self, splits: int) -> list[Phase]:
+        """Each split writes a partial O and its log-sum-exp; a second kernel combines them."""
+        a = self.attention
+        splits = min(splits, self.kv_tiles)
+        if splits == 1:
+            return [self.flash(*self.blocks(heads_first=False))]
+        part = self.layout.add(
+            "Opart", a.queries, a.value_dim + 1, self.bm, a.value_dim + 1, _PARTIAL_BYTES, self.copies * splits
+        )
+        length = -(-self.kv_tiles // splits)
+        number = np.arange(self.q_tiles * splits * self.copies, dtype=np.int64)
+        tile, split, copy = number % self.q_tiles, number // self.q_tiles % splits, number // self.q_tiles // splits
+        begin = split * length
+        end = np.minimum(begin + length, self.visible(tile))
+
+        def steps(blocks: Blocks, backwards: bool) -> Ids:
+            at = np.arange(length, dtype=np.int64)[:, None]
+            kv = begin[blocks] + at if backwards else end[blocks] - 1 - at
+            there = (at < end[blocks] - begin[blocks])[..., None]
+            source = self.kv_copy(copy[blocks])
+            return np.where(there, np.stack([self.k.ids(kv, 0, source), self.v.ids(kv, 0, source)], -1), _ABSENT)
+
+        def wrote(blocks: Blocks) -> Ids:
+            return part.ids(tile[blocks], 0, copy[blocks] * splits + split[blocks])[:, None]
+
+        tiles, heads = self.blocks(heads_first=False)
+
+        def gather(blocks: Blocks, backwards: bool) -> Ids:
+            piece = np.arange(splits, dtype=np.int64)[:, None]
+            return part.ids(tiles[blocks], 0, heads[blocks] * splits + piece)[..., None]
+
+        work = int(np.maximum(end - begin, 0).sum())
+        return [
+            Phase(
+                "attention",
+                len(number),
+                Touch(steps, (READ, READ)),
+                2 * work + 2 * len(number),
+                prologue=Touch(lambda b: self.q.ids(tile[b], 0, copy[b])[:, None], (READ,)),
+                epilogue=Touch(wrote, (WRITE,)),
+            ),
+            Phase(
+                "combine",
+                len(tiles),
+                Touch(gather, (READ,)),
+                (splits + 1) * len(tiles),
+                epilogue=Touch(lambda b: self.o.ids(tiles[b], 0, heads[b])[:, None], (WRITE,)),
+            ),
+        ]
+
+    def decoding_splits(self, sms: int) -> int:
+        """FlashDecoding's rule: 1 when the blocks nearly fill the chip, else the fewest splits within 85 % of the best
+        wave efficiency."""
+        blocks = self.q_tiles * self.copies
+        slots = 2 * sms
+        if blocks >= 0.8 * slots:
+            return 1
+        most = min(_MAX_SPLITS, slots, self.kv_tiles)
+        efficiency = {}
+        for splits in range(1, most + 1):
+            # a count that cuts KV into no more pieces than a smaller one is not eligible
+            if splits > 1 and -(-self.kv_tiles // splits) == -(-self.kv_tiles // (splits - 1)):
+                continue
+            waves = blocks * splits / slots
+            efficiency[splits] = waves / np.ceil(waves)
+        best = max(efficiency.values())
+        return next(splits for splits, value in efficiency.items() if value >= 0.85 * best)
+
+    def unfused(self) -> list[Phase]:
+        """Scores, softmax, product with V: three kernels over square-ish tiles of bm x bn."""
+        a = self.attention
+        scores = self.layout.add("S", a.queries, a.keys, self.bm, self.bn, a.in_bytes, self.copies)
+        probs = self.layout.add("P", a.queries, a.keys, self.bm, self.bn, a.in_bytes, self.copies)
+        tile, copy = self.blocks(heads_first=False)
+        seen = self.visible(tile)
+        q = np.repeat(tile, seen)
+        head = np.repeat(copy, seen)
+        kv = np.concatenate([np.arange(n, dtype=np.int64) for n in seen])
+
+        def score_steps(blocks: Blocks, backwards: bool) -> Ids:
+            source = self.kv_copy(head[blocks])
+            pair = [self.q.ids(q[blocks], 0, head[blocks]), self.k.ids(kv[blocks], 0, source)]
+            return np.stack(pair, axis=-1)[None]
+
+        longest = int(seen.max())
+
+        def rows(region_ids: list[Ids], blocks: Blocks, at: NDArray[np.int64]) -> Ids:
+            return np.where((at < seen[blocks])[..., None], np.stack(region_ids, axis=-1), _ABSENT)
+
+        def softmax_steps(blocks: Blocks, backwards: bool) -> Ids:
+            at = np.arange(longest, dtype=np.int64)[:, None] + np.zeros_like(blocks)
+            pair = [scores.ids(tile[blocks], at, copy[blocks]), probs.ids(tile[blocks], at, copy[blocks])]
+            return rows(pair, blocks, at)
+
+        def value_steps(blocks: Blocks, backwards: bool) -> Ids:
+            at = np.arange(longest, dtype=np.int64)[:, None] + np.zeros_like(blocks)
+            kv_tile = seen[blocks] - 1 - at if backwards else at
+            there = at < seen[blocks]
+            pair = [
+                probs.ids(tile[blocks], kv_tile, copy[blocks]),
+                self.v.ids(kv_tile, 0, self.kv_copy(copy[blocks])),
+            ]
+            return np.where(there[..., None], np.stack(pair, axis=-1), _ABSENT)
+
+        count = len(q)
+        return [
+            Phase(
+                "scores",
+                count,
+                Touch(score_steps, (READ, READ)),
+                3 * count,
+                epilogue=Touch(lambda b: scores.ids(q[b], kv[b], head[b])[:, None], (WRITE,)),
+            ),
+            Phase("softmax", len(tile), Touch(softmax_steps, (READ, WRITE)), 2 * count),
+            Phase(
+                "values",
+                len(tile),
+                Touch(value_steps, (READ, READ)),
+                2 * count + len(tile),
+                epilogue=Touch(lambda b: self.o.ids(tile[b], 0, copy[b])[:, None], (WRITE,)),
+            ),
+        ]
+
+
+def attention_groups(kernel: AttentionKernel, schedule: AttentionSchedule, sms: int, wave_blocks: int) -> list[Group]:
+    """The phases of one schedule; adds the intermediates that it needs to the kernel's layout."""
+    if schedule.kind == "fa1":
+        phases = kernel.flash1()
+    elif schedule.kind in ("fa2", "fa2-heads-first"):
+        phases = [kernel.flash(*kernel.blocks(heads_first=schedule.kind == "fa2-heads-first"))]
+    elif schedule.kind == "fa3":
+        phases = [kernel.flash(*kernel.longest_first())]
+    elif schedule.kind == "unfused":
+        phases = kernel.unfused()
+    else:
+        phases = kernel.split_kv(schedule.splits or kernel.decoding_splits(sms))
+    return [Group(phases, wave_blocks, schedule.sawtooth)]
+
+
+def attention_trace(
+    attention: Attention, schedule: AttentionSchedule, bm: int, bn: int, sms: int, blocks_per_sm: int = 1
+) -> Trace:
+    """The trace of one schedule.
+
+    Parameters
+    ----------
+    attention : Attention
+        The problem.
+    schedule : AttentionSchedule
+        What runs when.
+    bm, bn : int
+        Rows of a Q tile and of a KV tile.
+    sms, blocks_per_sm : int
+        Their product is the number of blocks that run at once.
+
+    Raises
+    ------
+    InputError
+        The trace is too long.
+    """
+    kernel = AttentionKernel(attention, bm, bn)
+    return program_trace(kernel.layout, attention_groups(kernel, schedule, sms, sms * blocks_per_sm))

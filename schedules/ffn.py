@@ -1,0 +1,280 @@
+"""The feed-forward network as GPU traces: separate kernels, row-fused bands, split hidden layer, producer/consumer.
+
+Names:
+
+- ``separate:ORDER``: GEMM0 over all tiles, then GEMM1, both in that tile order, with H through the cache.
+- ``row-fused-R``: as soon as a band of R tile rows of H is complete, GEMM1 of that band runs over its full width.
+  Inside a band both walk column by column, so a weight tile serves R rows in a row.
+- ``row-fused-R-split-S``: the same, the hidden layer cut into S parts; Y is a partial sum, written and re-read
+  between parts.
+- ``interleaved-R``: GEMM0 and GEMM1 on disjoint sets of SMs, in proportion to their work; the consumer starts a band
+  of R tile rows when its H is complete.
+
+A gated FFN computes gate and up of a tile in one block (two accumulators) and writes H once. ``+sawtooth`` walks k
+backwards in every second wave. H has the inputs' type. All dirty lines are written back at the end, those of H too.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pebble.errors import InputError, UnknownNameError
+from pebble.schedules.layout import Layout, Region
+from pebble.schedules.lockstep import TileShape
+from pebble.schedules.orders import ALL_ORDERS, OrderParams, parse_order
+from pebble.schedules.trace import READ, WRITE, Trace
+from pebble.schedules.waves import Blocks, Group, Ids, Phase, Touch, program_trace
+from pebble.workloads import Ffn
+
+_FUSED = re.compile(r"row-fused-([0-9]{1,7})(?:-split-([0-9]{1,7}))?")
+_INTERLEAVED = re.compile(r"interleaved-([0-9]{1,7})")
+_FAMILIES = ("separate:row", "row-fused-8", "row-fused-8-split-4", "interleaved-8")
+
+
+@dataclass(frozen=True)
+class FfnSchedule:
+    """A parsed name.
+
+    Attributes
+    ----------
+    kind : str
+        ``separate``, ``row-fused`` or ``interleaved``.
+    order : str
+        Tile order of separate kernels.
+    band : int
+        Tile rows of a band.
+    split : int
+        Parts of the hidden layer.
+    sawtooth : bool
+        Whether every second wave walks k backwards.
+    """
+
+    kind: str
+    order: str = "row"
+    band: int = 1
+    split: int = 1
+    sawtooth: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name in full."""
+        if self.kind == "separate":
+            text = f"separate:{self.order}"
+        else:
+            text = f"{self.kind}-{self.band}" + (f"-split-{self.split}" if self.split > 1 else "")
+        return text + ("+sawtooth" if self.sawtooth else "")
+
+
+def parse_ffn_schedule(text: str) -> FfnSchedule:
+    """Read a schedule name.
+
+    Raises
+    ------
+    UnknownNameError
+        Not a name of this module.
+    InputError
+        A band or split of zero.
+
+    Examples
+    --------
+    >>> parse_ffn_schedule("row-fused-8-split-2+sawtooth").band
+    8
+    """
+    name = text.strip().lower()
+    sawtooth = name.endswith("+sawtooth")
+    plain = name.removesuffix("+sawtooth")
+    if plain.startswith("separate:"):
+        order = parse_order(plain.removeprefix("separate:"))
+        return FfnSchedule("separate", order=order.plain_name, sawtooth=sawtooth)
+    fused, interleaved = _FUSED.fullmatch(plain), _INTERLEAVED.fullmatch(plain)
+    if fused:
+        found = FfnSchedule("row-fused", band=int(fused[1]), split=int(fused[2] or 1), sawtooth=sawtooth)
+    elif interleaved:
+        found = FfnSchedule("interleaved", band=int(interleaved[1]), sawtooth=sawtooth)
+    else:
+        raise UnknownNameError("ffn schedule", text, _FAMILIES, "pebble compare --help")
+    if found.band < 1 or found.split < 1:
+        raise InputError(f"schedule: got {text!r}, expected a band and a split of at least 1, such as row-fused-8.")
+    return found
+
+
+def all_ffn_schedules(ffn: Ffn, tile: TileShape) -> list[FfnSchedule]:
+    """Every tile order as separate kernels, and every band height that is a power of two; with and without sawtooth."""
+    rows = -(-ffn.tokens // tile.cut_rows(ffn.tokens))
+    bands = sorted({min(1 << i, rows) for i in range(rows.bit_length() + 1)})
+    plain = [FfnSchedule("separate", order=order) for order in ALL_ORDERS]
+    plain += [FfnSchedule("row-fused", band=band) for band in bands]
+    plain += [FfnSchedule("row-fused", band=band, split=2) for band in bands if band > 1]
+    plain += [FfnSchedule("interleaved", band=band) for band in bands if band < rows]
+    return [FfnSchedule(s.kind, s.order, s.band, s.split, saw) for s in plain for saw in (False, True)]
+
+
+class FfnKernel:
+    """The layout of one FFN under one tile, and the phases that schedules are made of."""
+
+    def __init__(self, ffn: Ffn, tile: TileShape, layout: Layout | None = None, residual: bool = False) -> None:
+        if residual and ffn.d_out != ffn.d_model:
+            raise InputError(
+                f"residual: got d_model {ffn.d_model} and d_out {ffn.d_out}, expected them equal to add X to Y."
+            )
+        self.ffn = ffn
+        self.residual = residual
+        bm, bn, bk = tile.cut_rows(ffn.tokens), tile.bn, tile.bk
+        if bn % bk and ffn.hidden > bk:
+            raise InputError(
+                f"tile {tile}: got BN = {bn} and BK = {bk}, expected BN a multiple of BK, because GEMM1 reads H in "
+                "steps of BK what GEMM0 wrote in tiles of BN."
+            )
+        self.tile = TileShape(bm, bn, bk)
+        self.layout = layout or Layout()
+        add, width = self.layout.add, ffn.in_bytes
+        self.x = add("X", ffn.tokens, ffn.d_model, bm, bk, width)
+        names = ("Wg", "Wu") if ffn.gated else ("W1",)
+        self.ups = [add(name, ffn.d_model, ffn.hidden, bk, bn, width) for name in names]
+        self.h = add("H", ffn.tokens, ffn.hidden, bm, bk, width)
+        self.w2 = add("W2", ffn.hidden, ffn.d_out, bk, bn, width)
+        self.y = add("Y", ffn.tokens, ffn.d_out, bm, bn, ffn.out_bytes)
+        self.rows = self.y.grid[1]
+        self.hidden_cols = self.ups[0].grid[2]
+        self.out_cols = self.y.grid[2]
+        self.per_tile = max(1, bn // bk)
+
+    def values_held(self, stages: int = 1) -> int:
+        """Values that one running block holds: accumulators, and ``stages`` tiles of each operand."""
+        bm, bn, bk = self.tile.bm, self.tile.bn, self.tile.bk
+        ups = self.ffn.up_products
+        return ups * bm * bn + stages * bk * (bm + ups * bn)
+
+    def gemm0(self, tiles: NDArray[np.int64], after: int = 0) -> Phase:
+        """H tiles (row, column) in this order."""
+        rows, cols = tiles[:, 0], tiles[:, 1]
+        steps = np.arange(self.x.grid[2], dtype=np.int64)
+
+        def step_ids(blocks: Blocks, backwards: bool) -> Ids:
+            k = (steps[::-1] if backwards else steps)[:, None]
+            touched = [self.x.ids(rows[blocks], k), *(w.ids(k, cols[blocks]) for w in self.ups)]
+            return np.stack(touched, axis=-1)
+
+        def write(blocks: Blocks) -> Ids:
+            return self._units(self.h, rows[blocks], cols[blocks])
+
+        ups = len(self.ups)
+        return Phase(
+            "GEMM0",
+            len(tiles),
+            Touch(step_ids, (READ,) * (1 + ups)),
+            len(tiles) * (1 + ups) * len(steps) + self._unit_touches(self.h, cols),
+            epilogue=Touch(write, (WRITE,) * self.per_tile),
+            after=after,
+        )
+
+    def gemm1(self, tiles: NDArray[np.int64], first: int, last: int, partial: bool, after: int = 0) -> Phase:
+        """Y tiles over units ``first`` to ``last`` of the hidden layer; ``partial``: Y is read and added to."""
+        rows, cols = tiles[:, 0], tiles[:, 1]
+        steps = np.arange(first, last, dtype=np.int64)
+
+        def step_ids(blocks: Blocks, backwards: bool) -> Ids:
+            k = (steps[::-1] if backwards else steps)[:, None]
+            return np.stack([self.h.ids(rows[blocks], k), self.w2.ids(k, cols[blocks])], axis=-1)
+
+        adds_residual = self.residual and last == self.h.grid[2]
+        ops = [READ] * (self.per_tile if adds_residual else 0) + [READ] * partial + [WRITE]
+
+        def finish(blocks: Blocks) -> Ids:
+            y = self.y.ids(rows[blocks], cols[blocks])[:, None]
+            parts = [self._units(self.x, rows[blocks], cols[blocks])] if adds_residual else []
+            return np.concatenate([*parts, *([y] * partial), y], axis=1)
+
+        return Phase(
+            "GEMM1",
+            len(tiles),
+            Touch(step_ids, (READ, READ)),
+            len(tiles) * (2 * len(steps) + 1 + partial) + (self._unit_touches(self.x, cols) if adds_residual else 0),
+            epilogue=Touch(finish, tuple(ops)),
+            after=after,
+        )
+
+    def _units(self, region: Region, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> Ids:
+        """Units of BK columns under a tile of BN columns; beyond the edge there is none."""
+        unit = cols[:, None] * self.per_tile + np.arange(self.per_tile)
+        return np.where(unit < region.grid[2], region.ids(rows[:, None], unit), -1)
+
+    def _unit_touches(self, region: Region, cols: NDArray[np.int64]) -> int:
+        return int(np.minimum(self.per_tile, region.grid[2] - cols * self.per_tile).sum())
+
+    def bands(self, height: int) -> list[range]:
+        """Tile rows in bands of this height; the last may be lower."""
+        return [range(r, min(r + height, self.rows)) for r in range(0, self.rows, height)]
+
+
+def _by_columns(rows: range, cols: range) -> NDArray[np.int64]:
+    """Tiles of a band, column by column."""
+    return np.array([(i, j) for j in cols for i in rows], np.int64).reshape(-1, 2)
+
+
+def _fused_phases(kernel: FfnKernel, schedule: FfnSchedule) -> list[Phase]:
+    phases = []
+    tile_cols, units = kernel.hidden_cols, kernel.h.grid[2]
+    part = -(-tile_cols // min(schedule.split, tile_cols))
+    for rows in kernel.bands(schedule.band):
+        for start in range(0, tile_cols, part):
+            end = min(start + part, tile_cols)
+            phases.append(kernel.gemm0(_by_columns(rows, range(start, end))))
+            out = _by_columns(rows, range(kernel.out_cols))
+            phases.append(
+                kernel.gemm1(out, start * kernel.per_tile, min(end * kernel.per_tile, units), partial=start > 0)
+            )
+    return phases
+
+
+def ffn_groups(kernel: FfnKernel, schedule: FfnSchedule, wave_blocks: int) -> list[Group]:
+    """The groups of phases of one schedule on ``wave_blocks`` block slots."""
+    every_h, every_y = range(kernel.hidden_cols), range(kernel.out_cols)
+    units = kernel.h.grid[2]
+    if schedule.kind == "separate":
+        order = parse_order(schedule.order)
+        params = OrderParams(sms=wave_blocks, tile_m=kernel.tile.bm, tile_n=kernel.tile.bn)
+        tiles0 = order.tiles(kernel.rows, kernel.hidden_cols, params).astype(np.int64)
+        tiles1 = order.tiles(kernel.rows, kernel.out_cols, params).astype(np.int64)
+        return [Group([kernel.gemm0(tiles0), kernel.gemm1(tiles1, 0, units, False)], wave_blocks, schedule.sawtooth)]
+    if schedule.kind == "row-fused":
+        return [Group(_fused_phases(kernel, schedule), wave_blocks, schedule.sawtooth)]
+    if wave_blocks < 2:
+        raise InputError(
+            f"schedule {schedule.name}: got {wave_blocks} block at once, expected at least 2 to share out."
+        )
+    bands = kernel.bands(schedule.band)
+    up = kernel.ffn.up_products * kernel.ffn.d_model
+    producers = min(wave_blocks - 1, max(1, round(wave_blocks * up / (up + kernel.ffn.d_out))))
+    produce = [kernel.gemm0(_by_columns(rows, every_h)) for rows in bands]
+    consume = [
+        kernel.gemm1(_by_columns(rows, every_y), 0, units, False, after=number + 1) for number, rows in enumerate(bands)
+    ]
+    return [
+        Group(produce, producers, schedule.sawtooth),
+        Group(consume, wave_blocks - producers, schedule.sawtooth),
+    ]
+
+
+def ffn_trace(kernel: FfnKernel, schedule: FfnSchedule, wave_blocks: int) -> Trace:
+    """The trace of one schedule.
+
+    Parameters
+    ----------
+    kernel : FfnKernel
+        Problem, tile and layout.
+    schedule : FfnSchedule
+        What runs when.
+    wave_blocks : int
+        P, blocks that run at once on the chip.
+
+    Raises
+    ------
+    InputError
+        The trace is too long, or producer and consumer cannot share the SMs.
+    """
+    return program_trace(kernel.layout, ffn_groups(kernel, schedule, wave_blocks))
