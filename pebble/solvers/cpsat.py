@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
 MAX_VARIABLES = 60_000
-_CONFIRM_SECONDS = 10.0
+_CONFIRM_SECONDS = 5.0
 
 
 def fits(game: Game) -> bool:
@@ -75,31 +75,27 @@ def _solve_once(problem: Problem, best: Incumbent) -> str:
         return "stopped"
     if best.lower == known:
         return "proved optimal"
-    return confirm(problem, best, lambda: _ask_for_less(problem, best))
+    return _confirm(problem, best)
 
 
-def _ask_for_less(problem: Problem, best: Incumbent) -> tuple[cp_model.CpModel, Any]:
+def _confirm(problem: Problem, best: Incumbent) -> str:
+    """Look for a cheaper pebbling with presolve off and another seed; name the outcome."""
+    from ortools.sat.python import cp_model
+
     from pebble.solvers.cpsat_oneshot import OneShotModel
 
     game, capacity, unit = scaled(problem.game, problem.capacity)
     model = OneShotModel(game, capacity)
     assert best.upper is not None
     model.model.add(model.objective <= best.upper // unit - 1)
-    return model.model, None
-
-
-def confirm(problem: Problem, best: Incumbent, ask: Any) -> str:
-    """Look for a cheaper pebbling with presolve off and another seed; name the outcome."""
-    from ortools.sat.python import cp_model
-
-    seconds = min(best.seconds_left, _CONFIRM_SECONDS, 2 + best.seconds)
-    model, _ = ask()
-    solver = _solver(problem.seed + 1, seconds)
+    solver = new_solver(problem.seed + 1, min(best.seconds_left, _CONFIRM_SECONDS, 1 + best.seconds))
     solver.parameters.cp_model_presolve = False
-    status = _run(solver, model, best, None, until_closed=False)
+    status = _run(solver, model.model, best, None, until_closed=False)
     if status == cp_model.INFEASIBLE:
-        best.proof = (*best.proof, "cpsat without presolve")
+        best.raise_lower(best.upper, "cpsat without presolve")
         return "proved optimal, and again by a run without presolve"
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        best.offer(model.read(solver.boolean_value), "cpsat without presolve")  # raises: the two disagree
     return "proved optimal by CP-SAT alone (the run without presolve did not finish)"
 
 
@@ -121,9 +117,13 @@ def run_cpsat(
                 self.error = error
                 self.stop_search()
 
-    solver = _solver(seed, best.seconds_left)
+    solver = new_solver(seed, best.seconds_left)
     if report_bounds:
-        solver.best_bound_callback = lambda bound: best.raise_lower(math.ceil(bound - 1e-6) * unit, "cpsat")
+
+        def report(bound: float) -> None:
+            best.raise_lower(math.ceil(bound - 1e-6) * unit, "cpsat")
+
+        solver.best_bound_callback = report
     listener = None if found is None else Listener()
     status = _run(solver, model, best, listener)
     if listener is not None and listener.error is not None:
@@ -133,7 +133,8 @@ def run_cpsat(
     return status
 
 
-def _solver(seed: int, seconds: float) -> cp_model.CpSolver:
+def new_solver(seed: int, seconds: float) -> cp_model.CpSolver:
+    """One worker, a fixed seed, and the presolve step of google/or-tools#5293 off."""
     from ortools.sat.python import cp_model
 
     solver = cp_model.CpSolver()

@@ -10,7 +10,7 @@ eviction cost a store.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pebble.game import Game, Move
 from pebble.solvers.heuristic import task_preds
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
     Var = cp_model.IntVar
-    Expr = cp_model.LinearExprT
+    Expr = Any  # a variable, a sum, or 0 or 1
 
 _WINDOW = 12
 
 
 class OneShotModel:
-    """The model of one game; ``objective`` is the cost of the pebbling in units of ``game.weights``."""
+    """The model of one game; ``objective`` is the cost of the pebbling, ``windows`` adds cuts that hold anyway."""
 
-    def __init__(self, game: Game, capacity: int) -> None:
+    def __init__(self, game: Game, capacity: int, windows: bool = True) -> None:
         from ortools.sat.python import cp_model
 
         self.game, self.capacity = game, capacity
@@ -48,7 +48,8 @@ class OneShotModel:
             if game.uses[item] or game.updates[item]:
                 self._residency(item)
         self._capacity()
-        self._windows()
+        if windows:
+            self._windows()
         self.objective: Expr = sum(self.costs)
 
     def _order(self) -> None:

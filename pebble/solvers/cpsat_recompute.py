@@ -11,7 +11,7 @@ most T computations, and the beginnings of T + 1.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pebble.game import Game, Move
 from pebble.solvers.result import Incumbent, Problem
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
     Var = cp_model.IntVar
-    Expr = cp_model.LinearExprT
+    Expr = Any  # a variable, a sum, or a number
 
 _ROUNDS = 40
 

@@ -239,7 +239,7 @@ def _advance(game: Game, capacity: int, succs: list[list[int]], t: int, state: _
     touches, waiting = list(left), list(waits)
     for item in need:
         touches[item] -= 1
-    new = [s for s in succs[t]]
+    new = list(succs[t])
     for s in new:
         waiting[s] -= 1
     held = {i for i in red.union(need) if touches[i]}
