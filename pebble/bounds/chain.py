@@ -39,10 +39,11 @@ distinct products of A B in segment s. Summed over all cells, cells touched <= h
   at least phi(v2) = min over e >= v2 / l of v2 G(e) + e min(1, k G(e)): the smaller of x(v2) for the box m x f x l and
   of min over e >= v2 / l of (v2 + k e) G(e). Both are concave in v2.
 - *Cut by all distinct products.* Since all v2_s add up to (cells of H) l, the sum of the brackets is at least the sum
-  of psi(v_s) + (cells of H) l / k, where psi(v) = x(v) - v / k is concave. End a segment when it has P = floor(V / h)
-  distinct products, where V is the work without recomputation, and merge the rest into the last one. There are h' >= h
-  segments of P to 2 P products. If psi(2 P) >= psi(P) >= S, then Q >= h' psi(P) - (h' - 1) S + ..., which is least at
-  h' = h: equation (3) again, with h x(P) for its sum. So while S is below some 3 k^2, recomputation gains nothing.
+  of psi(v_s) + (cells of H) l / k, where psi(v) = x(v) - v / k is concave. Let V be the work without recomputation and
+  P = floor(V / h). End segments at P + 1 distinct products, as often as it takes for h segments to make V, after that
+  at P, and merge the rest into the last one, which then has P to 2 P. Recomputation makes h' >= h segments of it. If
+  psi(2 P) >= psi(P) >= S, the last one counts psi(P) at least and segments beyond h cost nothing, so what is left is
+  equation (3). While S is below some 3 k^2, recomputation gains nothing.
 
 Without recomputation these hold too. All bounds here hold for every replacement policy.
 """
@@ -183,7 +184,7 @@ def recompute_touched_scaled(v: int, m: int, f: int, k: int, l: int) -> int:
 
 
 def _cut_by_all_products(m: int, f: int, k: int, l: int, cells: int, capacity: int) -> tuple[int, int]:
-    """Max over the h with psi(2 P) >= psi(P) >= S of h x(P) - (h - 1) S - h P / k + cells l / k; (0, 1) if none."""
+    """Equation (3), maximised over the h with psi(2 P) >= psi(P) >= S; (0, 1) if there are none."""
     work = cells * (k + l)
 
     def x(v: int) -> int:
@@ -204,14 +205,11 @@ def _cut_by_all_products(m: int, f: int, k: int, l: int, cells: int, capacity: i
         best = _first(rises, best, work)
     if not pays(best):
         first = _first(rises, 1, best)
-        best = _first(lambda h: not pays(h), first, best) - 1
-        if best < first:
-            return 0, 1
+        best = max(first, _first(lambda h: not pays(h), first, best) - 1)
     if not (rises(best) and pays(best)):
         return 0, 1
-    value = best * psi_times_k(work // best) + ((cells * l) << FRACTION_BITS)
-    value -= (k * (best - 1) * capacity) << FRACTION_BITS
-    return -((-value) // (k << FRACTION_BITS)), best
+    value = _total(x, work, best) - (((best - 1) * capacity) << FRACTION_BITS)
+    return -((-value) >> FRACTION_BITS) - cells, best
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:

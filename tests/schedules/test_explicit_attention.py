@@ -1,0 +1,70 @@
+"""Attention schedules: every one is played move by move, softmax state counted."""
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from pebble.errors import InfeasibleError
+from pebble.schedules.explicit.attention import attention_schedules, best_attention_schedule
+from pebble.workloads import Attention, named_workload
+from tests.schedules.fused_replay import replay
+
+side = st.integers(1, 7)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    side, side, side, side, st.sampled_from([(1, 1), (2, 1), (3, 3), (4, 2)]), st.booleans(), st.booleans(), st.data()
+)
+def test_every_family_is_legal(
+    queries: int, keys: int, d: int, v: int, heads: tuple[int, int], causal: bool, strict: bool, data: st.DataObject
+) -> None:
+    assume(not causal or keys >= queries)
+    softmax = "strict" if strict else "online"
+    attention = Attention(queries, keys, d, v, *heads, causal=causal, softmax=softmax)
+    capacity = data.draw(st.integers(3 if not causal else 3 + d + v + keys, 120))
+    for schedule in attention_schedules(attention, capacity):
+        assert replay(schedule) <= schedule.peak_elements <= capacity
+        assert schedule.elements >= attention.compulsory_elements
+
+
+def test_figures_of_other_tools_and_the_frame() -> None:
+    flash = best_attention_schedule(Attention(8192, 8192, 128), 228 * 2**9)
+    assert flash.family == "flash attention"
+    assert flash.elements <= 41_943_040
+    assert best_attention_schedule(Attention(32768, 32768, 128), 228 * 2**9).elements <= 621_000_000
+    assert best_attention_schedule(Attention(8192, 8192, 128), 6 * 2**19).elements == 4_194_304
+
+
+def test_a_decode_step_reads_the_cache_once() -> None:
+    decode = Attention(1, 4096, 128, heads=32, kv_heads=8, batch=4)
+    best = best_attention_schedule(decode, 49_152)
+    assert best.elements == decode.compulsory_elements
+    assert best.loads["K"] == best.loads["V"] == 4 * 8 * 4096 * 128
+
+
+def test_grouped_heads_share_keys() -> None:
+    shared = best_attention_schedule(Attention(512, 512, 64, heads=8, kv_heads=1), 20_000)
+    alone = best_attention_schedule(Attention(512, 512, 64, heads=8, kv_heads=8), 20_000)
+    assert shared.elements < alone.elements
+
+
+def test_causal_is_about_half() -> None:
+    full = best_attention_schedule(Attention(8192, 8192, 128), 49_152)
+    causal = best_attention_schedule(Attention(8192, 8192, 128, causal=True), 49_152)
+    assert 0.5 < causal.elements / full.elements < 0.53
+    model = best_attention_schedule(named_workload("llama-3-8b:attention", 1024), 49_152)  # type: ignore[arg-type]
+    assert model.detail.startswith("8 groups")
+
+
+def test_strict_softmax_holds_or_spills_whole_rows() -> None:
+    families = {s.family for s in attention_schedules(Attention(64, 64, 16, softmax="strict"), 2000)}
+    assert "flash attention" not in families
+    assert {"hidden block", "unfused"} <= families
+
+
+def test_too_small() -> None:
+    with pytest.raises(InfeasibleError, match="causal attention"):
+        best_attention_schedule(Attention(64, 64, 16, causal=True), 20)
+    with pytest.raises(InfeasibleError, match="at least 3"):
+        best_attention_schedule(Attention(64, 64, 16), 2)
