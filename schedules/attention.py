@@ -269,8 +269,8 @@ class AttentionKernel:
     def unfused(self) -> list[Phase]:
         """Scores, softmax, product with V: three kernels over square-ish tiles of bm x bn."""
         a = self.attention
-        scores = self.layout.add("S", a.queries, a.keys, self.bm, self.bn, a.in_bytes, self.copies)
-        probs = self.layout.add("P", a.queries, a.keys, self.bm, self.bn, a.in_bytes, self.copies)
+        scores = self.layout.add("S", a.queries, a.keys, self.bm, self.bn, a.in_bytes, self.copies, tiled=True)
+        probs = self.layout.add("P", a.queries, a.keys, self.bm, self.bn, a.in_bytes, self.copies, tiled=True)
         tile, copy = self.blocks(heads_first=False)
         seen = self.visible(tile)
         q = np.repeat(tile, seen)

@@ -103,13 +103,17 @@ def parse_ffn_schedule(text: str) -> FfnSchedule:
 
 
 def all_ffn_schedules(ffn: Ffn, tile: TileShape) -> list[FfnSchedule]:
-    """Every tile order as separate kernels, and every band height that is a power of two; with and without sawtooth."""
+    """Every tile order as separate kernels, and a sweep of band heights; each without and with sawtooth.
+
+    Heights are 1, 2, 3, 4, 6, 8, 12 ... for row-fused, powers of two for the rest.
+    """
     rows = -(-ffn.tokens // tile.cut_rows(ffn.tokens))
-    bands = sorted({min(1 << i, rows) for i in range(rows.bit_length() + 1)})
+    powers = sorted({min(1 << i, rows) for i in range(rows.bit_length() + 1)})
+    sweep = sorted({*powers, *(3 << i for i in range(rows.bit_length()) if 3 << i < rows)})
     plain = [FfnSchedule("separate", order=order) for order in ALL_ORDERS]
-    plain += [FfnSchedule("row-fused", band=band) for band in bands]
-    plain += [FfnSchedule("row-fused", band=band, split=2) for band in bands if band > 1]
-    plain += [FfnSchedule("interleaved", band=band) for band in bands if band < rows]
+    plain += [FfnSchedule("row-fused", band=band) for band in sweep]
+    plain += [FfnSchedule("row-fused", band=band, split=2) for band in powers if band > 1]
+    plain += [FfnSchedule("interleaved", band=band) for band in powers if band < rows]
     return [FfnSchedule(s.kind, s.order, s.band, s.split, saw) for s in plain for saw in (False, True)]
 
 

@@ -53,7 +53,15 @@ class Layout:
         self._next = 0
 
     def add(
-        self, name: str, rows: int, cols: int, unit_rows: int, unit_cols: int, element_bytes: int, copies: int = 1
+        self,
+        name: str,
+        rows: int,
+        cols: int,
+        unit_rows: int,
+        unit_cols: int,
+        element_bytes: int,
+        copies: int = 1,
+        tiled: bool = False,
     ) -> Region:
         """Lay out one operand.
 
@@ -69,6 +77,8 @@ class Layout:
             Bytes of one value.
         copies : int
             How many matrices of this shape, one after the other (heads).
+        tiled : bool
+            Stored unit by unit, as a kernel may do with an intermediate of its own: units of any width share no line.
 
         Raises
         ------
@@ -76,7 +86,7 @@ class Layout:
             Units that are not whole lines wide, or too many units.
         """
         grid = (copies, -(-rows // unit_rows), -(-cols // unit_cols))
-        if grid[2] > 1 and unit_cols * element_bytes % LINE_BYTES:
+        if not tiled and grid[2] > 1 and unit_cols * element_bytes % LINE_BYTES:
             raise InputError(
                 f"tile: {name} would be touched {unit_cols} values ({unit_cols * element_bytes} bytes) wide, expected "
                 f"a multiple of {LINE_BYTES} bytes; choose a tile of whole lines."

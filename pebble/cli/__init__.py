@@ -22,6 +22,7 @@ COMMANDS: dict[str, str] = {
     "bound": "the least traffic any schedule can have, proved, beside the best schedule known",
     "compare": "what each tile order moves, against the proved bound",
     "simulate": "one schedule through one cache",
+    "decode": "a decode step: the KV cache's share of the least traffic, what fits on chip",
     "dag": "a computation DAG: write it, count it, draw it",
     "solve": "the cheapest pebbling of a computation DAG, proved, or the tightest interval",
     "schedules": "list the tile orders, with their sources",

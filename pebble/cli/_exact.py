@@ -38,15 +38,15 @@ def run_exact(args: argparse.Namespace, gemm: AnyWorkload, target: Target) -> in
     capacity = target.cache.to_bytes(gemm.narrowest_bytes)
     with _progress() as show:
         result = compare_exactly(gemm, tile, capacity, orders, limit, progress=show)
-    if args.json:
-        _output.print_json(result.to_json())
-    else:
-        _print(result)
     if args.figure:
         from pebble.plots.exact import save_exact
 
         save_exact(result, args.figure)
         print(f"figure: {args.figure}", file=sys.stderr)
+    if args.json:
+        _output.print_json(result.to_json())
+    else:
+        _print(result)
     return 0
 
 

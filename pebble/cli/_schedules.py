@@ -6,9 +6,11 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from pebble.cli._workload import AnyWorkload
+from pebble.cli._kernel import default_tile
+from pebble.cli._workload import AnyWorkload, whole_number
 from pebble.comparison import Comparison, compare_attention, compare_ffn, compare_orders
 from pebble.comparison.attention import simulate_attention
+from pebble.comparison.beside import simulate_beside
 from pebble.comparison.core import Progress
 from pebble.comparison.ffn import simulate_ffn
 from pebble.errors import InputError
@@ -17,7 +19,7 @@ from pebble.schedules.attention import all_attention_schedules, parse_attention_
 from pebble.schedules.ffn import all_ffn_schedules, parse_ffn_schedule
 from pebble.schedules.orders import all_schedules, parse_order
 from pebble.simulation import KernelConfig, Traffic, simulate_gemm
-from pebble.workloads import Attention, Conv2d, Ffn, Gemm
+from pebble.workloads import Attention, Conv2d, Ffn, Gemm, named_workload
 
 T = TypeVar("T")
 
@@ -81,6 +83,35 @@ def compare(
         return compare_ffn(workload, config, chains, machine, stages, notes, show, args.residual)
     kernels = read_schedules(text, all_attention_schedules(), parse_attention_schedule)
     return compare_attention(workload, config, kernels, machine, stages, notes, progress(len(kernels)))
+
+
+def beside(args: argparse.Namespace, workload: Gemm | Ffn | Attention, config: KernelConfig) -> Traffic:
+    """An attention and, on ``--beside-sms`` of the SMs, the FFN named by ``--beside``, as one trace.
+
+    Raises
+    ------
+    InputError
+        The workload is no attention or the other no MODEL:mlp, or --beside-sms is missing.
+    """
+    other = (
+        named_workload(args.beside, whole_number("--tokens", args.tokens or "0"), args.dtype, args.out_dtype)
+        if (":" in args.beside and args.tokens)
+        else None
+    )
+    if not isinstance(workload, Attention) or not isinstance(other, Ffn) or args.beside_sms is None:
+        raise InputError(
+            f"--beside: got {args.beside!r} beside {args.workload!r}, expected MODEL:attention --tokens T --beside "
+            "MODEL:mlp --beside-sms P."
+        )
+    return simulate_beside(
+        workload,
+        parse_attention_schedule(args.schedule),
+        other,
+        parse_ffn_schedule(args.beside_schedule),
+        default_tile(other),
+        config,
+        whole_number("--beside-sms", args.beside_sms),
+    )
 
 
 def simulate(name: str, workload: Gemm | Ffn | Attention, config: KernelConfig, residual: bool) -> Traffic:

@@ -63,15 +63,15 @@ def run(args: argparse.Namespace) -> int:
     config, stages, notes = read_kernel(args, workload, target)
     with _progress() as start:
         result = compare(args, workload, config, target.machine, stages, notes, start)
-    if args.json:
-        _output.print_json(result.to_json())
-    else:
-        _print(result)
-    if args.figure:
+    if args.figure and result.orders:  # before the table: a reader who leaves early (`| head`) still gets it
         from pebble.plots.compare import save_comparison
 
         save_comparison(result, args.figure)
         print(f"figure: {args.figure}", file=sys.stderr)
+    if args.json:
+        _output.print_json(result.to_json())
+    else:
+        _print(result)
     return 0 if result.complete else 130
 
 
@@ -125,6 +125,10 @@ def _print(result: Comparison) -> None:
         f"cache-only bound {format_bytes(cache.bound.bytes)}: for one explicitly managed memory of "
         f"{format_capacity(cache.capacity.bytes)} alone; a kernel also holds values on its SMs and may go below"
     )
+    band = result.best_band
+    if band is not None:
+        ratio = result.ratio(band.dram_bytes)
+        say(f"best band        {format_bytes(band.dram_bytes)} ({ratio:.2f}x the bound): {band.order}")
     print()
     rows = [
         [

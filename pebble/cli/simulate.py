@@ -12,7 +12,7 @@ import argparse
 
 from pebble.cli import _output
 from pebble.cli._kernel import read_kernel
-from pebble.cli._schedules import simulate, traced
+from pebble.cli._schedules import beside, simulate, traced
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, read_target
 from pebble.cli._workload import add_workload_arguments, read_workload
 from pebble.units import format_bytes, format_capacity
@@ -28,6 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="gemm: a tile order of `pebble schedules`; ffn, attention: as for `pebble compare`",
     )
     parser.add_argument("--residual", action="store_true", help="ffn: read the input again to add it to the output")
+    group = parser.add_argument_group("side by side (attention and an FFN on one GPU)")
+    group.add_argument("--beside", metavar="MODEL:mlp", help="run this FFN, of the same tokens, on some of the SMs")
+    group.add_argument("--beside-sms", metavar="P", help="how many SMs it gets")
+    group.add_argument("--beside-schedule", default="row-fused-16", metavar="NAME", help="its schedule (row-fused-16)")
     add_machine_arguments(parser)
     add_kernel_arguments(parser)
 
@@ -37,7 +41,10 @@ def run(args: argparse.Namespace) -> int:
     workload = traced(read_workload(args))
     target = read_target(args)
     config, _, notes = read_kernel(args, workload, target)
-    traffic = simulate(args.schedule, workload, config, args.residual)
+    if args.beside:
+        traffic = beside(args, workload, config)
+    else:
+        traffic = simulate(args.schedule, workload, config, args.residual)
     counts = traffic.counts
     if args.json:
         _output.print_json(
@@ -74,7 +81,8 @@ def run(args: argparse.Namespace) -> int:
     rows.append(["total", format_bytes(traffic.dram_read_bytes), format_bytes(traffic.dram_write_bytes)])
     print(_output.table(["operand", "DRAM read", "DRAM write"], rows))
     print(f"lines touched {counts.accesses_lines:,}, without a fetch {counts.hits_lines:,} ({traffic.hit_rate:.2%})")
-    print(f"block steps with both tiles in the cache: {traffic.both_hit_share:.2%}")
+    if counts.block_steps:
+        print(f"block steps with both tiles in the cache: {traffic.both_hit_share:.2%}")
     for note in notes:
         _output.say(f"note: {note}")
     return 0

@@ -111,6 +111,12 @@ class Comparison:
         return traffic_bytes / self.trace.bound.bytes
 
     @property
+    def best_band(self) -> Traffic | None:
+        """For an FFN: the fused schedule with the least traffic; its name tells the band height."""
+        fused = [t for t in self.orders if t.order.startswith("row-fused")]
+        return min(fused, key=lambda t: t.dram_bytes, default=None)
+
+    @property
     def best_found(self) -> tuple[int, str]:
         """Bytes and name of the best schedule known, explicit or simulated."""
         best = min(self.orders, key=lambda t: t.dram_bytes, default=None)
@@ -153,6 +159,9 @@ class Comparison:
             ],
             "notes": list(self.notes),
         }
+        band = self.best_band
+        if band is not None:
+            document["best_band"] = {"name": band.order, "dram_bytes": band.dram_bytes}
         if self.separate is not None:
             document["separate_kernels_bound"] = self.separate.to_json()
         return document

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pebble.comparison.core import Comparison
-from pebble.plots.save import BLUE, GREY, ORANGE, RED, save_figure, style
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, save_figure, style
+from pebble.schedules.ffn import parse_ffn_schedule
 from pebble.schedules.lockstep import TileShape
 from pebble.schedules.orders import OrderParams, TileOrder, parse_order
 from pebble.units import format_bytes, format_capacity
-from pebble.workloads import Gemm
+from pebble.workloads import Ffn, Gemm
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,11 +21,12 @@ if TYPE_CHECKING:
 
 _PER_ROW = 7
 _MOST_CELLS = 96
+_MOST_BARS = 32
 
 
 def plot_ratios(result: Comparison, ax: Axes) -> Axes:
     """Bars of traffic over the proved bound, best first, with the bound and the best schedule as lines."""
-    orders = result.orders
+    orders = result.orders[:_MOST_BARS]
     at = np.arange(len(orders))
     reads = [result.ratio(t.dram_read_bytes) for t in orders]
     writes = [result.ratio(t.dram_write_bytes) for t in orders]
@@ -33,11 +36,14 @@ def plot_ratios(result: Comparison, ax: Axes) -> Axes:
         ax.text(reads[i] + writes[i], i, f" {result.ratio(order.dram_bytes):.2f}", va="center", fontsize=7)
     best, name = result.best_found
     ax.axvline(1, color="black", lw=1.4, label=f"proved bound, {format_bytes(result.trace.bound.bytes)}")
-    ax.axvline(result.ratio(best), color=RED, ls="--", lw=1.2, label=f"best schedule: {name.partition(',')[0]}")
+    ax.axvline(
+        result.ratio(best), color=RED, ls="--", lw=1.2, label=f"best schedule: {re.split('[,:(]', name)[0].strip()}"
+    )
     ax.set_yticks(at, [t.order for t in orders])
     ax.set_ylim(len(orders) - 0.4, -0.6)
     ax.set_xlim(0, max([1.0, *(r + w for r, w in zip(reads, writes, strict=True))]) * 1.08)
-    ax.set_xlabel("DRAM traffic / proved lower bound")
+    left_out = len(result.orders) - len(orders)
+    ax.set_xlabel("DRAM traffic / proved lower bound" + (f" (best {len(orders)}; {left_out} more)" if left_out else ""))
     ax.legend(loc="upper right", frameon=True, framealpha=0.9, edgecolor="none", fontsize=7)
     return ax
 
@@ -65,6 +71,45 @@ def plot_walk(order: TileOrder, result: Comparison, ax: Axes) -> Axes:
     return ax
 
 
+def plot_bands(result: Comparison, ax: Axes) -> Axes:
+    """Traffic over the proved bound against the band height of fused schedules of an FFN."""
+    families: dict[str, dict[int, float]] = {}
+    separate = []
+    for traffic in result.orders:
+        schedule = parse_ffn_schedule(traffic.order)
+        ratio = result.ratio(traffic.dram_bytes)
+        if schedule.kind == "separate":
+            separate.append(ratio)
+        else:
+            family = schedule.kind + (f", hidden in {schedule.split}" if schedule.split > 1 else "")
+            families.setdefault(family + (" +sawtooth" if schedule.sawtooth else ""), {})[schedule.band] = ratio
+    colors = {"row-fused": BLUE, "interleaved": GREEN}
+    for name, points in sorted(families.items(), reverse=True):
+        bands = sorted(points)
+        base = name.split(" +")[0]
+        color = colors.get(base, ORANGE)
+        style_of = "--" if "sawtooth" in name else "-"
+        ax.plot(bands, [points[b] for b in bands], style_of, color=color, marker="o", ms=2.5, lw=1.1, label=name)
+    if separate:
+        ax.axhline(min(separate), color=GREY, lw=1.2, label="best separate kernels")
+    ax.axhline(1, color="black", lw=1.4, label="proved bound")
+    ax.axhline(result.ratio(result.best_found[0]), color=RED, ls="--", lw=1.2, label="best schedule")
+    ax.set_xscale("log", base=2)
+    ticks = sorted({band for points in families.values() for band in points})
+    ax.set_xticks([t for t in ticks if t & (t - 1) == 0 or t == ticks[-1]])
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.minorticks_off()
+    ax.set_yscale("log")
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.set_yticks([1, 2, 5, 10, 20, 50])
+    highest = max((r for points in families.values() for r in points.values()), default=2)
+    ax.set_ylim(0.9, 3.5 * highest)
+    ax.set_xlabel(f"height of a band, in tile rows of {result.kernel.tile.partition('x')[0]} tokens")
+    ax.set_ylabel("traffic / proved bound")
+    ax.legend(fontsize=6.5, frameon=False, ncols=2, loc="upper center")
+    return ax
+
+
 def comparison_figure(result: Comparison) -> Figure:
     """The bars, and for a GEMM the walks below them, on one page.
 
@@ -84,12 +129,15 @@ def comparison_figure(result: Comparison) -> Figure:
     if isinstance(result.workload, Gemm):
         walks = list({o.plain_name: o for o in (parse_order(t.order) for t in result.orders)}.values())
     strip_rows = -(-len(walks) // _PER_ROW)
-    bar_height = 1.1 + 0.17 * len(result.orders)
+    bar_height = 1.1 + 0.17 * min(len(result.orders), _MOST_BARS)
     strip_height = 1.0 * strip_rows + 0.35 if walks else 0
+    bands = isinstance(result.workload, Ffn) and any(not t.order.startswith("separate") for t in result.orders)
+    if bands:
+        strip_height = 2.6
     with matplotlib.rc_context(style()):
         figure = Figure(figsize=(7.2, bar_height + strip_height), layout="constrained")
         upper: Any = figure
-        if walks:
+        if strip_height:
             parts: Any = figure.subfigures(2, 1, height_ratios=[bar_height, strip_height])
             upper, lower = parts
         ax = plot_ratios(result, upper.add_subplot())
@@ -100,6 +148,8 @@ def comparison_figure(result: Comparison) -> Figure:
             fontsize=8,
             loc="left",
         )
+        if bands:
+            plot_bands(result, lower.add_subplot())
         if not walks:
             return figure
         axes = lower.subplots(strip_rows, min(_PER_ROW, len(walks)), squeeze=False)

@@ -1,0 +1,67 @@
+"""A decode step of one layer: the KV cache's share of the least traffic, and whether the intermediates fit on chip.
+
+Read once per step: the KV cache (proved: no schedule reads it less) and the weights. Rows are context lengths,
+columns batch sizes.
+
+examples:
+  pebble decode llama-3-8b --gpu h100-sxm5-80gb
+  pebble decode llama-2-7b --gpu a40 --dtype fp8 --json
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from pebble.cli import _output
+from pebble.cli._target import add_machine_arguments, read_target
+from pebble.decode import BATCHES, CONTEXTS, DecodeStep, decode_step
+from pebble.units import format_bytes, format_capacity
+from pebble.workloads import DTYPE_BYTES
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``pebble decode``."""
+    parser.add_argument("model", metavar="MODEL", help="a model of `pebble workloads`")
+    parser.add_argument("--dtype", default="bf16", help="weights, activations and KV cache: " + ", ".join(DTYPE_BYTES))
+    add_machine_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the table."""
+    target = read_target(args)
+    if target.machine is not None:
+        on_chip, where = target.machine.on_chip_bytes, target.machine.name
+    else:
+        assert target.cache is not None
+        on_chip, where = target.cache.to_bytes(DTYPE_BYTES.get(args.dtype, 1)), f"a memory of {target.cache.text}"
+    steps = {(c, b): decode_step(args.model, b, c, on_chip, args.dtype) for c in CONTEXTS for b in BATCHES}
+    if args.json:
+        document = [step.to_json(on_chip) for step in steps.values()]
+        _output.print_json({"model": args.model, "dtype": args.dtype, "on_chip_bytes": on_chip, "steps": document})
+    else:
+        _print(args.model, where, on_chip, steps)
+    return 0
+
+
+def _print(model: str, where: str, on_chip: int, steps: dict[tuple[int, int], DecodeStep]) -> None:
+    say = _output.say
+    weights = next(iter(steps.values())).weight_bytes
+    say(f"{model}, one layer, one decode step, on {where} ({format_capacity(on_chip)} on chip)")
+    say(f"weights of the layer {format_bytes(weights)}, read once for the batch")
+    print()
+    print("share of the KV cache in the layer's least traffic (* intermediates do not fit on chip):")
+    rows = []
+    for context in CONTEXTS:
+        row = [f"{context // 1024}k"]
+        for batch in BATCHES:
+            step = steps[context, batch]
+            row.append(f"{step.kv_share:.1%}" + ("*" if step.intermediate_bytes > on_chip else ""))
+        rows.append(row)
+    print(_output.table(["context", *(f"batch {b}" for b in BATCHES)], rows))
+    print()
+    print("proved bound of the attention, each K and V value read once:")
+    rows = [
+        [f"{context // 1024}k", *(format_bytes(steps[context, batch].attention_bound_bytes) for batch in BATCHES)]
+        for context in CONTEXTS
+    ]
+    print(_output.table(["context", *(f"batch {b}" for b in BATCHES)], rows))

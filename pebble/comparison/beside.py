@@ -1,0 +1,55 @@
+"""Attention and an FFN side by side on one GPU: some SMs in one, the rest in the other, one cache."""
+
+from __future__ import annotations
+
+from pebble.errors import InputError
+from pebble.schedules.attention import AttentionKernel, AttentionSchedule, attention_groups
+from pebble.schedules.ffn import FfnKernel, FfnSchedule, ffn_groups
+from pebble.schedules.layout import Layout
+from pebble.schedules.lockstep import TileShape
+from pebble.schedules.waves import program_trace
+from pebble.simulation import KernelConfig, Traffic, simulate_trace
+from pebble.workloads import Attention, Ffn
+
+
+def simulate_beside(
+    attention: Attention,
+    attention_schedule: AttentionSchedule,
+    ffn: Ffn,
+    ffn_schedule: FfnSchedule,
+    ffn_tile: TileShape,
+    config: KernelConfig,
+    ffn_sms: int,
+) -> Traffic:
+    """One trace of both: a step of an attention wave and a step of an FFN wave in turn, until both are done.
+
+    Parameters
+    ----------
+    attention, ffn : Attention, Ffn
+        The two problems; they share no data.
+    attention_schedule, ffn_schedule : AttentionSchedule, FfnSchedule
+        What each runs; not ``interleaved``, which already needs two sets of SMs.
+    ffn_tile : TileShape
+        Block tile of the FFN; ``config.tile`` is the attention's.
+    config : KernelConfig
+        SMs of the chip, cache and policy.
+    ffn_sms : int
+        SMs that run the FFN; the rest run the attention.
+
+    Raises
+    ------
+    InputError
+        No SM is left for one of them, or the FFN schedule is interleaved.
+    """
+    if not 1 <= ffn_sms < config.sms:
+        raise InputError(f"--beside-sms: got {ffn_sms} of {config.sms} SMs, expected 1 to {config.sms - 1}.")
+    if ffn_schedule.kind == "interleaved":
+        raise InputError("--beside-schedule: got an interleaved schedule, expected separate:ORDER or row-fused-R.")
+    layout = Layout()
+    one = AttentionKernel(attention, config.tile.bm, config.tile.bn, layout)
+    two = FfnKernel(ffn, ffn_tile, layout)
+    sms = config.sms - ffn_sms
+    groups = attention_groups(one, attention_schedule, sms, sms * config.blocks_per_sm)
+    groups += ffn_groups(two, ffn_schedule, ffn_sms * config.blocks_per_sm)
+    name = f"{attention_schedule.name} on {sms} SMs beside {ffn_schedule.name} on {ffn_sms}"
+    return simulate_trace(name, program_trace(layout, groups), config.cache_bytes, config.policy)

@@ -1,0 +1,128 @@
+"""A decode step of one layer: how much of its least traffic is the KV cache, and whether the rest stays on chip.
+
+One new token per sequence attends to ``context`` keys. Each K and V value is used by the one query of its group of
+heads only, so every schedule reads the KV cache once, and the attention bound says so. The weights are read
+once for the whole batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pebble.bounds.attention import attention_lower_bound
+from pebble.errors import InputError
+from pebble.workloads import Attention, check_dimension, element_bytes, model_shape, named_gemm
+from pebble.workloads.named import ModelShape
+
+BATCHES = (1, 2, 4, 8, 16, 32, 64)
+CONTEXTS = tuple(2**i for i in range(10, 18))
+
+
+@dataclass(frozen=True)
+class DecodeStep:
+    """The least traffic of one layer in one decode step.
+
+    Attributes
+    ----------
+    batch, context : int
+        Sequences, and keys that each query sees.
+    attention_bound_bytes : int
+        Proven: Q, the KV cache and O of the attention, at the on-chip capacity.
+    kv_bytes : int
+        The KV cache alone.
+    weight_bytes : int
+        QKV, output projection and FFN weights, once for the batch.
+    activation_bytes : int
+        The layer's input and output, and the new K and V.
+    intermediate_bytes : int
+        Most bytes of intermediate values (Q, scores, hidden layer ...) that live at one time.
+    """
+
+    batch: int
+    context: int
+    attention_bound_bytes: int
+    kv_bytes: int
+    weight_bytes: int
+    activation_bytes: int
+    intermediate_bytes: int
+
+    @property
+    def layer_bytes(self) -> int:
+        """Least traffic of the layer: KV cache, weights, activations."""
+        return self.kv_bytes + self.weight_bytes + self.activation_bytes
+
+    @property
+    def kv_share(self) -> float:
+        """The KV cache's share of the layer's least traffic."""
+        return self.kv_bytes / self.layer_bytes
+
+    def to_json(self, on_chip_bytes: int) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        return {
+            "batch": self.batch,
+            "context": self.context,
+            "attention_bound_bytes": self.attention_bound_bytes,
+            "kv_bytes": self.kv_bytes,
+            "weight_bytes": self.weight_bytes,
+            "activation_bytes": self.activation_bytes,
+            "layer_bytes": self.layer_bytes,
+            "kv_share": self.kv_share,
+            "intermediate_bytes": self.intermediate_bytes,
+            "intermediates_fit_on_chip": self.intermediate_bytes <= on_chip_bytes,
+        }
+
+
+def decode_step(model: str, batch: int, context: int, on_chip_bytes: int, dtype: str = "bf16") -> DecodeStep:
+    """One layer of a model in one decode step.
+
+    Parameters
+    ----------
+    model : str
+        A named model.
+    batch, context : int
+        Sequences, and keys per sequence, the new one included.
+    on_chip_bytes : int
+        Capacity for the attention bound.
+    dtype : str
+        Type of weights, activations and the KV cache.
+
+    Raises
+    ------
+    UnknownNameError
+        No such model or type.
+    InputError
+        A number below 1, or a model whose KV cache is kept compressed (DeepSeek-V3).
+    """
+    shape = model_shape(model)
+    batch, context = check_dimension("batch", batch), check_dimension("context", context)
+    if shape.value_head_dim != shape.head_dim:
+        raise InputError(
+            f"model: got {model}, which keeps its KV cache compressed, expected a model with plain heads, such as "
+            "llama-3-8b."
+        )
+    width = element_bytes(dtype)
+    heads, kv_heads, dim = shape.heads, shape.kv_heads, shape.head_dim
+    attention = Attention(1, context, dim, heads=heads, kv_heads=kv_heads, batch=batch, dtype=dtype, out_dtype=dtype)
+    bound = attention_lower_bound(attention, on_chip_bytes // width)
+    up = "gate_up" if shape.gated else "up"
+    layers = [named_gemm(f"{model}:{layer}", batch, dtype) for layer in ("qkv", "o", up, "down")]
+    weights = sum(layer.k * layer.n for layer in layers) * width
+    activations = batch * (2 * shape.hidden + 2 * kv_heads * dim) * width
+    return DecodeStep(
+        batch=batch,
+        context=context,
+        attention_bound_bytes=bound.bytes,
+        kv_bytes=2 * batch * kv_heads * context * dim * width,
+        weight_bytes=weights,
+        activation_bytes=activations,
+        intermediate_bytes=batch * _most_live(shape, context) * width,
+    )
+
+
+def _most_live(shape: ModelShape, context: int) -> int:
+    """Most intermediate values of one token that live at a time: in the attention, or in the FFN."""
+    width = shape.heads * shape.head_dim
+    residual = shape.hidden
+    attention = residual + 2 * width + shape.heads * context  # Q, O and all scores at once
+    ffn = residual + shape.hidden + (3 if shape.gated else 1) * shape.intermediate
+    return max(attention, ffn)
