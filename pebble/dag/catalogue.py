@@ -232,7 +232,8 @@ def build_dag(name: str, values: Mapping[str, object], variant: Variant | None =
     options = {parameter.name: parameter.option for parameter in family.parameters}
     for key in given:
         if key not in options:
-            raise InputError(f"{name}: got {key!r}, expected only {', '.join(options.values())}; leave it out.")
+            option = f"--{key.replace('_', '-')}" if len(key) > 1 else f"-{key}"
+            raise InputError(f"{name}: got {option}, expected only {', '.join(options.values())}; leave it out.")
     missing = [p.option for p in family.parameters if p.required and p.name not in given]
     if missing:
         raise InputError(

@@ -91,7 +91,8 @@ def dag_figure(dag: Dag, title: str = "") -> Figure:
     with matplotlib.rc_context(style()):
         layers = _layers(dag)
         widest = max(layers.count(layer) for layer in set(layers))
-        figure = Figure(figsize=(min(16.0, 3 + 0.35 * widest), min(12.0, 2 + 0.7 * (max(layers) + 1))))
+        size = min(16.0, 3 + 0.35 * widest), min(12.0, 1 + 0.7 * (max(layers) + 1))
+        figure = Figure(figsize=size, layout="constrained")
         ax = plot_dag(dag, figure.add_subplot())
         ax.set_title(title)
     return figure
