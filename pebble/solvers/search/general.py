@@ -1,11 +1,187 @@
-"""The search for any game without recomputation."""
+"""The search for any game without recomputation: a beam, then A* in excess cost."""
 
 from __future__ import annotations
 
-from pebble.errors import InputError
+import time
+
+import numpy as np
+
+from pebble.errors import PebbleError
+from pebble.solvers.plan import Plan, write_moves
 from pebble.solvers.result import Incumbent, Problem
+from pebble.solvers.search import dag_astar as astar
+from pebble.solvers.search.dag_model import build_dag_model
+from pebble.solvers.search.dag_rules import WORDS, settle_dag
+from pebble.solvers.search.limits import Slices, memory_allowance
+
+BEAM_WIDTHS = (10, 100)
+BEAM_SHARE = 0.1  # of the time left, each
+BEAM_SLACK = 3
+BEAM_POSITIONS = 1 << 19
+PROBE_EXPANSIONS = 2000
+
+
+class GeneralSearch:
+    """One search; the costs it handles are excess over the compulsory."""
+
+    def __init__(self, problem: Problem, best: Incumbent) -> None:
+        self.problem, self.best = problem, best
+        self.model = build_dag_model(problem.game, problem.capacity)
+        self.compulsory = problem.game.compulsory
+        self.memory = memory_allowance()
+
+    def run(self) -> str:
+        """Search; the reason why it stopped."""
+        best = self.best
+        best.raise_lower(self.compulsory, "compulsory bound")
+        positions = astar.make_positions(max(1 << 16, self.memory // astar.POSITION_BYTES))
+        why = self._search(positions, PROBE_EXPANSIONS)
+        if why == "probe":
+            for width in BEAM_WIDTHS:
+                self._beam(width)
+            why = self._search(positions, None)
+        if best.closed:
+            return "proved optimal"
+        return f"memory limit of {self.memory / 2**30:.1f} GiB" if why == "memory" else "stopped"
+
+    def _upper(self) -> int:
+        most = astar.LEVELS - 1
+        return most if self.best.upper is None else min(most, self.best.upper - self.compulsory)
+
+    def _beam(self, width: int) -> None:
+        if self.best.stopped:
+            return
+        until = time.monotonic() + BEAM_SHARE * self.best.seconds_left
+        positions = astar.make_positions(BEAM_POSITIONS)
+        table = np.zeros(2 * BEAM_POSITIONS, dtype=np.int32)
+        astar.advance(self.model, positions, table, astar.LEVELS - 1, 0, True)
+        first = int(np.bitwise_count(positions.words[0, :2]).sum())
+        positions.head[:] = -1
+        positions.head[first] = 0
+        for layer in range(first, self.model.tasks):
+            status = astar.beam_layer(self.model, positions, table, self._upper(), layer, width, BEAM_SLACK, True)
+            if self.best.stopped or status == astar.FULL or time.monotonic() > until:
+                break
+        if positions.counts[3] >= 0:
+            self._report(positions, "beam")
+
+    def _search(self, positions: astar.Positions, most: int | None) -> str:
+        best = self.best
+        table = np.zeros(1 << 16, dtype=np.int32)
+        while 2 * (int(positions.counts[0]) + 4096) > len(table):
+            table = np.zeros(4 * len(table), dtype=np.int32)
+        astar.rehash_positions(positions, table)
+        slices = Slices(best)
+        begun = time.monotonic()
+        before = int(positions.counts[0])
+        try:
+            while True:
+                status = astar.advance(self.model, positions, table, self._upper(), slices.start(), True)
+                best.raise_lower(int(positions.counts[1]) + self.compulsory, "search")
+                if status == astar.GROW:
+                    table = np.zeros(4 * len(table), dtype=np.int32)
+                    astar.rehash_positions(positions, table)
+                elif status == astar.FOUND:
+                    self._report(positions, "search")
+                    return "closed"
+                elif status == astar.EXHAUSTED:
+                    return "closed"
+                elif status == astar.FULL:
+                    return "memory"
+                if slices.end():
+                    return "time"
+                if most is not None and positions.counts[2] > most:
+                    return "probe"
+        finally:
+            seconds = time.monotonic() - begun
+            best.details["states"] = int(positions.counts[0])
+            best.details["successors"] = int(positions.counts[4])
+            if seconds > 0:
+                best.details["states_per_second"] = round((int(positions.counts[0]) - before) / seconds)
+
+    def _report(self, positions: astar.Positions, source: str) -> None:
+        self.best.offer(write_moves(self.problem.game, self._plan(positions)), source)
+
+    def _plan(self, positions: astar.Positions) -> Plan:
+        """The play found, in the game's own numbers.
+
+        Interchangeable inputs change places in the positions; here they keep theirs, so an evicted one stands for
+        any of its kind that is red.
+        """
+        model, game = self.model, self.problem.game
+        chain = [int(positions.counts[3])]
+        while positions.parent[chain[-1]] >= 0:
+            chain.append(int(positions.parent[chain[-1]]))
+        chain.reverse()
+        table = np.zeros(2, dtype=np.int32)
+        log = np.zeros((model.tasks + 2, 2), dtype=np.int64)
+        end = np.zeros(WORDS, dtype=np.uint64)
+        for t in range(model.tasks):
+            end[t >> 6] |= np.uint64(1 << (t & 63))
+        kind = list(range(model.items))
+        for x in range(model.items):
+            if model.twin[x] >= 0:
+                kind[x] = kind[model.twin[x]]
+        order: list[int] = []
+        keep: list[set[int]] = []
+        sources: list[int | None] = []
+        red: set[int] = set()
+        left = [len(u) + len(t) for u, t in zip(game.uses, game.updates, strict=True)]
+
+        def pick(item: int) -> int:
+            return item if item in red else min(x for x in red if kind[x] == kind[item])
+
+        def play(task: int, source: int) -> None:
+            needs = (*game.tasks[task].operands, game.tasks[task].target)
+            red.update(needs)
+            for x in needs:
+                left[x] -= 1
+            order.append(task)
+            sources.append(source if source >= 0 else None)
+            if source >= 0:
+                red.discard(source)
+            for x in needs:
+                if not left[x]:
+                    red.discard(x)
+            keep.append(set(red))
+
+        settle_dag(model, np.zeros(WORDS, dtype=np.uint64), log)
+        for number in range(1, int(log[0, 0]) + 1):
+            play(int(log[number, 0]), int(log[number, 1]))
+        for number, s in enumerate(chain):
+            last = number + 1 == len(chain)
+            if last and astar.is_end(model, positions.words[s]):
+                break
+            goal = end if last else positions.words[chain[number + 1]]
+            cost = int(positions.counts[6] if last else positions.cost[chain[number + 1]])
+            log[:] = 0
+            status = astar.expand(model, positions, table, s, astar.LEVELS, False, False, goal, cost, log)
+            if status != -2:
+                raise PebbleError("search: a recorded position has no move to the next; please report this.")
+            task, source = int(positions.found[0]), int(positions.found[1]) - 1
+            evicted = int(positions.found[2]) | int(positions.found[3]) << 64
+            for x in range(model.items):
+                if evicted >> x & 1:
+                    red.discard(pick(x))
+            if keep:
+                keep[-1] = set(red)
+            play(task, source)
+            for entry in range(1, int(log[0, 0]) + 1):
+                play(int(log[entry, 0]), int(log[entry, 1]))
+        return Plan(tuple(order), tuple(map(frozenset, keep)), tuple(sources))
 
 
 def solve_general(problem: Problem, best: Incumbent) -> str:
-    """Not there yet."""
-    raise InputError("search: this game is not an in-place GEMM; use --solver cpsat.")
+    """Search a game without recomputation until the bounds meet or a limit is reached.
+
+    Returns
+    -------
+    str
+        Why it stopped.
+
+    Raises
+    ------
+    InputError
+        Recomputation, weights, or more than 128 values or tasks.
+    """
+    return GeneralSearch(problem, best).run()

@@ -1,0 +1,141 @@
+"""A game without recomputation as bits: tasks and items in two 64-bit words each.
+
+Also the masks behind the bound: for every task, the items that some task before it must have touched, and the
+items that it or a task after it still needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pebble.errors import InputError
+from pebble.game import Game
+
+U64 = NDArray[np.uint64]
+LARGEST = 128
+_WORD = (1 << 64) - 1
+
+
+class DagModel(NamedTuple):
+    """The tables that the compiled kernels read; a mask is a row of two words."""
+
+    tasks: int
+    items: int
+    capacity: int
+    sliding: bool
+    target: NDArray[np.int64]
+    operands: U64
+    """operands[t]: items."""
+    before: U64
+    """before[t]: tasks that must be done first."""
+    uses: U64
+    """uses[x]: tasks that have item x as an operand."""
+    updates: U64
+    """updates[x]: tasks that compute item x."""
+    inputs: U64
+    """One row: items that start in slow memory."""
+    outputs: U64
+    computed: U64
+    """One row: items that tasks compute or update."""
+    touched_before: U64
+    """touched_before[t]: items that the tasks which must precede t read or compute."""
+    needed_from: U64
+    """needed_from[t]: items that t, or a task that must follow it, reads."""
+    needed_after: U64
+    """needed_after[t]: items that a task which must follow t reads."""
+    twins: NDArray[np.int64]
+    """The items with a twin, ascending."""
+    twin: NDArray[np.int64]
+    """twin[x]: the input before x with the same uses, or -1; such inputs are interchangeable."""
+
+
+def _rows(masks: list[int]) -> U64:
+    return np.array([[m & _WORD, m >> 64] for m in masks] or [[0, 0]], dtype=np.uint64)
+
+
+def _mask(numbers: Iterable[int]) -> int:
+    return sum(1 << b for b in numbers)
+
+
+def _bits(word: int) -> list[int]:
+    return [b for b in range(word.bit_length()) if word >> b & 1]
+
+
+def build_dag_model(game: Game, capacity: int) -> DagModel:
+    """The model of a game without recomputation, unit weights, at most 128 items and tasks.
+
+    Raises
+    ------
+    InputError
+        The game is another one.
+    """
+    if game.variant.recompute:
+        raise InputError(f"search: got the variant {game.variant}, expected one where values are computed once.")
+    if any(w != 1 for w in game.weights):
+        raise InputError("search: got a DAG with weights, expected unit weights; use --solver cpsat.")
+    if max(game.size, len(game.tasks)) > LARGEST:
+        raise InputError(
+            f"search: got {game.size} values and {len(game.tasks)} tasks, expected at most {LARGEST} of each."
+        )
+    count = len(game.tasks)
+    operands = [_mask(t.operands) for t in game.tasks]
+    updates = [_mask(ts) for ts in game.updates]
+    uses = [_mask(ts) for ts in game.uses]
+    before = []
+    for task in game.tasks:
+        mask = _mask(task.after)
+        for x in task.operands:
+            mask |= updates[x]
+        before.append(mask)
+    # all that must precede: tasks come in topological order except that cells tie several together
+    ancestors = list(before)
+    changed = True
+    while changed:
+        changed = False
+        for t in range(count):
+            wider = ancestors[t]
+            for p in _bits(ancestors[t]):
+                wider |= ancestors[p]
+            if wider != ancestors[t]:
+                ancestors[t], changed = wider, True
+    descendants = [_mask(s for s in range(count) if ancestors[s] >> t & 1) for t in range(count)]
+    touched, needed_from, needed_after = [], [], []
+    for t in range(count):
+        mask = 0
+        for p in _bits(ancestors[t]):
+            mask |= operands[p] | 1 << game.tasks[p].target
+        touched.append(mask)
+        mask = 0
+        for d in _bits(descendants[t]):
+            mask |= operands[d]
+        needed_after.append(mask)
+        needed_from.append(mask | operands[t])
+    twin, seen = [], dict[int, int]()
+    for x in range(game.size):
+        plain = game.is_input[x] and not updates[x] and not game.is_output[x] and uses[x]
+        twin.append(seen.get(uses[x], -1) if plain else -1)
+        if plain:
+            seen[uses[x]] = x
+    return DagModel(
+        count,
+        game.size,
+        capacity,
+        game.variant.sliding,
+        np.array([t.target for t in game.tasks] or [0], dtype=np.int64),
+        _rows(operands),
+        _rows(before),
+        _rows(uses),
+        _rows(updates),
+        _rows([_mask(x for x in range(game.size) if game.is_input[x])]),
+        _rows([_mask(x for x in range(game.size) if game.is_output[x])]),
+        _rows([_mask(x for x in range(game.size) if updates[x])]),
+        _rows(touched),
+        _rows(needed_from),
+        _rows(needed_after),
+        np.array([x for x in range(game.size) if twin[x] >= 0], dtype=np.int64),
+        np.array(twin, dtype=np.int64),
+    )
