@@ -132,11 +132,7 @@ class _Board:
         if op == "compute" or op == "slide":
             task = self.game.task_index.get(node)
             if task is None:
-                what = (
-                    "an input is never computed"
-                    if node in self.game.item_index
-                    else "the DAG has no such task"
-                )
+                what = "an input is never computed" if node in self.game.item_index else "the DAG has no such task"
                 raise IllegalMoveError(step, "unknown-node", node, f"{op} needs a task, and {what}")
             self._compute(step, task, move)
             return
@@ -150,9 +146,7 @@ class _Board:
         weight = self.game.weights[item]
         if op == "load":
             if self.red[item]:
-                raise IllegalMoveError(
-                    step, "already-red", node, "load of a value that is in fast memory already"
-                )
+                raise IllegalMoveError(step, "already-red", node, "load of a value that is in fast memory already")
             if not self.blue[item]:
                 raise IllegalMoveError(step, "not-blue", node, "load of a value that is not in slow memory")
             self._add(step, node, weight)
@@ -163,9 +157,7 @@ class _Board:
             raise IllegalMoveError(step, "not-red", node, f"{op} of a value that is not in fast memory")
         elif op == "store":
             if self.blue[item]:
-                raise IllegalMoveError(
-                    step, "already-blue", node, "store of a value that is in slow memory already"
-                )
+                raise IllegalMoveError(step, "already-blue", node, "store of a value that is in slow memory already")
             self.blue[item] = True
             self.stores += weight
             self.store_moves += 1
@@ -180,19 +172,13 @@ class _Board:
         if move.op == "slide" and not game.variant.sliding:
             raise IllegalMoveError(step, "unknown-op", node, f"the variant {game.variant} has no slide")
         if self.done[index] and not game.variant.recompute:
-            raise IllegalMoveError(
-                step, "computed-twice", node, f"the variant {game.variant} computes it once"
-            )
+            raise IllegalMoveError(step, "computed-twice", node, f"the variant {game.variant} computes it once")
         for earlier in task.after:
             if not self.done[earlier]:
-                raise IllegalMoveError(
-                    step, "order", node, f"{game.tasks[earlier].name!r} must be done before"
-                )
+                raise IllegalMoveError(step, "order", node, f"{game.tasks[earlier].name!r} must be done before")
         for operand in task.operands:
             if not self.red[operand]:
-                raise IllegalMoveError(
-                    step, "operand-not-red", node, f"its operand {game.names[operand]!r} is not red"
-                )
+                raise IllegalMoveError(step, "operand-not-red", node, f"its operand {game.names[operand]!r} is not red")
             if self.left[operand] > 0:
                 self._refuse_incomplete(step, node, operand)
         grows = 0 if self.red[target] else game.weights[target]
@@ -202,9 +188,7 @@ class _Board:
                     step, "already-red", node, "computation of a value that is in fast memory already"
                 )
         elif self.begun[target] and not self.red[target]:
-            raise IllegalMoveError(
-                step, "cell-not-red", node, f"its cell {game.names[target]!r} is begun and not red"
-            )
+            raise IllegalMoveError(step, "cell-not-red", node, f"its cell {game.names[target]!r} is begun and not red")
         if move.op == "slide":
             source = game.item_index.get(move.source or "")
             if source is None or source not in task.operands:
@@ -244,9 +228,5 @@ class _Board:
         for item, is_output in enumerate(self.game.is_output):
             if is_output and not (self.blue[item] and self.left[item] == 0):
                 name = self.game.names[item]
-                why = (
-                    "is not in slow memory"
-                    if self.left[item] == 0
-                    else f"has {self.left[item]} updates to come"
-                )
+                why = "is not in slow memory" if self.left[item] == 0 else f"has {self.left[item]} updates to come"
                 raise IllegalMoveError(step, "output-not-blue", name, f"the moves end and this output {why}")

@@ -99,7 +99,7 @@ def test_matrix_chain_counts(dims: list[int]) -> None:
     dag = matrix_chain_dag(dims)
     given_values = sum(p * q for p, q in itertools.pairwise(dims))
     cells = sum(dims[0] * q for q in dims[2:])
-    products = sum(dims[0] * p * q for p, q in itertools.pairwise(dims))
+    products = sum(dims[0] * p * q for p, q in itertools.pairwise(dims[1:]))
     assert size(dag) == (given_values + cells + products, 3 * products)
     assert len(outputs(dag)) == dims[0] * dims[-1]
     assert len(matrix_chain_dag(dims, tile=[9] * len(dims))) == len(dims) - 1 + 2 * (len(dims) - 2)
