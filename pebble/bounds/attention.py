@@ -36,7 +36,7 @@ from __future__ import annotations
 from typing import Any
 
 from pebble.bounds.base import LowerBound
-from pebble.bounds.chain import box_bound, check_capacity, recompute_bound
+from pebble.bounds.chain import box_bound, check_capacity, cut_parameters, recompute_bound
 from pebble.workloads import Attention
 
 METHOD = "segment accounting for a chain, equation (3)"
@@ -119,14 +119,8 @@ def attention_lower_bound(attention: Attention, capacity: int, recompute: bool =
     if not recompute:
         spills = strict_spills(attention, capacity)
         touched, h = box_bound(m, f, k + l, pairs * (k + l), capacity)
-        parameters = {
-            "box": [m, f, k + l],
-            "products": pairs * (k + l),
-            "segments": h,
-            "segment_terms": touched,
-            "cells_begun_and_not_stored": pairs,
-            "added_elements": spills,
-        }
+        parameters = cut_parameters((m, f, k + l), (pairs * k, pairs * l), h, touched, pairs, capacity)
+        parameters["added_elements"] = spills
         candidates.append((touched - pairs + spills, STRICT if spills else METHOD, parameters))
         if spills:
             candidates.append((least + 2 * spills, COMPULSORY_STRICT, {"segments": 1, "added_elements": 2 * spills}))
@@ -150,12 +144,13 @@ def attention_separate_bound(attention: Attention, capacity: int) -> LowerBound:
     stages = (((m, f, k), pairs * k, m * k + f * k + pairs), ((m, l, f), pairs * l, pairs + f * l + m * l))
     for box, work, least in stages:
         touched, h = box_bound(*box, work, capacity)
-        kernels.append({"box": list(box), "products": work, "segments": h, "compulsory": least})
+        kernels.append({**cut_parameters(box, (work, 0), h, touched, 0, capacity), "compulsory": least})
         total += max(touched, least)
     touched, h = box_bound(m, f, k + l, pairs * (k + l), capacity)
     found: dict[str, Any] = {"kernels": kernels}
     method = SEPARATE
     if touched > total:  # (3) subtracts the cells, their stores are added
         total, method = touched, SPILLED
-        found = {"box": [m, f, k + l], "products": pairs * (k + l), "segments": h, "segment_terms": touched}
+        found = cut_parameters((m, f, k + l), (pairs * k, pairs * l), h, touched, pairs, capacity)
+        found["added_elements"] = pairs
     return _finish(attention, capacity, total, method, {"separate_kernels": True, **found}, 2 * pairs)

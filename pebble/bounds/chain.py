@@ -51,8 +51,10 @@ Without recomputation these hold too. All bounds here hold for every replacement
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from functools import lru_cache
 from math import isqrt
+from typing import Any
 
 from pebble.bounds.segments import FRACTION_BITS, touched_real_scaled, touched_whole
 from pebble.errors import InfeasibleError
@@ -74,6 +76,37 @@ def check_capacity(capacity: int) -> None:
         raise InfeasibleError(
             f"capacity: got {capacity} elements, expected at least 3 (two operands and a result): no schedule exists."
         )
+
+
+def cut_parameters(
+    box: tuple[int, int, int], products: tuple[int, int], segments: int, touched: int, cells: int, capacity: int
+) -> dict[str, Any]:
+    """What recomputes a bound of `box_bound`, as plain data.
+
+    Parameters
+    ----------
+    box : tuple of int
+        Rows, columns, depth.
+    products : tuple of int
+        Of the first and of the second product (0: there is only one).
+    segments, touched : int
+        As returned by `box_bound`.
+    cells : int
+        Cells begun free and not stored, to be subtracted.
+    capacity : int
+        S.
+    """
+    work = sum(products)
+    return {
+        "box": list(box),
+        "products": work,
+        "theta": str(Fraction(products[0], work)),  # weight of the first product in a cut: all products weigh the same
+        "segments": segments,
+        "share_products": [work // segments, -(-work // segments)],
+        "held_at_cuts": (segments - 1) * capacity,
+        "segment_terms": touched,
+        "cells_begun_and_not_stored": cells,
+    }
 
 
 @lru_cache(maxsize=64)

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pebble.bounds.base import LowerBound
-from pebble.bounds.chain import box_bound, check_capacity, recompute_bound
+from pebble.bounds.chain import box_bound, check_capacity, cut_parameters, recompute_bound
 from pebble.workloads import Ffn
 
 METHOD = "segment accounting for a chain, equation (3)"
@@ -49,29 +49,22 @@ class _Candidate:
 
 
 def _box(
-    m: int, f: int, depth: int, work: int, capacity: int, method: str, *, cells: int, extra: int = 0
+    box: tuple[int, int, int], products: tuple[int, int], capacity: int, method: str, *, cells: int, extra: int = 0
 ) -> _Candidate:
     """box bound - cells + extra."""
-    touched, h = box_bound(m, f, depth, work, capacity)
-    parameters = {
-        "box": [m, f, depth],
-        "products": work,
-        "segments": h,
-        "segment_terms": touched,
-        "cells_begun_and_not_stored": cells,
-        "added_elements": extra,
-    }
-    return _Candidate(touched - cells + extra, method, parameters)
+    touched, h = box_bound(*box, sum(products), capacity)
+    parameters = cut_parameters(box, products, h, touched, cells, capacity)
+    return _Candidate(touched - cells + extra, method, {**parameters, "added_elements": extra})
 
 
 def _fused(ffn: Ffn, capacity: int) -> list[_Candidate]:
     m, k, f, l = ffn.tokens, ffn.d_model, ffn.hidden, ffn.d_out
-    plain = m * f * (k + l)
+    plain = (m * f * k, m * f * l)
     if not ffn.gated:
-        return [_box(m, f, k + l, plain, capacity, METHOD, cells=m * f)]
+        return [_box((m, f, k + l), plain, capacity, METHOD, cells=m * f)]
     return [
-        _box(m, 2 * f, k + l, m * f * (2 * k + l), capacity, GATED, cells=2 * m * f),
-        _box(m, f, k + l, plain, capacity, PROJECTED, cells=m * f, extra=k * f),
+        _box((m, 2 * f, k + l), (2 * m * f * k, m * f * l), capacity, GATED, cells=2 * m * f),
+        _box((m, f, k + l), plain, capacity, PROJECTED, cells=m * f, extra=k * f),
     ]
 
 
@@ -144,8 +137,8 @@ def ffn_separate_bound(ffn: Ffn, capacity: int) -> LowerBound:
     check_capacity(capacity)
     m, k, f, l = ffn.tokens, ffn.d_model, ffn.hidden, ffn.d_out
     up, crossing = ffn.up_products, m * f
-    first = _box(m, up * f, k, up * m * f * k, capacity, SEPARATE, cells=(up - 1) * crossing)
-    second = _box(m, l, f, m * l * f, capacity, SEPARATE, cells=0)
+    first = _box((m, up * f, k), (up * m * f * k, 0), capacity, SEPARATE, cells=(up - 1) * crossing)
+    second = _box((m, l, f), (m * l * f, 0), capacity, SEPARATE, cells=0)
     least_first, least_second = m * k + up * k * f + crossing, crossing + f * l + m * l
     total = max(first.elements, least_first) + max(second.elements, least_second)
     kernels = [

@@ -39,7 +39,7 @@ def _fused(attention: Attention, family: str, plan: ChainPlan) -> FusedSchedule:
         each + plan.describe(),
         attention,
         plan.capacity,
-        {names[name]: groups * count for name, count in plan.loads.items()},
+        {names[name]: groups * count for name, count in plan.loads.items() if name in names},
         {"O": groups * plan.stores["Y"]},
         plan.peak_elements,
         plan,
@@ -102,7 +102,7 @@ def attention_schedules(attention: Attention, capacity: int) -> list[FusedSchedu
     chain = attention_chain(attention)
     found = [] if attention.causal else [_unfused(attention, capacity)]
     for family, (side, rule) in FUSED_FAMILIES.items():
-        if family == "column panel" or (family == "row panel" and chain.whole_rows):
+        if family in ("column panel", "Y stationary") or (family == "row panel" and chain.whole_rows):
             continue
         plan = best_chain_plan(chain, side, capacity, rule)
         if plan is not None and all(plan != other.plan for other in found):

@@ -8,6 +8,8 @@ H (m x f) is cut into bands along one of its sides, a band into blocks along the
   hidden block alone is resident, and Y is stored and loaded between blocks.
 - ``hidden``: a band is some columns of H, and parts of B and D stay between its blocks. With all of them a block can
   be one row: the column panel. Y is stored and loaded between bands.
+- Y stationary: a band of rows computes all its columns of H with A resident, storing those that do not fit, then uses
+  them with Y resident. Bands can be twice as high, at the price of moving H.
 
 What is free beside a band's peak keeps values of the streaming side (B and D, or Y and A) for the next band. Bands
 may differ: a few as high as they can be, and the rest of the rows cut evenly and blocked by another rule.
@@ -82,9 +84,12 @@ class Band:
     kept_first, kept_second : int
         Columns of A and of Y (``rows``), or rows of B and columns of D (``hidden``), that stay between blocks.
     moved : int
-        Values of these operands that move while the band runs.
+        Values of these operands, and of H, that move while the band runs.
     peak : int
         Most values held at once, without those kept for the next band.
+    spilled : int
+        Columns of H that are stored and loaded again: all of the band's H is computed with A resident, before any of
+        it is used with Y resident. Else 0.
     """
 
     extent: int
@@ -94,6 +99,7 @@ class Band:
     kept_second: int
     moved: int
     peak: int
+    spilled: int = 0
 
 
 @dataclass(frozen=True)
@@ -137,6 +143,8 @@ class ChainPlan:
         for band, count in self.runs:
             if band.blocks == 1:
                 inside = "one block"
+            elif band.spilled:
+                inside = f"Y stationary, {band.spilled} columns of H spilled"
             elif (band.kept_first, band.kept_second) == (c.k, c.l):
                 inside = "panel"
             else:
@@ -172,6 +180,9 @@ def best_band(chain: Chain, side: str, extent: int, capacity: int, rule: str = "
         if (band := _band(chain, side, extent, blocks, capacity, keep=rule != "block")) is not None
         and (rule != "panel" or band.blocks == 1 or band.kept_first == chain.k)
     ]
+    if rule in ("any", "spill") and side == "rows":
+        spilled = _spilled_band(chain, extent, capacity)
+        found = [*(found if rule == "any" else []), *([spilled] if spilled else [])]
     return min(found, key=lambda b: (b.moved, b.peak), default=None)
 
 
@@ -192,6 +203,19 @@ def _block_counts(chain: Chain, side: str, extent: int, capacity: int) -> set[in
             fewest = ceil_div(across, min(widest, across))
             counts.update(n for n in range(fewest, fewest + 4) if n <= across)
     return counts
+
+
+def _spilled_band(chain: Chain, extent: int, capacity: int) -> Band | None:
+    """All of the band's H first, then Y: A and Y resident one after the other."""
+    k, l, f = chain.k, chain.l, chain.f
+    resident = extent * max(k + chain.streams, l + 1) + 1
+    if chain.state or chain.masked or l == 0 or resident > capacity:
+        return None
+    stays = (capacity - resident) // extent
+    if stays >= f:  # one block of all columns does with less
+        return None
+    peak = resident + stays * extent
+    return Band(extent, 1, f, k, l, extent * (k + l + 2 * (f - stays)), peak, f - stays)
 
 
 def _band(chain: Chain, side: str, extent: int, blocks: int, capacity: int, keep: bool) -> Band | None:

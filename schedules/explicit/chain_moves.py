@@ -30,6 +30,16 @@ def chain_moves(plan: ChainPlan) -> Iterator[Event]:
     return _Player(plan).play()
 
 
+def _multiply(a: Value, b: Value) -> Iterator[Event]:
+    (i, t), (s, _, j) = a[1], b[1]
+    yield "compute", "H", (s, i, j, t)
+
+
+def _accumulate(y: Value, d: Value) -> Iterator[Event]:
+    (i, q), (j, _) = y[1], d[1]
+    yield "compute", "Y", (i, q, j)
+
+
 class _Player:
     def __init__(self, plan: ChainPlan) -> None:
         self.plan = plan
@@ -94,14 +104,12 @@ class _Player:
         several = band.blocks > 1
 
         def multiply(a: Value, b: Value) -> Iterator[Event]:
-            (i, t), (s, _, j) = a[1], b[1]
-            if j < c.seen(i + 1):
-                yield "compute", "H", (s, i, j, t)
+            if b[1][2] < c.seen(a[1][0] + 1):
+                yield from _multiply(a, b)
 
         def accumulate(y: Value, d: Value) -> Iterator[Event]:
-            (i, q), (j, _) = y[1], d[1]
-            if j < c.seen(i + 1):
-                yield "compute", "Y", (i, q, j)
+            if d[1][0] < c.seen(y[1][0] + 1):
+                yield from _accumulate(y, d)
 
         for t in range(c.k):
             kept = several and t < band.kept_first
@@ -129,6 +137,32 @@ class _Player:
                 yield "store", "H", (0, i, j)
             yield "delete", "H", (0, i, j)
 
+    def spilled(self, band: Band, rows: Sequence[int]) -> Iterator[Event]:
+        """All columns of H of the band, then all of Y."""
+        c = self.chain
+        stays = c.f - band.spilled
+        for j in range(c.f):
+            for t in range(c.k):
+                a: list[Value] = [("A", (i, t)) for i in rows]
+                b: list[Value] = [("B", (s, t, j)) for s in range(c.streams)]
+                yield from self.sweep(a, b, True, j + 1 < c.f, _multiply)
+            for i in rows:
+                yield "finish", "H", (i, j)
+                if c.streams == 2:
+                    yield "delete", "H", (1, i, j)
+                if j >= stays:
+                    yield "store", "H", (0, i, j)
+                    yield "delete", "H", (0, i, j)
+        for j in range(c.f):
+            for i in rows:
+                if j >= stays:
+                    yield "load", "H", (0, i, j)
+            for q in range(c.l):
+                y: list[Value] = [("Y", (i, q)) for i in rows]
+                yield from self.sweep(y, [("D", (j, q))], True, j + 1 < c.f, _accumulate)
+            for i in rows:
+                yield "delete", "H", (0, i, j)
+
     def state(self, band: Band, op: str, rows: Sequence[int]) -> Iterator[Event]:
         c = self.chain
         whole = band.blocks > 1 and (band.kept_first, band.kept_second) == (c.k, c.l)
@@ -146,7 +180,10 @@ class _Player:
             if number + 1 < len(bands):
                 seen = c.seen(start) if self.rows else c.f
                 self.next_kept = kept_for_next(c, self.plan.side, self.plan.capacity, band, bands[number + 1], seen)
-            across = (c.seen(start) if self.rows else c.f) if self.rows else c.m
+            if band.spilled:
+                yield from self.spilled(band, extent)
+                continue
+            across = c.seen(start) if self.rows else c.m
             blocks = [range(at, min(at + band.block, across)) for at in range(0, across, band.block)]
             if self.rows:
                 yield from self.state(band, "begin", extent)

@@ -18,6 +18,7 @@ def _highest(chain: Chain, side: str, capacity: int) -> list[int]:
         for kept in (0, chain.l, kept_full):
             for more in {0, 1, min(2, chain.state), chain.state, chain.state + 1}:  # softmax state, and the vector
                 found.add((capacity - 1) // (chain.streams * block + kept + more))
+    found.add((capacity - 1) // max(chain.k + chain.streams, chain.l + 1))  # Y stationary, H spilled
     fit = sorted(e for e in found if 1 <= e <= extent and best_band(chain, side, e, capacity) is not None) or [1]
     # with a mask each band is looked at, so only high ones
     return [e for e in fit if 2 * e >= fit[-1]] if chain.masked else fit
@@ -107,10 +108,11 @@ def _totals(
 ) -> ChainPlan:
     """Traffic by operand. ``columns``: columns of H that the bands go through, in all (rows of weights streamed)."""
     m, k, l, u = chain.m, chain.k, chain.l, chain.streams
-    spilled = 0
+    spilled = hidden = 0
     if side == "rows":
         a_loads = 0
         for band, count in runs:
+            hidden += count * band.extent * band.spilled
             a_loads += count * band.extent * (k + (band.blocks - 1) * (k - band.kept_first))
             spilled += count * band.extent * (band.blocks - 1) * (l - band.kept_second)
         b_loads, d_loads = columns * u * k, columns * l
@@ -130,8 +132,8 @@ def _totals(
             saved_y = min(values, m * l)
             spilled -= times * saved_y
             a_loads -= times * (values - saved_y)
-    loads = {"A": a_loads, "B": b_loads, "D": d_loads, "Y": spilled}
-    stores = {"A": 0, "B": 0, "D": 0, "Y": m * l + spilled}
+    loads = {"A": a_loads, "B": b_loads, "D": d_loads, "H": hidden, "Y": spilled}
+    stores = {"H": hidden, "Y": m * l + spilled}
     return ChainPlan(side, tuple(runs), chain, capacity, loads, stores, peak)
 
 
@@ -146,8 +148,9 @@ def best_chain_plan(chain: Chain, side: str, capacity: int, rule: str = "any") -
         What the bands are cut from.
     capacity : int
         Values that fast memory holds.
-    rule : {"any", "panel", "block"}
+    rule : {"any", "panel", "block", "spill"}
         ``panel``: all columns stay between blocks of one column (or row). ``block``: nothing stays but the block.
+        ``spill``: Y stationary, H spilled.
 
     Notes
     -----

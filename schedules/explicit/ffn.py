@@ -22,6 +22,8 @@ def _weights(ffn: Ffn) -> str:
 def _fused(ffn: Ffn, family: str, plan: ChainPlan) -> FusedSchedule:
     loads = {"X": plan.loads["A"], _weights(ffn): plan.loads["B"], "W2": plan.loads["D"], "Y": plan.loads["Y"]}
     stores = {"Y": plan.stores["Y"]}
+    if plan.stores["H"]:
+        loads["H"], stores["H"] = plan.loads["H"], plan.stores["H"]
     return FusedSchedule(family, plan.describe(), ffn, plan.capacity, loads, stores, plan.peak_elements, plan)
 
 
@@ -70,9 +72,8 @@ def ffn_schedules(ffn: Ffn, capacity: int) -> list[FusedSchedule]:
     Returns
     -------
     list of FusedSchedule
-        At most six: the plain ``row panel``, ``column panel`` and ``hidden block``, ``bands of rows`` and ``bands of
-        hidden units`` where mixing rules gives something else, and ``unfused`` (Y block stationary with H spilled is
-        one of these).
+        At most seven: the plain ``row panel``, ``column panel``, ``hidden block`` and ``Y stationary`` (H spilled),
+        ``bands of rows`` and ``bands of hidden units`` where mixing rules gives something else, and ``unfused``.
         Cost: O(sqrt(tokens) + sqrt(hidden) + sqrt(d_model) + sqrt(d_out)) evaluations.
 
     Raises

@@ -14,6 +14,7 @@ FUSED_FAMILIES = {
     "row panel": ("rows", "panel"),
     "column panel": ("hidden", "panel"),
     "hidden block": ("rows", "block"),
+    "Y stationary": ("rows", "spill"),
     "bands of rows": ("rows", "any"),
     "bands of hidden units": ("hidden", "any"),
 }

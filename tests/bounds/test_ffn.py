@@ -115,7 +115,8 @@ def test_certificate_recomputes() -> None:
     assert (m, f, depth, certificate["products"]) == (8192, 11008, 8192, 8192 * 11008 * 8192)
     value = certificate["segment_terms"] - certificate["cells_begun_and_not_stored"]
     assert value == 253_338_648
-    assert certificate["recompute"] == "forbidden"
+    assert (certificate["recompute"], certificate["theta"]) == ("forbidden", "1/2")
+    assert ffn_lower_bound(Ffn(8192, 4096, 11008, gated=True), 40 * MIB).certificate["theta"] == "2/3"
     # the real x of one share is 3 v^(2/3) here; each of the h shares is rounded up to a whole number
     h = certificate["segments"]
     closed = h * 3 * (certificate["products"] / h) ** (2 / 3) - (h - 1) * 40 * MIB

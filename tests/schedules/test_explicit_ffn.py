@@ -52,10 +52,20 @@ def test_families_at_40_mib() -> None:
         "row panel",
         "column panel",
         "hidden block",
+        "Y stationary",
         "bands of rows",
         "bands of hidden units",
         "unfused",
     }
+
+
+def test_gated_spills_a_band_where_that_pays() -> None:
+    ffn = Ffn(8192, 4096, 11008, gated=True)
+    found = {s.family: s for s in ffn_schedules(ffn, 50 * 2**19)}
+    best = found["bands of rows"]
+    assert best.elements < 436.1e6 < found["row panel"].elements < found["unfused"].elements
+    assert best.plan is not None
+    assert best.loads["H"] == best.stores["H"] == sum(b.extent * b.spilled for b in best.plan.bands) > 0
 
 
 def test_what_fits_is_compulsory() -> None:
