@@ -24,6 +24,17 @@ if TYPE_CHECKING:
 # family -> what it computes and how it is written
 FAMILIES: dict[str, tuple[str, str]] = {
     "gemm": ("C := A B; --accumulate-into makes it C += A B", "gemm -m 8192 -n 8192 -k 8192"),
+    "ffn": ("Y := act(X W1) W2; --gated: (act(X Wg) * X Wu) W2", "ffn --tokens 8192 --d-model 4096 --hidden 11008"),
+    "attention": (
+        "O := softmax(Q K^T) V per head; --heads --kv-heads --batch --causal --softmax online|strict",
+        "attention --queries 8192 --keys 8192 --head-dim 128",
+    ),
+    "conv2d": (
+        "2-D convolution without padding (bounds only)",
+        "conv2d --batch 32 --in-channels 256 --out-channels 256 --height 56 --width 56 --kernel 3",
+    ),
+    "MODEL:mlp": ("the whole FFN of a named model, gated where the model's is", "llama-2-7b:mlp --tokens 8192"),
+    "MODEL:attention": ("causal prefill attention of one layer, all heads", "llama-3-8b:attention --tokens 8192"),
 }
 
 
