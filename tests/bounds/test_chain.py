@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import isqrt, sqrt
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from pebble.bounds.chain import best_segments, box_bound, check_capacity, recompute_bound, recompute_touched_scaled
@@ -59,6 +59,9 @@ def test_the_even_split_is_the_worst(m: int, k: int, f: int, l: int, work: float
 
 @settings(max_examples=60, deadline=None)
 @given(side, side, side, side, st.floats(0.001, 1))
+@example(40, 3, 40, 2, 0.3)
+@example(40, 3, 20, 2, 0.9)
+@example(40, 1, 10, 9, 0.1)
 def test_recomputed_segments_by_a_grid(m: int, k: int, f: int, l: int, work: float) -> None:
     v = max(1, int(m * f * l * work))
     low = v / l

@@ -66,6 +66,14 @@ def test_below_brute_force(shape: tuple[int, int, int, int]) -> None:
         assert ffn_lower_bound(ffn, capacity).elements <= optimum <= best_ffn_schedule(ffn, capacity).elements
 
 
+def test_gated_below_brute_force() -> None:
+    ffn, dag = Ffn(1, 1, 1, 1, gated=True), ffn_dag(1, 1, 1, 1, gated=True)
+    for capacity in (3, 4):
+        optimum = brute_force(dag, capacity, "in-place")
+        assert optimum is not None
+        assert ffn_lower_bound(ffn, capacity).elements <= optimum <= best_ffn_schedule(ffn, capacity).elements
+
+
 @pytest.mark.parametrize("shape", [(1, 1, 1, 1), (2, 1, 1, 1), (1, 1, 1, 2)])
 def test_below_brute_force_with_recomputation(shape: tuple[int, int, int, int]) -> None:
     dag = ffn_dag(*shape, form="chain")
@@ -94,6 +102,13 @@ def test_what_fits_is_compulsory_and_separate_kernels_pay_for_h() -> None:
     separate = ffn_separate_bound(ffn, 40 * MIB)
     assert separate.elements == bound.elements + 2 * ffn.hidden_elements
     assert separate.method == "compulsory"
+
+
+def test_separate_kernels_never_below_equation_three_with_stores() -> None:
+    ffn = Ffn(3, 700, 1847, 1447)
+    fused, separate = ffn_lower_bound(ffn, 21), ffn_separate_bound(ffn, 21)
+    assert separate.method == "equation (3), and the stores of H"
+    assert separate.elements == fused.elements + ffn.hidden_elements
 
 
 def test_published_counter_example() -> None:
