@@ -3,8 +3,8 @@
     python benchmarks/prove_optima.py tests/solvers/optima.csv --solver cpsat --time-limit 20
 
 The table has the columns dag, params, variant, S, optimum; lines that start with # are skipped. A row is ``proved``
-(the solver proved this optimum), ``open`` (the interval holds it), or ``CONTRADICTED``. Nothing is looked up: the solver
-does not see the optimum. DAGs named after public files are read from --instances.
+(the solver proved this optimum), ``open`` (the interval holds it), or ``CONTRADICTED``. Nothing is looked up:
+the solver does not see the optimum. DAGs named after public files are read from --instances.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from pebble.game import Game
 
 _SEARCH_STEPS = 20_000
 _LARGEST_WINDOW = 24
+_MOST_TASKS = 128  # above, only windows of one task are looked at
 
 
 def best_simple_bound(game: Game, capacity: int) -> tuple[int, str]:
@@ -35,7 +36,7 @@ def fewest_touched(game: Game, largest: int, steps: int = _SEARCH_STEPS) -> tupl
     weigh = _Weigher(game.weights)
     found = [0]
     budget = steps
-    for r in range(1, min(largest, len(masks)) + 1):
+    for r in range(1, min(largest, len(masks) if len(masks) <= _MOST_TASKS else 1) + 1):
         best, budget = _fewest(masks, r, weigh, budget)
         if best is None:
             break

@@ -1,0 +1,99 @@
+"""pebble solve."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from pebble.cli import main
+from pebble.dag.catalogue import build_dag
+from pebble.dag.io import write_dag
+from pebble.game import Move, Pebbling
+from pebble.referee import replay
+
+GEMM_223 = ["solve", "gemm", "-m", "2", "-n", "2", "-k", "3", "--capacity"]
+GEMM_333 = ["solve", "gemm", "-m", "3", "-n", "3", "-k", "3", "--capacity", "6"]
+
+
+def test_json_keys_and_moves(capsys):
+    assert main([*GEMM_223, "4", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["lower_bound"], found["upper_bound"], found["status"]) == (20, 20, "optimal")
+    assert found["variant"] == "in-place"
+    assert {"stop_reason", "solver", "seconds", "capacity", "instance"} <= set(found)
+    moves = tuple(Move(*move) for move in found["moves"])
+    dag = build_dag("gemm", {"m": 2, "n": 2, "k": 3})
+    assert replay(dag, Pebbling("in-place", 4, moves, 20)).cost == 20
+
+
+def test_plain_output(capsys):
+    assert main([*GEMM_223, "4"]) == 0
+    out, err = capsys.readouterr()
+    assert "lower bound  20" in out
+    assert "upper bound  20" in out
+    assert err == ""
+
+
+def test_a_file_plays_one_shot(tmp_path, capsys):
+    path = tmp_path / "dag.json"
+    write_dag(build_dag("tree", {"leaves": 4}), path)
+    assert main(["solve", str(path), "--capacity", "3", "--json", "--require-optimal"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["upper_bound"], found["variant"]) == (7, "one-shot")
+
+
+def test_too_little_capacity_is_infeasible(capsys):
+    assert main([*GEMM_223, "2", "--json"]) == 4
+    out, err = capsys.readouterr()
+    assert json.loads(out)["status"] == "infeasible"
+    assert "at least 3" in err
+
+
+def test_require_optimal_exits_3_and_still_prints(capsys):
+    code = main([*GEMM_333, "--solver", "heuristic", "--require-optimal", "--json"])
+    out, err = capsys.readouterr()
+    assert code == 3
+    assert json.loads(out)["status"] == "feasible"
+    assert "interval" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--capacity", "6MiB"], "plain whole number"),
+        (["--capacity", "-1"], "from 0"),
+        (["--capacity", "4", "--time-limit", "0"], "seconds"),
+        (["--capacity", "4", "--time-limit", "nan"], "seconds"),
+        (["--capacity", "4", "--variant", "oneshot"], "one-shot"),
+        (["--capacity", "4", "--solver", "cplex"], "solver"),
+        (["--capacity", "4", "--seed", "x"], "--seed"),
+        ([], "--capacity"),
+    ],
+)
+def test_wrong_use_is_one_sentence(options, word, capsys):
+    assert main(["solve", "gemm", "-m", "2", "-n", "2", "-k", "2", *options]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert word in err
+    assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("solver", ["cpsat", "milp"])
+def test_interrupt_prints_the_interval_within_a_second(solver):
+    command = [sys.executable, "-m", "pebble", *GEMM_333, "--solver", solver, "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        time.sleep(4)
+        process.send_signal(signal.SIGINT)
+        asked = time.monotonic()
+        out, err = process.communicate(timeout=20)
+        waited = time.monotonic() - asked
+    assert process.returncode == 130, err
+    found = json.loads(out)
+    assert found["stop_reason"] == "interrupted"
+    assert found["lower_bound"] <= 36 <= found["upper_bound"]
+    assert waited < 1.5

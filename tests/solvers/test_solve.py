@@ -1,0 +1,214 @@
+"""One call for all solvers: what it returns, refuses and cross-checks."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import networkx as nx
+import pytest
+
+import pebble.solvers as solvers
+from pebble.dag.catalogue import build_dag
+from pebble.errors import IllegalMoveError, InfeasibleError, InputError, SolverDisagreementError, UnknownNameError
+from pebble.game import Game, Move, Pebbling, Variant, minimum_capacity
+from pebble.referee import replay
+from pebble.solvers import cross_check, solve
+from pebble.solvers.heuristic import belady
+from pebble.solvers.lower import segment_bound
+from pebble.solvers.plan import read_plan, write_moves
+
+
+def gemm(m: int, n: int, k: int, **more: object) -> nx.DiGraph:
+    return build_dag("gemm", {"m": m, "n": n, "k": k, **more})
+
+
+@pytest.mark.parametrize("solver", ["cpsat", "milp"])
+@pytest.mark.parametrize(("capacity", "optimum"), [(3, 17), (4, 14), (5, 13), (6, 12)])
+def test_gemm_2x2x2_in_place(solver, capacity, optimum):
+    result = solve(gemm(2, 2, 2), capacity, solver=solver)
+    assert (result.status, result.lower_bound, result.upper_bound) == ("optimal", optimum, optimum)
+    assert replay(gemm(2, 2, 2), result.pebbling).cost == optimum
+    assert result.variant is Variant.IN_PLACE
+    assert result.stop_reason.startswith("proved optimal")
+    assert result.proof
+
+
+@pytest.mark.parametrize(("capacity", "optimum"), [(3, 17), (4, 14), (5, 13), (6, 12)])
+def test_bare_cpsat_model_proves_gemm_2x2x2(capacity, optimum):
+    """Without the segment bound, which alone closes these."""
+    from pebble.solvers.cpsat import new_solver
+    from pebble.solvers.cpsat_oneshot import OneShotModel
+
+    game = Game.from_dag(gemm(2, 2, 2))
+    model = OneShotModel(game, capacity, windows=False)
+    model.model.add(model.objective >= game.compulsory)
+    model.model.minimize(model.objective)
+    solver = new_solver(0, 60)
+    assert solver.status_name(solver.solve(model.model)) == "OPTIMAL"
+    assert solver.objective_value == optimum
+
+
+@pytest.mark.parametrize(("capacity", "optimum"), [(3, 25), (4, 20), (5, 19), (6, 17), (7, 16)])
+def test_cpsat_gemm_2x2x3_in_place(capacity, optimum):
+    result = solve(gemm(2, 2, 3), capacity, solver="cpsat", time_limit=120)
+    assert (result.status, result.upper_bound) == ("optimal", optimum)
+
+
+def test_weights_scale_with_their_common_divisor():
+    light = solve(gemm(2, 2, 2), 4, solver="cpsat")
+    heavy = solve(gemm(2, 2, 2, dtype="fp32"), 16, solver="cpsat")
+    assert heavy.upper_bound == 4 * light.upper_bound
+    assert heavy.status == "optimal"
+
+
+def test_transposed_gemm_costs_the_same():
+    for capacity in (3, 4, 6):
+        assert solve(gemm(1, 3, 2), capacity).upper_bound == solve(gemm(3, 1, 2), capacity).upper_bound
+
+
+@pytest.mark.parametrize("capacity", [4, 5])
+def test_in_place_costs_at_most_the_sliding_chain(capacity):
+    in_place = solve(gemm(2, 2, 2), capacity)
+    chain = solve(gemm(2, 2, 2, form="chain"), capacity, "one-shot-sliding")
+    assert in_place.status == chain.status == "optimal"
+    assert in_place.upper_bound <= chain.upper_bound
+
+
+def test_recompute_beats_one_shot_on_the_diamond():
+    diamond = build_dag("diamond", {"size": 3})
+    once = solve(diamond, 3, "one-shot", "cpsat")
+    again = solve(diamond, 3, "recompute", "cpsat")
+    assert (once.upper_bound, once.status) == (6, "optimal")
+    assert (again.upper_bound, again.status) == (5, "optimal")
+    assert again.details["horizon_proof"]
+
+
+def test_an_open_horizon_is_no_proof():
+    result = solve(build_dag("diamond", {"size": 4}), 3, "recompute", "cpsat", time_limit=2)
+    assert result.status == "feasible"
+    assert result.lower_bound <= 11 <= result.upper_bound
+
+
+def test_sliding_reloads_for_the_very_next_step():
+    """A model without evict-and-reload between neighbours says 22."""
+    result = solve(build_dag("fft", {"size": 4}), 2, "one-shot-sliding", "cpsat")
+    assert (result.upper_bound, result.status) == (17, "optimal")
+
+
+def test_cross_check_agrees():
+    results = cross_check(build_dag("fft", {"size": 4}), 3, solvers=("cpsat", "milp", "heuristic"))
+    assert [r.status for r in results[:2]] == ["optimal", "optimal"]
+    assert results[0].upper_bound == results[1].upper_bound == 14
+
+
+def test_two_proven_optima_that_differ_name_both(monkeypatch):
+    def liar(problem, best):
+        best.lower, best.proof = best.problem.game.compulsory + 50, ("liar",)
+        return "proved"
+
+    monkeypatch.setattr(solvers, "_load", lambda name: liar if name == "liar" else original(name))
+    with pytest.raises(SolverDisagreementError, match=r"liar.*heuristic"):
+        cross_check(gemm(2, 2, 2), 4, solvers=("liar", "heuristic"))
+
+
+original = solvers._load
+
+
+def test_a_bound_above_a_pebbling_is_a_disagreement():
+    with pytest.raises(SolverDisagreementError, match="given bound"):
+        solve(gemm(2, 2, 2), 4, known_lower_bound=15)
+
+
+def test_capacity_too_small_names_the_least():
+    with pytest.raises(InfeasibleError, match="at least 3"):
+        solve(gemm(2, 2, 2), 2)
+
+
+def test_too_large_says_the_limit_and_what_to_use():
+    large = gemm(8, 8, 8)
+    for solver in ("cpsat", "milp"):
+        with pytest.raises(InputError, match=r"limit.*pebble bound"):
+            solve(large, 10, solver=solver)
+
+
+def test_milp_refuses_recomputation_by_name():
+    with pytest.raises(InputError, match="recompute-sliding"):
+        solve(build_dag("diamond", {"size": 3}), 3, "recompute-sliding", "milp")
+
+
+def test_bad_requests():
+    with pytest.raises(UnknownNameError, match="cpsat"):
+        solve(gemm(2, 2, 2), 4, solver="cpsta")
+    with pytest.raises(InputError, match="time limit"):
+        solve(gemm(2, 2, 2), 4, time_limit=0)
+    with pytest.raises(InputError, match="variant"):
+        solve(Game.from_dag(gemm(2, 2, 2)), 4, "one-shot")
+
+
+@pytest.mark.parametrize("solver", ["cpsat", "milp", "auto"])
+def test_the_time_limit_returns_at_once(solver):
+    started = time.monotonic()
+    result = solve(gemm(3, 3, 3), 6, solver=solver, time_limit=1.5)
+    assert time.monotonic() - started < 3.5
+    assert result.lower_bound <= 36 <= result.upper_bound
+    if result.status == "feasible":
+        assert "time limit" in result.stop_reason
+
+
+@pytest.mark.parametrize("solver", ["cpsat", "milp"])
+def test_stop_returns_at_once(solver):
+    stop = threading.Event()
+    asked: list[float] = []
+
+    def ask():
+        asked.append(time.monotonic())
+        stop.set()
+
+    threading.Timer(2.0, ask).start()
+    result = solve(gemm(3, 3, 3), 6, solver=solver, time_limit=60, stop=stop)
+    assert time.monotonic() - asked[0] < 1.5
+    assert result.stop_reason == "interrupted"
+    assert result.pebbling is not None
+
+
+def test_progress_rises_and_falls():
+    seen = []
+    solve(gemm(3, 3, 3), 6, solver="cpsat", time_limit=2, progress=seen.append)
+    lows = [p.lower_bound for p in seen]
+    highs = [p.upper_bound for p in seen if p.upper_bound is not None]
+    assert lows == sorted(lows)
+    assert highs == sorted(highs, reverse=True)
+
+
+def test_a_hint_is_replayed_and_used():
+    dag = gemm(2, 2, 2)
+    best = solve(dag, 4).pebbling
+    result = solve(dag, 4, solver="heuristic", upper_hint=best)
+    assert result.upper_bound == best.cost
+    with pytest.raises(IllegalMoveError, match=r"nothing"):
+        solve(dag, 4, upper_hint=Pebbling(Variant.IN_PLACE, 4, (Move("load", "nothing"),), 1))
+
+
+@pytest.mark.parametrize("variant", [v.value for v in Variant])
+def test_heuristic_on_a_large_dag(variant):
+    if variant == "in-place":
+        dag = gemm(12, 12, 12)
+    else:
+        dag = build_dag("fft", {"size": 128})
+    game = Game.from_dag(dag, variant)
+    result = solve(game, minimum_capacity(game) + 20, solver="heuristic", time_limit=3)
+    assert game.compulsory <= result.lower_bound <= result.upper_bound
+
+
+def test_plans_and_moves_are_inverse():
+    game = Game.from_dag(build_dag("fft", {"size": 8}), "one-shot-sliding")
+    plan, cost = belady(game, 4, range(len(game.tasks)))
+    pebbling = Pebbling(game.variant, 4, write_moves(game, plan), cost)
+    assert replay(game, pebbling).cost == cost
+    assert read_plan(game, pebbling) == plan
+
+
+def test_segment_bound_is_the_optimum_where_known():
+    bounds = [segment_bound(Game.from_dag(gemm(2, 2, 2)), capacity) for capacity in (3, 4, 5, 6)]
+    assert bounds == [17, 14, 13, 12]
