@@ -74,7 +74,7 @@ def segment_bound_elements(m: int, n: int, k: int, capacity: int) -> tuple[int, 
     Examples
     --------
     >>> segment_bound_elements(8192, 8192, 8192, 40 * 2**19)
-    (260977096, 6)
+    (260977100, 6)
     """
     best, best_h = 0, 1
     for h, touched in _shares_to_try(m, n, k):

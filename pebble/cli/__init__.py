@@ -93,8 +93,12 @@ def _dispatch(arguments: Sequence[str]) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code; no traceback reaches the user for a mistake of theirs."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if sys.stdout is None:  # started with standard output closed
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
-        return _dispatch(arguments)
+        code = _dispatch(arguments)
+        sys.stdout.flush()  # a full disk shows here, not at exit
+        return code
     except PebbleError as error:
         print(f"pebble: {error}", file=sys.stderr)
         return error.exit_code
@@ -104,3 +108,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.filename is not None or error.errno is None:
+            raise
+        print(
+            f"pebble: cannot write the output: {error.strerror}; free some space or write elsewhere.", file=sys.stderr
+        )
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to flush at exit
+        return 2

@@ -38,7 +38,7 @@ def run_exact(args: argparse.Namespace, gemm: AnyWorkload, target: Target) -> in
     capacity = target.cache.to_bytes(gemm.narrowest_bytes)
     with _progress() as show:
         result = compare_exactly(gemm, tile, capacity, orders, limit, progress=show)
-    if args.figure:
+    if args.figure is not None:
         from pebble.plots.exact import save_exact
 
         save_exact(result, args.figure)

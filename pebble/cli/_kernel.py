@@ -7,9 +7,11 @@ import argparse
 from pebble.cli._target import MAX_SMS, Target, positive
 from pebble.errors import InputError, UnknownNameError
 from pebble.models.caches import DESCRIPTIONS, POLICIES
+from pebble.models.machine import Machine
 from pebble.schedules.lockstep import TileShape
 from pebble.schedules.trace import LINE_BYTES
 from pebble.simulation import KernelConfig
+from pebble.units import format_capacity
 from pebble.workloads import Attention, Ffn, Gemm
 
 
@@ -30,6 +32,22 @@ def _cut(tile: TileShape, workload: Gemm | Ffn | Attention) -> TileShape:
 
 def _tile_text(tile: TileShape, workload: Gemm | Ffn | Attention) -> str:
     return f"{tile.bm}x{tile.bn}" if isinstance(workload, Attention) else str(tile)
+
+
+def _about_the_model(machine: Machine, policy: str, partitions: int) -> str:
+    """What the simulated cache is, and where the chip differs."""
+    text = f"the cache model is one {policy.upper()} of the nominal L2 size; "
+    if machine.memory_side_cache_bytes:
+        return text + (
+            f"{machine.name} has {partitions} private L2s, each with its own copies, and a memory-side cache of "
+            f"{format_capacity(machine.memory_side_cache_bytes)}, which is not modelled: traffic is what leaves the L2s"
+        )
+    if partitions > 1:
+        return text + (
+            f"{machine.name} has {partitions} L2 partitions, which may keep a line twice, so measured traffic can be "
+            "higher"
+        )
+    return text + "hardware replacement and set conflicts differ"
 
 
 def read_kernel(
@@ -64,15 +82,7 @@ def read_kernel(
     if target.machine is not None:
         cache_bytes = target.machine.l2_bytes
         partitions = target.machine.l2_partitions
-        notes.append(
-            f"the cache model is one {args.policy.upper()} of the nominal L2 size"
-            + (
-                f"; {target.machine.name} has {partitions} L2 partitions, which may keep a line twice, so measured "
-                "traffic can be higher"
-                if partitions > 1
-                else "; hardware replacement and set conflicts differ"
-            )
-        )
+        notes.append(_about_the_model(target.machine, args.policy, partitions))
     else:
         assert target.cache is not None
         cache_bytes = target.cache.to_bytes(workload.narrowest_bytes)

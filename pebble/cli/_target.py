@@ -52,7 +52,7 @@ def read_target(args: argparse.Namespace) -> Target:
         got = " and ".join(f"--{option}" for option in given) or "none"
         raise InputError(f"memory: got {got}, expected exactly one of --gpu SKU, --machine FILE, --cache SIZE.")
     if args.gpu is not None:
-        return Target(load_machine(args.gpu), None)
+        return Target(load_machine(args.gpu.lower()), None)
     if args.machine is not None:
         return Target(load_machine_file(args.machine), None)
     return Target(None, parse_size(args.cache, "--cache"))

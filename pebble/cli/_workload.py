@@ -121,7 +121,7 @@ def _numbers(args: argparse.Namespace, required: tuple[str, ...], optional: tupl
     missing = [option for option in required if option not in given]
     if missing:
         raise InputError(
-            f"{args.workload}: {' and '.join(missing)} missing, expected {' '.join(f'{o} NUMBER' for o in required)}."
+            f"{args.workload}: {', '.join(missing)} missing, expected {' '.join(f'{o} NUMBER' for o in required)}."
         )
     _refuse_extra(args, given - set(required) - set(optional), (*required, *optional))
     values: dict[str, int] = {}
@@ -157,7 +157,8 @@ def read_workload(args: argparse.Namespace) -> AnyWorkload:
     UnknownNameError
         An unknown family, model, layer or data type.
     """
-    name = args.workload
+    args.workload = name = args.workload.lower()
+    args.dtype, args.out_dtype = args.dtype.lower(), args.out_dtype.lower()
     if name in FAMILIES:
         family = FAMILIES[name]
         _check_flags(args, family.flags)

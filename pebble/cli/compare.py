@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     """Compare and print."""
     workload = traced(read_workload(args))
     target = read_target(args)
-    if args.figure:
+    if args.figure is not None:
         check_figure_path(args.figure)  # before the work, not after it
     if args.exact:
         from pebble.cli._exact import run_exact
@@ -63,7 +63,9 @@ def run(args: argparse.Namespace) -> int:
     config, stages, notes = read_kernel(args, workload, target)
     with _progress() as start:
         result = compare(args, workload, config, target.machine, stages, notes, start)
-    if args.figure and result.orders:  # before the table: a reader who leaves early (`| head`) still gets it
+    if (
+        args.figure is not None and result.complete
+    ):  # before the table: a reader who leaves early (`| head`) still gets it
         from pebble.plots.compare import save_comparison
 
         save_comparison(result, args.figure)

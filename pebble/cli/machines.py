@@ -10,16 +10,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import textwrap
-from typing import TYPE_CHECKING
 
+from pebble.cli import _output
 from pebble.errors import InputError
 from pebble.models import machine
 from pebble.units import format_capacity
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,73 +49,55 @@ def _summary(one: machine.Machine) -> dict[str, object]:
     return {key: details[key] for key in details if key not in ("stores", "quantities")}
 
 
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(highlight=False, markup=False, emoji=False)
-
-
-def _table(*columns: str) -> Table:
-    """A table without rules; every column but the first is a number or short word, kept whole."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for index, column in enumerate(columns):
-        table.add_column(column, justify="right" if index else "left", overflow="fold", no_wrap=bool(index))
-    return table
-
-
 def _list(machines: list[machine.Machine]) -> None:
-    table = _table("SKU", "SMs", "L2", "on chip", "DRAM GB/s", "parts")
+    rows = []
     for one in machines:
         bandwidth = one.dram_bytes_per_second
-        table.add_row(
-            one.sku,
-            str(one.sms),
-            format_capacity(one.l2_bytes),
-            format_capacity(one.on_chip_bytes),
-            "" if bandwidth is None else f"{bandwidth / 1e9:,.4g}" if bandwidth < 1e12 else f"{bandwidth / 1e9:,.0f}",
-            str(one.l2_partitions),
+        rows.append(
+            [
+                one.sku,
+                str(one.sms),
+                format_capacity(one.l2_bytes),
+                format_capacity(one.on_chip_bytes),
+                ""
+                if bandwidth is None
+                else f"{bandwidth / 1e9:,.4g}"
+                if bandwidth < 1e12
+                else f"{bandwidth / 1e9:,.0f}",
+                str(one.l2_partitions),
+            ]
         )
-    console = _console()
-    console.print(table)
-    console.print()
-    console.print("on chip: every store between DRAM and the ALUs. parts: L2 partitions that keep their own copies.")
-    console.print("`pebble machines SKU` explains one; `--machine FILE` reads your own.")
+    print(_output.table(["SKU", "SMs", "L2", "on chip", "DRAM GB/s", "parts"], rows))
+    print()
+    _output.say("on chip: every store between DRAM and the ALUs. parts: L2 partitions that keep their own copies.")
+    _output.say("`pebble machines SKU` explains one; `--machine FILE` reads your own.")
 
 
 def _explain(one: machine.Machine) -> None:
-    from rich.text import Text
-
-    console = _console()
-    console.print(Text(one.name, style="bold"), end="")
-    console.print(
-        f" ({one.sku})" + (f", compute capability {one.compute_capability}" if one.compute_capability else "")
-    )
-    console.print()
+    capability = f", compute capability {one.compute_capability}" if one.compute_capability else ""
+    _output.say(f"{_plain(one.name)} ({_plain(one.sku)}){capability}")
+    print()
     sources = list(dict.fromkeys(quantity.source for _, quantity in one.quantities))
-    table = _table("quantity", "value", "unit", "mark", "src")
-    table.columns[2].justify = "left"
-    table.columns[3].justify = "left"
-    for key, quantity in one.quantities:
-        note = f"[{sources.index(quantity.source) + 1}]"
-        table.add_row(key, f"{quantity.value:,}", quantity.unit, quantity.mark, Text(note))
-    console.print(table)
-    console.print()
+    rows = [[key, f"{q.value:,}", q.unit, q.mark, f"[{sources.index(q.source) + 1}]"] for key, q in one.quantities]
+    print(_output.table(["quantity", "value", "unit", "mark", "src"], rows))
+    print()
     for number, source in enumerate(sources, start=1):
-        # wrapped here, so that a source stays under its number
-        label = f"[{number}] "
-        lines = textwrap.wrap(" ".join(source.split()), max(20, console.width - 5)) or [""]
-        console.print(Text(label.ljust(5) + ("\n" + " " * 5).join(lines)))
-    console.print()
-    console.print("chip capacity (what a bound for the whole chip may assume is held at once):")
-    table = _table("store", "each", "copies", "total")
-    for store in one.stores:
-        table.add_row(
-            (store.key.removeprefix("stores.")),
+        _output.say(f"[{number}] {_plain(' '.join(source.split()))}")
+    print()
+    _output.say("chip capacity (what a bound for the whole chip may assume is held at once):")
+    rows = [
+        [
+            store.key.removeprefix("stores."),
             format_capacity(store.each_bytes),
             str(store.copies),
             format_capacity(store.total_bytes),
-        )
-    table.add_row("sum", "", "", format_capacity(one.on_chip_bytes), style="bold")
-    console.print(table)
+        ]
+        for store in one.stores
+    ]
+    rows.append(["sum", "", "", format_capacity(one.on_chip_bytes)])
+    print(_output.table(["store", "each", "copies", "total"], rows))
+
+
+def _plain(text: str) -> str:
+    """Text of a user's file without control characters, which would reach the terminal."""
+    return "".join(character for character in text if character.isprintable())

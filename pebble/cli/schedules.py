@@ -14,6 +14,7 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+from pebble.cli import _output
 from pebble.errors import InputError
 
 if TYPE_CHECKING:
@@ -111,18 +112,12 @@ def _list(as_json: bool) -> None:
         for info in infos:
             print(f"{info.name:<{width}}  {info.what} [{info.source}]")
         return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table("name", "what, and where it is from", padding=(0, 1), leading=1)
-    table.columns[0].no_wrap = True
     for info in infos:
-        table.add_row(Text(info.name), Text.assemble(info.what, "\n", (info.source, "dim")))
-    console = Console(highlight=False)
-    console.print(table)
-    console.print("The number is the group, strip or swizzle size: grouped-16, cutlass3-4, ...")
-    console.print(f"{_SAWTOOTH[0].upper()}{_SAWTOOTH[1:]}.")
+        _output.say(f"{info.name}: {info.what}")
+        _output.say(f"from {info.source}", "  ")
+    print()
+    _output.say("The number is the group, strip or swizzle size: grouped-16, cutlass3-4, ...")
+    _output.say(f"{_SAWTOOTH[0].upper()}{_SAWTOOTH[1:]}.")
 
 
 def _explain(order: TileOrder, as_json: bool) -> None:

@@ -10,16 +10,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-from typing import TYPE_CHECKING
 
+from pebble.cli import _output
 from pebble.errors import InputError
 from pebble.units import format_bytes
 from pebble.workloads import DTYPE_BYTES, model_names, model_shape, named_gemm
 from pebble.workloads.named import model_layers
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
 
 # family -> what it computes and how it is written
 FAMILIES: dict[str, tuple[str, str]] = {
@@ -91,67 +87,42 @@ def _model(model: str, tokens: int, dtype: str) -> dict[str, object]:
     }
 
 
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(highlight=False, markup=False, emoji=False)
-
-
-def _table(*columns: str) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for index, column in enumerate(columns):
-        table.add_column(column, justify="right" if index else "left", no_wrap=True)
-    return table
-
-
 def _list() -> None:
-    from rich.table import Table
-
-    console = _console()
-    families = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("family", "computes", "written"):
-        families.add_column(column)
-    for name, (what, example) in FAMILIES.items():
-        families.add_row(name, what, example)
-    console.print(families)
-    sizes = ", ".join(f"{name} ({size} B)" for name, size in DTYPE_BYTES.items())
-    console.print(f"\n--dtype: {sizes}\n")
-    models = Table(box=None, pad_edge=False, header_style="bold")
-    models.add_column("model", no_wrap=True)
-    models.add_column("layer:NxK")
+    print(_output.table(["family", "computes", "written"], [[n, w, e] for n, (w, e) in FAMILIES.items()], left=3))
+    print()
+    _output.say(f"--dtype: {', '.join(f'{name} ({size} B)' for name, size in DTYPE_BYTES.items())}")
+    print()
+    print("layers, as layer:NxK:")
     for model in model_names():
         # no space inside a layer, so that a line breaks between layers
-        models.add_row(model, ", ".join(f"{layer.name}:{layer.n}x{layer.k}" for layer in model_layers(model)))
-    console.print(models)
-    console.print("\nA layer is written MODEL:LAYER with --tokens, such as llama-3-8b:gate_up --tokens 8192.")
-    console.print("`pebble workloads MODEL` explains one.")
+        layers = ", ".join(f"{layer.name}:{layer.n}x{layer.k}" for layer in model_layers(model))
+        _output.say(f"{model}  {layers}")
+    print()
+    _output.say("A layer is written MODEL:LAYER with --tokens, such as llama-3-8b:gate_up --tokens 8192.")
+    _output.say("`pebble workloads MODEL` explains one.")
 
 
 def _explain(model: str, tokens: int, dtype: str) -> None:
-    console = _console()
     shape = model_shape(model)
-    console.print(f"{model}, {tokens} tokens, {dtype}\n")
+    print(f"{model}, {tokens} tokens, {dtype}\n")
     for field in dataclasses.fields(shape):
         if field.name != "value_head_dim" or shape.value_head_dim != shape.head_dim:
-            console.print(f"{field.name:<16}{getattr(shape, field.name)}")
-    console.print()
+            _output.say(f"{field.name:<16}{getattr(shape, field.name)}")
+    print()
     # two short tables, so that both fit a narrow terminal
-    shapes = _table("layer", "M", "N", "K", "TFLOP")
-    sizes = _table("layer", "A", "B", "C", "compulsory")
-    notes = []
+    shapes, sizes, notes = [], [], []
     for layer in model_layers(model):
         gemm = named_gemm(f"{model}:{layer.name}", tokens, dtype)
-        shapes.add_row(layer.name, str(gemm.m), str(gemm.n), str(gemm.k), f"{gemm.flops / 1e12:,.3g}")
+        shapes.append([layer.name, str(gemm.m), str(gemm.n), str(gemm.k), f"{gemm.flops / 1e12:,.3g}"])
         operands = [format_bytes(operand.bytes) for operand in gemm.operands]
-        sizes.add_row(layer.name, *operands, format_bytes(gemm.compulsory_bytes))
+        sizes.append([layer.name, *operands, format_bytes(gemm.compulsory_bytes)])
         also = f"also written {', '.join(layer.aliases)}" if layer.aliases else ""
         if also or layer.note:
             notes.append(f"{layer.name}: {'; '.join(text for text in (also, layer.note) if text)}")
-    console.print(shapes)
-    console.print()
-    console.print(sizes)
-    console.print("\ncompulsory: A and B read once, C written once.")
+    print(_output.table(["layer", "M", "N", "K", "TFLOP"], shapes))
+    print()
+    print(_output.table(["layer", "A", "B", "C", "compulsory"], sizes))
+    print()
+    _output.say("compulsory: A and B read once, C written once.")
     for note in notes:
-        console.print(note)
+        _output.say(note)

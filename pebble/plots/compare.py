@@ -44,7 +44,6 @@ def plot_ratios(result: Comparison, ax: Axes) -> Axes:
     ax.set_xlim(0, max([1.0, *(r + w for r, w in zip(reads, writes, strict=True))]) * 1.08)
     left_out = len(result.orders) - len(orders)
     ax.set_xlabel("DRAM traffic / proved lower bound" + (f" (best {len(orders)}; {left_out} more)" if left_out else ""))
-    ax.legend(loc="upper right", frameon=True, framealpha=0.9, edgecolor="none", fontsize=7)
     return ax
 
 
@@ -61,7 +60,8 @@ def plot_walk(order: TileOrder, result: Comparison, ax: Axes) -> Axes:
         shown, cmap="cividis", aspect="auto", interpolation="nearest", extent=(-0.5, cols - 0.5, rows - 0.5, -0.5)
     )
     first = tiles[: kernel.wave_blocks]
-    ax.plot(first[:, 1], first[:, 0], color="white", lw=0.5, alpha=0.9)
+    if max(rows, cols) <= _MOST_CELLS:  # on a larger grid it is a smear
+        ax.plot(first[:, 1], first[:, 0], color="white", lw=0.5, alpha=0.9)
     ax.set_title(order.plain_name, fontsize=6.5, pad=2)
     ax.set_xticks([])
     ax.set_yticks([])
@@ -126,10 +126,10 @@ def comparison_figure(result: Comparison) -> Figure:
     from matplotlib.figure import Figure
 
     walks: list[TileOrder] = []
-    if isinstance(result.workload, Gemm):
+    if isinstance(result.workload, Gemm) and TileShape.parse(result.kernel.tile).grid(result.workload)[:2] != (1, 1):
         walks = list({o.plain_name: o for o in (parse_order(t.order) for t in result.orders)}.values())
     strip_rows = -(-len(walks) // _PER_ROW)
-    bar_height = 1.1 + 0.17 * min(len(result.orders), _MOST_BARS)
+    bar_height = 1.4 + 0.17 * min(len(result.orders), _MOST_BARS)
     strip_height = 1.0 * strip_rows + 0.35 if walks else 0
     bands = isinstance(result.workload, Ffn) and any(not t.order.startswith("separate") for t in result.orders)
     if bands:
@@ -141,6 +141,7 @@ def comparison_figure(result: Comparison) -> Figure:
             parts: Any = figure.subfigures(2, 1, height_ratios=[bar_height, strip_height])
             upper, lower = parts
         ax = plot_ratios(result, upper.add_subplot())
+        upper.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=7)
         config = result.kernel
         ax.set_title(
             f"{result.workload.label}\ntile {config.tile}, {config.wave_blocks} blocks at once, "
@@ -158,7 +159,9 @@ def comparison_figure(result: Comparison) -> Figure:
                 plot_walk(walks[i], result, cell)
             else:
                 cell.set_visible(False)
-        lower.suptitle("walk over the tile grid, dark first; white: the first wave", fontsize=7)
+        rows, cols, _ = TileShape.parse(config.tile).grid(result.workload)
+        wave = "; white: the first wave" if max(rows, cols) <= _MOST_CELLS else ""
+        lower.suptitle(f"walk over the grid of {rows} x {cols} tiles, dark first{wave}", fontsize=7)
     return figure
 
 

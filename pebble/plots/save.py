@@ -34,6 +34,8 @@ def check_figure_path(path: str) -> None:
         Another suffix than .pdf, .svg, .png, or a folder that is not there or not writable.
     """
     target = Path(path)
+    if len(target.name) > 255:
+        raise InputError(f"--figure: got a name of {len(target.name)} characters, expected at most 255.")
     if target.suffix.lower() not in _NO_DATE:
         raise InputError(f"--figure: got {path!r}, expected a name that ends in .pdf, .svg or .png.")
     folder = target.parent
@@ -51,5 +53,10 @@ def save_figure(figure: Figure, path: str) -> None:
     import matplotlib
 
     check_figure_path(path)
-    with matplotlib.rc_context(style()):
-        figure.savefig(path, dpi=200, metadata=_NO_DATE[Path(path).suffix.lower()])
+    try:
+        with matplotlib.rc_context(style()):
+            figure.savefig(path, dpi=200, metadata=_NO_DATE[Path(path).suffix.lower()])
+    except OSError as error:
+        raise InputError(
+            f"--figure: cannot write {path[:80]!r}: {error.strerror or error}; choose another file."
+        ) from None

@@ -43,7 +43,8 @@ def check_dimension(name: str, value: object) -> int:
     except TypeError:
         raise InputError(f"{name}: got {value!r}, expected a whole number from 1 to {MAX_DIMENSION}.") from None
     if not 1 <= number <= MAX_DIMENSION:
-        raise InputError(f"{name}: got {number}, expected a whole number from 1 to {MAX_DIMENSION}.")
+        shown = number if abs(number) < 10**40 else f"a number of {number.bit_length()} bits"
+        raise InputError(f"{name}: got {shown}, expected a whole number from 1 to {MAX_DIMENSION}.")
     return number
 
 

@@ -1,5 +1,6 @@
 """Every mistake ends in one sentence that says what, got, expected; exit 2, or 4 where no schedule can exist."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -48,7 +49,22 @@ CASES = [
     (["compare", *GEMM, "--cache", "1KiB", "--sms", "4"], 2, ["largest tile", "8192 bytes"]),
     (["compare", *GEMM, "--cache", "1MiB", "--sms", "4", "--figure", "out.jpg"], 2, [".pdf, .svg or .png"]),
     (["compare", *GEMM, "--cache", "1MiB", "--sms", "4", "--figure", "/no/where/out.pdf"], 2, ["folder"]),
+    (["compare", *GEMM, "--cache", "1MiB", "--sms", "4", "--figure", ""], 2, [".pdf, .svg or .png"]),
+    (["compare", *GEMM, "--cache", "1MiB", "--sms", "4", "--figure", "a" * 300 + ".pdf"], 2, ["at most 255"]),
     (["simulate", *GEMM, "--cache", "1MiB", "--sms", "4"], 2, ["--schedule"]),
+    (["bound", "ffn", "--tokens", "4", "--hidden", "4", "--cache", "1MiB"], 2, ["--d-model missing"]),
+    (["bound", "ffn", "--tokens", "4", "--d-model", "4", "--hidden", "4", "--causal", "--cache", "1MiB"], 2,
+     ["--causal"]),
+    (["bound", "attention", "--queries", "8", "--keys", "4", "--head-dim", "4", "--causal", "--cache", "1MiB"], 2,
+     ["at least as many keys"]),
+    (["bound", "attention", "--queries", "8", "--keys", "8", "--head-dim", "4", "--heads", "3", "--kv-heads", "2",
+      "--cache", "1MiB"], 2, ["divisor"]),
+    (["compare", "conv2d", "--batch", "1", "--in-channels", "1", "--out-channels", "1", "--height", "4", "--width", "4",
+      "--kernel", "3", "--cache", "1MiB", "--sms", "4"], 2, ["pebble bound"]),
+    (["compare", "llama-2-7b:mlp", "--tokens", "64", "--gpu", "a40", "--schedules", "row-fused"], 2, ["row-fused-8"]),
+    (["compare", "llama-2-7b:attention", "--tokens", "64", "--gpu", "a40", "--schedules", "fa4"], 2, ["fa"]),
+    (["compare", *GEMM, "--gpu", "a40", "--exact"], 2, ["--cache"]),
+    (["compare", *GEMM, "--cache", "1MiB", "--exact", "--time-limit", "soon"], 2, ["--time-limit", "soon"]),
     (["simulate", "gemm", "-m", "1048576", "-n", "1048576", "-k", "1048576", "--schedule", "row", "--gpu", "a40"], 2,
      ["larger tiles"]),
     (["simulate", *GEMM, "--schedule", "row", "--cache", "1MiB", "--sms", "4", "--blocks-per-sm", "99"], 2, ["64"]),
@@ -85,6 +101,34 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["compare", "--help"])
     assert stop.value.code == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_full_disk_is_one_sentence() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "pebble", "machines", "--json"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith("pebble: cannot write the output")
+    assert "Traceback" not in done.stderr
+
+
+def test_closed_standard_output() -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m pebble schedules >&-", shell=True, stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_unwritable_home_still_works(tmp_path: Path) -> None:
+    code = "import os, pebble; print(os.environ['NUMBA_CACHE_DIR']); import pebble.models.caches"
+    env = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    env |= {"HOME": "/proc", "XDG_CACHE_HOME": "/proc/nowhere", "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert Path(done.stdout.strip()).parent == tmp_path
+    assert list(tmp_path.iterdir()) == []  # gone with the process
 
 
 def test_heavy_packages_are_loaded_only_when_used() -> None:

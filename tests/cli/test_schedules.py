@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 
@@ -36,9 +35,7 @@ def test_table_on_a_narrow_terminal(capsys: pytest.CaptureFixture[str], monkeypa
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     code, out, _ = run(capsys)
-    out = re.sub(r"\x1b\[[0-9;]*m", "", out)  # colours take no width
     assert code == 0
-    assert "┃" in out
     assert max(len(line) for line in out.splitlines()) <= 60
     assert all(name in out for name in ALL_ORDERS)
 

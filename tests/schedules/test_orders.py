@@ -284,8 +284,8 @@ def test_deepgemm_without_multicast_is_grouped_and_mirrors_for_a() -> None:
 
 
 def test_xcd_gives_each_die_consecutive_places() -> None:
-    rows, cols, dies, chunk = 8, 9, 4, 3
-    grouped = order_tiles("grouped-8", rows, cols)
+    rows, cols, dies, chunk = 8, 9, 8, 3
+    grouped = order_tiles("grouped-4", rows, cols)
     tiles = order_tiles("xcd-4", rows, cols, chunk=chunk)
     assert tiles[0::dies][:chunk] == grouped[:chunk]  # what the first die gets
     assert tiles[1::dies][:chunk] == grouped[chunk : 2 * chunk]
