@@ -192,10 +192,7 @@ def test_a_hint_is_replayed_and_used():
 
 @pytest.mark.parametrize("variant", [v.value for v in Variant])
 def test_heuristic_on_a_large_dag(variant):
-    if variant == "in-place":
-        dag = gemm(12, 12, 12)
-    else:
-        dag = build_dag("fft", {"size": 128})
+    dag = gemm(12, 12, 12) if variant == "in-place" else build_dag("fft", {"size": 128})
     game = Game.from_dag(dag, variant)
     result = solve(game, minimum_capacity(game) + 20, solver="heuristic", time_limit=3)
     assert game.compulsory <= result.lower_bound <= result.upper_bound
