@@ -53,6 +53,7 @@ def _list(machines: list[machine.Machine]) -> None:
     rows = []
     for one in machines:
         bandwidth = one.dram_bytes_per_second
+        digits = ",.4g" if bandwidth is not None and bandwidth < 1e12 else ",.0f"
         rows.append(
             [
                 one.sku,

@@ -37,7 +37,11 @@ def plot_ratios(result: Comparison, ax: Axes) -> Axes:
     best, name = result.best_found
     ax.axvline(1, color="black", lw=1.4, label=f"proved bound, {format_bytes(result.trace.bound.bytes)}")
     ax.axvline(
-        result.ratio(best), color=RED, ls="--", lw=1.2, label=f"best schedule: {re.split('[,:(]', name)[0].strip()}"
+        result.ratio(best),
+        color=RED,
+        ls="--",
+        lw=1.2,
+        label=f"best schedule, {format_bytes(best)}: {re.split('[,:(]', name)[0].strip()}",
     )
     ax.set_yticks(at, [t.order for t in orders])
     ax.set_ylim(len(orders) - 0.4, -0.6)
