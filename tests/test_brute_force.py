@@ -47,7 +47,6 @@ def test_known_optima(dag, variant: str, optima: dict[int, int]) -> None:
         (gemm_dag(2, 2, 2), "in-place", 3, 17),
         (diamond_dag(4), ONE, 3, 14),
         (diamond_dag(4), RE_SLIDING, 2, 11),
-        (diamond_dag(4), RE, 3, 11),
     ],
 )
 def test_larger_known_optima(dag, variant: str, capacity: int, optimum: int) -> None:

@@ -68,7 +68,7 @@ def attention_dag(
     Examples
     --------
     >>> attention_dag(2, 2, 1).number_of_nodes()
-    26
+    30
     """
     check_form(form)
     if softmax not in SOFTMAX:
