@@ -18,7 +18,7 @@ from pebble.dag.base import (
 from pebble.errors import InputError, UnknownNameError
 from pebble.workloads.base import check_dimension
 
-SOFTMAX = ("strict", "online")
+SOFTMAX = ("online", "strict")
 
 
 def attention_dag(
@@ -30,7 +30,7 @@ def attention_dag(
     kv_heads: int | None = None,
     batch: int = 1,
     causal: bool = False,
-    softmax: str = "strict",
+    softmax: str = "online",
     form: str = "in-place",
     tile: Sequence[int] = (1, 1, 1),
     in_bytes: int = 1,
@@ -68,7 +68,7 @@ def attention_dag(
     Examples
     --------
     >>> attention_dag(2, 2, 1).number_of_nodes()
-    30
+    28
     """
     check_form(form)
     if softmax not in SOFTMAX:

@@ -157,7 +157,7 @@ FAMILIES: dict[str, Family] = {
                 *_needed("--queries", "--keys", "--head-dim"),
                 *_count("--heads", "--kv-heads", "--batch"),
                 Parameter("--causal", "flag", "no query sees a later key"),
-                Parameter("--softmax", "choice", "divide the scores, or at last the output (strict)", choices=SOFTMAX),
+                Parameter("--softmax", "choice", "divide the output, or the scores (online)", choices=SOFTMAX),
                 *_SUMS,
             ),
             "--queries 2 --keys 2 --head-dim 1",
