@@ -12,7 +12,7 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pebble.errors import InputError
+from pebble.errors import InputError, SolverDisagreementError
 from pebble.game import Game
 from pebble.solvers.heuristic import solve_heuristic
 from pebble.solvers.plan import read_plan
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MAX_VARIABLES = 60_000
 _CONFIRM_SECONDS = 5.0
+_INFEASIBLE = 3  # cp_model.INFEASIBLE, whose import takes seconds
 
 
 def fits(game: Game) -> bool:
@@ -70,7 +71,12 @@ def _solve_once(problem: Problem, best: Incumbent) -> str:
     if plan is not None:
         model.hint(plan)
     known = best.lower
-    run_cpsat(model.model, best, unit, problem.seed, lambda value: best.offer(model.read(value), "cpsat"))
+    status = run_cpsat(model.model, best, unit, problem.seed, lambda value: best.offer(model.read(value), "cpsat"))
+    if status == _INFEASIBLE and not best.closed:
+        raise SolverDisagreementError(
+            f"solvers disagree: cpsat finds no pebbling that costs at least {best.lower}, but {best.upper_from} found "
+            f"one that the referee replays at {best.upper} ({problem.game.variant}, capacity {problem.capacity})."
+        )
     if not best.closed:
         return "stopped"
     if best.lower == known:

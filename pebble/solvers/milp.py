@@ -7,13 +7,16 @@ version of it, cannot be loaded into one (google/or-tools#5246), and a process c
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import queue
 import subprocess
 import sys
 import threading
 from collections.abc import Iterable
+from pathlib import Path
 
+import pebble
 from pebble.errors import InputError, PebbleError
 from pebble.game import Move
 from pebble.solvers.cpsat import scaled
@@ -60,11 +63,14 @@ def solve_milp(problem: Problem, best: Incumbent) -> str:
 
 def _run(task: bytes, best: Incumbent, unit: int) -> str:
     """Run the child, report what it says, end it when the incumbent says so."""
+    root = str(Path(pebble.__file__).parents[1])  # also where pebble is run without being installed
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     child = subprocess.Popen(
         [sys.executable, "-m", "pebble.solvers.milp_model"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         start_new_session=True,  # Ctrl-C is for the parent
     )
     assert child.stdin is not None and child.stdout is not None
