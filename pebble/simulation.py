@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pebble.models.cache_policy import parse_policy
 from pebble.models.caches import CacheCounts, get_policy
 from pebble.models.caches.base import LINE_BYTES
 from pebble.schedules.lockstep import TileShape, lockstep_trace
@@ -27,7 +28,7 @@ class KernelConfig:
     cache_bytes : int
         The cache between the SMs and DRAM.
     policy : str
-        Its replacement policy: lru, fifo or opt.
+        Its model, a name of `pebble.models.cache_policy`.
     """
 
     tile: TileShape
@@ -65,17 +66,22 @@ class Traffic:
     @property
     def dram_read_bytes(self) -> int:
         """Bytes fetched from DRAM."""
-        return sum(self.counts.read_misses) * LINE_BYTES
+        return sum(self.counts.read_misses) * self.counts.unit_bytes
 
     @property
     def dram_write_bytes(self) -> int:
         """Bytes written to DRAM, dirty lines at the end included."""
-        return sum(self.counts.write_backs) * LINE_BYTES
+        return sum(self.counts.write_backs) * self.counts.unit_bytes
 
     @property
     def dram_bytes(self) -> int:
         """Bytes read and written."""
         return self.dram_read_bytes + self.dram_write_bytes
+
+    @property
+    def residue_bytes(self) -> int:
+        """The part of the writes that was still dirty in the cache at the end."""
+        return sum(self.counts.residue) * self.counts.unit_bytes
 
     @property
     def hit_rate(self) -> float:
@@ -91,7 +97,10 @@ class Traffic:
         """Bytes read and written of each operand."""
         counts = self.counts
         return {
-            name: {"read_bytes": counts.read_misses[i] * LINE_BYTES, "write_bytes": counts.write_backs[i] * LINE_BYTES}
+            name: {
+                "read_bytes": counts.read_misses[i] * counts.unit_bytes,
+                "write_bytes": counts.write_backs[i] * counts.unit_bytes,
+            }
             for i, name in enumerate(counts.operand_names)
         }
 
@@ -120,7 +129,8 @@ def simulate_gemm(gemm: Gemm, order: TileOrder, config: KernelConfig) -> Traffic
     """
     rows, cols, _ = config.tile.grid(gemm)
     tiles = order.tiles(rows, cols, config.order_params)
-    trace = lockstep_trace(gemm, tiles, config.tile, config.wave_blocks, sawtooth=order.sawtooth)
+    granularity = "line" if parse_policy(config.policy).needs_lines else "auto"
+    trace = lockstep_trace(gemm, tiles, config.tile, config.wave_blocks, order.sawtooth, granularity, config.sms)
     return simulate_trace(order.name, trace, config.cache_bytes, config.policy)
 
 

@@ -359,4 +359,4 @@ def attention_trace(
         The trace is too long.
     """
     kernel = AttentionKernel(attention, bm, bn)
-    return program_trace(kernel.layout, attention_groups(kernel, schedule, sms, sms * blocks_per_sm))
+    return program_trace(kernel.layout, attention_groups(kernel, schedule, sms, sms * blocks_per_sm), sms)

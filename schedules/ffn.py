@@ -264,7 +264,7 @@ def ffn_groups(kernel: FfnKernel, schedule: FfnSchedule, wave_blocks: int) -> li
     ]
 
 
-def ffn_trace(kernel: FfnKernel, schedule: FfnSchedule, wave_blocks: int) -> Trace:
+def ffn_trace(kernel: FfnKernel, schedule: FfnSchedule, wave_blocks: int, sms: int | None = None) -> Trace:
     """The trace of one schedule.
 
     Parameters
@@ -275,10 +275,12 @@ def ffn_trace(kernel: FfnKernel, schedule: FfnSchedule, wave_blocks: int) -> Tra
         What runs when.
     wave_blocks : int
         P, blocks that run at once on the chip.
+    sms : int, optional
+        SMs; block slots are dealt to them in turn. By default as many as block slots.
 
     Raises
     ------
     InputError
         The trace is too long, or producer and consumer cannot share the SMs.
     """
-    return program_trace(kernel.layout, ffn_groups(kernel, schedule, wave_blocks))
+    return program_trace(kernel.layout, ffn_groups(kernel, schedule, wave_blocks), sms)

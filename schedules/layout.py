@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.schedules.trace import LINE_BYTES
+from pebble.schedules.trace import LINE_BYTES, OperandTiles
 
 MAX_UNITS = 200_000_000
 
@@ -50,6 +50,7 @@ class Layout:
         self.names: list[str] = []
         self._lines: list[NDArray[np.int32]] = []
         self._operand: list[NDArray[np.uint8]] = []
+        self._shapes: list[OperandTiles] = []
         self._next = 0
 
     def add(
@@ -103,10 +104,17 @@ class Layout:
         lines = np.multiply.outer(heights, -(-widths * element_bytes // LINE_BYTES)).ravel()
         self._lines.append(np.tile(lines, copies).astype(np.int32))
         self._operand.append(np.full(count, len(self.names), np.uint8))
+        self._shapes.append(
+            OperandTiles(len(self.names), self._next, copies, rows, cols, unit_rows, unit_cols, element_bytes)
+        )
         region = Region(len(self.names), self._next, grid)
         self.names.append(name)
         self._next += count
         return region
+
+    def shapes(self) -> tuple[OperandTiles, ...]:
+        """Shapes of all operands."""
+        return tuple(self._shapes)
 
     def tile_lines(self) -> NDArray[np.int32]:
         """Lines of each unit."""

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.schedules.trace import LINE_BYTES, READ, WRITE, Trace, TraceChunk
+from pebble.schedules.trace import LINE_BYTES, READ, WRITE, OperandTiles, Trace, TraceChunk
 from pebble.workloads import Gemm
 
 MAX_TOUCHES = 4_000_000_000
@@ -129,6 +130,36 @@ def _expand(ids, ops, base, row_lines, height, span, out_ids, out_ops):  # type:
                 t += 1
 
 
+@numba.njit(cache=True, nogil=True)
+def _masks(ids, height, span, left, right, out):  # type: ignore[no-untyped-def]
+    # The 32-byte sectors of each line that lie in the tile: all but those before its left and after its right edge.
+    t = 0
+    for i in range(ids.shape[0]):
+        tile = ids[i]
+        for _ in range(height[tile]):
+            for line in range(span[tile]):
+                mask = 15
+                if line == 0:
+                    mask &= 15 << left[tile]
+                if line == span[tile] - 1:
+                    mask &= 15 >> right[tile]
+                out[t] = mask
+                t += 1
+
+
+def _slots(blocks: int, steps: int, per_block: int, sms: int) -> NDArray[np.int32]:
+    """The SM of each touch of a wave."""
+    sm = np.arange(blocks, dtype=np.int32) % np.int32(sms)
+    return np.concatenate([np.tile(np.repeat(sm, 2), steps), np.repeat(sm, per_block)])
+
+
+def _sector_edges(extent: int, tile: int, element_bytes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sectors of each tile's first line before it, and of its last line after it."""
+    starts = np.arange(-(-extent // tile), dtype=np.int64) * tile * element_bytes
+    ends = np.minimum(starts + tile * element_bytes, extent * element_bytes)
+    return starts % LINE_BYTES // 32, 3 - (ends - 1) % LINE_BYTES // 32
+
+
 def lockstep_trace(
     gemm: Gemm,
     tiles: NDArray[np.int32],
@@ -136,6 +167,7 @@ def lockstep_trace(
     wave_blocks: int,
     sawtooth: bool = False,
     granularity: str = "auto",
+    sms: int | None = None,
 ) -> Trace:
     """The reference trace of one traversal.
 
@@ -153,6 +185,8 @@ def lockstep_trace(
         Reverse k in every second wave.
     granularity : {"auto", "tile", "line"}
         ``"auto"`` writes lines out only where tiles share them.
+    sms : int, optional
+        SMs; block slots are dealt to them in turn. By default as many as block slots.
 
     Raises
     ------
@@ -180,6 +214,7 @@ def lockstep_trace(
 
     rows, cols = np.ascontiguousarray(tiles[:, 0]), np.ascontiguousarray(tiles[:, 1])
     first_b, first_c = counts[0], counts[0] + counts[1]
+    sms = min(sms or wave_blocks, wave_blocks)
 
     def waves() -> Iterator[TraceChunk]:
         for index, start in enumerate(range(0, len(rows), wave_blocks)):
@@ -192,7 +227,13 @@ def lockstep_trace(
             output = first_c + r.astype(np.int64) * grid_n + c
             ids[paired:] = np.repeat(output, per_block)
             ops[paired + per_block - 1 :: per_block] = WRITE
-            yield TraceChunk(ids, ops, np.arange(0, paired, 2, dtype=np.int64), paired)
+            yield TraceChunk(
+                ids,
+                ops,
+                np.arange(0, paired, 2, dtype=np.int64),
+                paired,
+                partial(_slots, len(r), grid_k, per_block, sms),
+            )
 
     height_m, height_k = _edges(gemm.m, tile.bm), _edges(gemm.k, tile.bk)
     a_first, a_span = _line_spans(gemm.k, tile.bk, gemm.in_bytes)
@@ -205,7 +246,12 @@ def lockstep_trace(
     operand = np.repeat(np.arange(3, dtype=np.uint8), counts)
     names = tuple(o.name for o in gemm.operands)
     if not shares and granularity != "line":
-        return Trace(names, (height * span).astype(np.int32), operand, touches, waves, "tile")
+        tiles_of = ((tile.bm, tile.bk), (tile.bk, tile.bn), (tile.bm, tile.bn))
+        shapes = tuple(
+            OperandTiles(i, first, 1, o.rows, o.cols, *size, o.element_bytes)
+            for i, (first, o, size) in enumerate(zip((0, first_b, first_c), gemm.operands, tiles_of, strict=True))
+        )
+        return Trace(names, (height * span).astype(np.int32), operand, touches, waves, "tile", shapes, sms)
 
     row_lines = [-(-o.cols * o.element_bytes // LINE_BYTES) for o in gemm.operands]
     operand_lines = [o.rows * width for o, width in zip(gemm.operands, row_lines, strict=True)]
@@ -221,6 +267,24 @@ def lockstep_trace(
     base = np.concatenate([starts[o] + top[o] * row_lines[o] + left[o] for o in range(3)])
     stride = np.repeat(np.array(row_lines, np.int64), counts)
     sizes = height * span
+    edges = [
+        _sector_edges(gemm.k, tile.bk, gemm.in_bytes),
+        _sector_edges(gemm.n, tile.bn, gemm.in_bytes),
+        _sector_edges(gemm.n, tile.bn, gemm.out_bytes),
+    ]
+    left_edge, right_edge = (
+        np.concatenate([np.tile(e[side], g) for e, g in zip(edges, (grid_m, grid_k, grid_m), strict=True)])
+        for side in (0, 1)
+    )
+
+    def sectors(wave: TraceChunk, total: int) -> NDArray[np.uint8]:
+        out = np.empty(total, np.uint8)
+        _masks(wave.ids, height, span, left_edge, right_edge, out)
+        return out
+
+    def line_sms(wave: TraceChunk) -> NDArray[np.int32]:
+        assert wave.sm is not None
+        return np.repeat(wave.sm, sizes[wave.ids])
 
     def lines() -> Iterator[TraceChunk]:
         for wave in waves():
@@ -228,9 +292,16 @@ def lockstep_trace(
             ids, ops = np.empty(total, np.int32), np.empty(total, np.uint8)
             _expand(wave.ids, wave.ops, base, stride, height, span, ids, ops)
             ends = np.concatenate([[0], np.cumsum(sizes[wave.ids])]).astype(np.int64)
-            yield TraceChunk(ids, ops, ends[wave.step_starts], int(ends[wave.step_end]))
+            yield TraceChunk(
+                ids, ops, ends[wave.step_starts], int(ends[wave.step_end]), partial(line_sms, wave),
+                partial(sectors, wave, total),
+            )  # fmt: skip
 
     per_visit = int(sizes[: counts[0]].sum()) * grid_n + int(sizes[counts[0] : first_c].sum()) * grid_m
     length = per_visit + int(sizes[first_c:].sum()) * (1 + gemm.accumulate)
     every_line = np.repeat(np.arange(3, dtype=np.uint8), operand_lines)
-    return Trace(names, np.ones(len(every_line), np.int32), every_line, length, lines, "line")
+    line_shapes = tuple(
+        OperandTiles(i, int(starts[i]), 1, o.rows, o.cols, 1, LINE_BYTES // o.element_bytes, o.element_bytes)
+        for i, o in enumerate(gemm.operands)
+    )
+    return Trace(names, np.ones(len(every_line), np.int32), every_line, length, lines, "line", line_shapes, sms)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,22 +86,31 @@ class Group:
 class _Wave:
     ids: NDArray[np.int32]
     ops: NDArray[np.uint8]
+    slots: NDArray[np.int32]  # block slot of each touch
     cuts: list[int] = field(default_factory=list)  # ends of the steps that groups take in turn
     starts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     last_of_phase: bool = False
 
 
-def _flat(ids: Ids, ops: tuple[int, ...]) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64]]:
-    """Touches in order, their operations, and where each block's share begins; absent touches dropped."""
+class _Flat(NamedTuple):
+    ids: NDArray[np.int32]
+    ops: NDArray[np.uint8]
+    slots: NDArray[np.int32]
+    starts: NDArray[np.int64]
+
+
+def _flat(ids: Ids, ops: tuple[int, ...]) -> _Flat:
+    """Touches in order, their operations and blocks, and where each block's share begins; absent touches dropped."""
     op = np.broadcast_to(np.array(ops, np.uint8), ids.shape).reshape(-1)
+    slot = np.repeat(np.arange(ids.shape[0], dtype=np.int32), ids.shape[-1])
     there = ids.reshape(-1) >= 0
     if there.all():
         starts = np.arange(0, ids.size, ids.shape[-1], dtype=np.int64)
-        return ids.reshape(-1).astype(np.int32), op, starts
+        return _Flat(ids.reshape(-1).astype(np.int32), op, slot, starts)
     per_block = (ids >= 0).sum(axis=-1).reshape(-1)
     ends = np.cumsum(per_block)
     starts = (ends - per_block)[per_block > 0].astype(np.int64)
-    return ids.reshape(-1)[there].astype(np.int32), op[there], starts
+    return _Flat(ids.reshape(-1)[there].astype(np.int32), op[there], slot[there], starts)
 
 
 def _waves(group: Group) -> Iterator[tuple[_Wave, int]]:
@@ -109,36 +120,33 @@ def _waves(group: Group) -> Iterator[tuple[_Wave, int]]:
             blocks = np.arange(start, min(start + group.wave_blocks, phase.blocks), dtype=np.int64)
             backwards = group.sawtooth and number % 2 == 1
             number += 1
-            ids, ops, cuts, starts = [], [], [], []
+            parts: list[_Flat] = []
+            cuts, starts = [], []
             at = 0
             if phase.prologue is not None:
-                i, o, _ = _flat(phase.prologue.ids(blocks), phase.prologue.ops)
-                ids.append(i)
-                ops.append(o)
-                at += len(i)
+                parts.append(_flat(phase.prologue.ids(blocks), phase.prologue.ops))
+                at += len(parts[-1].ids)
             for step in phase.steps.ids(blocks, backwards):
-                i, o, s = _flat(step, phase.steps.ops)
-                ids.append(i)
-                ops.append(o)
-                starts.append(s + at)
-                at += len(i)
+                parts.append(_flat(step, phase.steps.ops))
+                starts.append(parts[-1].starts + at)
+                at += len(parts[-1].ids)
                 cuts.append(at)
             if phase.epilogue is not None:
-                i, o, _ = _flat(phase.epilogue.ids(blocks), phase.epilogue.ops)
-                ids.append(i)
-                ops.append(o)
-                at += len(i)
+                parts.append(_flat(phase.epilogue.ids(blocks), phase.epilogue.ops))
+                at += len(parts[-1].ids)
                 cuts.append(at)
             last = start + group.wave_blocks >= phase.blocks
-            yield _Wave(np.concatenate(ids), np.concatenate(ops), cuts, np.concatenate(starts), last), phase.after
+            ids, ops, slots = (np.concatenate([part[i] for part in parts]) for i in range(3))
+            yield _Wave(ids, ops, slots, cuts, np.concatenate(starts), last), phase.after
 
 
-def _one_group(group: Group) -> Iterator[TraceChunk]:
+def _one_group(group: Group, sms: int) -> Iterator[TraceChunk]:
     none: NDArray[np.int64] = np.empty(0, np.int64)
     for wave, _ in _waves(group):
         # a share of touches that is not followed by another step would run into the epilogue: close it there
         end = wave.cuts[-1] if len(wave.starts) == 0 else _end_of_steps(wave)
-        yield TraceChunk(wave.ids, wave.ops, wave.starts if end else none, end)
+        sm = partial(np.remainder, wave.slots, np.int32(sms))
+        yield TraceChunk(wave.ids, wave.ops, wave.starts if end else none, end, sm)
 
 
 def _end_of_steps(wave: _Wave) -> int:
@@ -146,16 +154,23 @@ def _end_of_steps(wave: _Wave) -> int:
     return next(cut for cut in wave.cuts if cut > last)
 
 
-def _side_by_side(groups: Sequence[Group]) -> Iterator[TraceChunk]:
+def _side_by_side(groups: Sequence[Group], sms: int) -> Iterator[TraceChunk]:
     """One step of each group in turn; a group whose next phase waits for the other sits out."""
     none: NDArray[np.int64] = np.empty(0, np.int64)
     sources = [_waves(group) for group in groups]
     upcoming = [next(source, None) for source in sources]
     current: list[tuple[_Wave, int, int] | None] = [None] * len(groups)  # wave, next cut, position
     finished = [0] * len(groups)
+    first_slot = np.cumsum([0, *(group.wave_blocks for group in groups)])
     ids: list[NDArray[np.int32]] = []
     ops: list[NDArray[np.uint8]] = []
+    slots: list[NDArray[np.int32]] = []
     size = 0
+
+    def chunk() -> TraceChunk:
+        sm = partial(np.remainder, np.concatenate(slots), np.int32(sms))
+        return TraceChunk(np.concatenate(ids), np.concatenate(ops), none, 0, sm)
+
     while any(c is not None for c in current) or any(u is not None for u in upcoming):
         moved = False
         for g in range(len(groups)):
@@ -171,6 +186,7 @@ def _side_by_side(groups: Sequence[Group]) -> Iterator[TraceChunk]:
             end = wave.cuts[cut]
             ids.append(wave.ids[at:end])
             ops.append(wave.ops[at:end])
+            slots.append(wave.slots[at:end] + np.int32(first_slot[g]))
             size += end - at
             moved = True
             if cut + 1 < len(wave.cuts):
@@ -181,13 +197,13 @@ def _side_by_side(groups: Sequence[Group]) -> Iterator[TraceChunk]:
         if not moved:
             raise AssertionError("phases wait for each other")
         if size >= _CHUNK:
-            yield TraceChunk(np.concatenate(ids), np.concatenate(ops), none, 0)
-            ids, ops, size = [], [], 0
+            yield chunk()
+            ids, ops, slots, size = [], [], [], 0
     if ids:
-        yield TraceChunk(np.concatenate(ids), np.concatenate(ops), none, 0)
+        yield chunk()
 
 
-def program_trace(layout: Layout, groups: Sequence[Group]) -> Trace:
+def program_trace(layout: Layout, groups: Sequence[Group], sms: int | None = None) -> Trace:
     """The trace of one or more groups of phases over a common layout.
 
     Parameters
@@ -196,6 +212,8 @@ def program_trace(layout: Layout, groups: Sequence[Group]) -> Trace:
         All operands.
     groups : sequence of Group
         One for kernels one after the other, two for kernels side by side.
+    sms : int, optional
+        SMs; block slots are dealt to them in turn. By default as many as block slots.
 
     Raises
     ------
@@ -209,6 +227,9 @@ def program_trace(layout: Layout, groups: Sequence[Group]) -> Trace:
         )
 
     def source() -> Iterator[TraceChunk]:
-        return _one_group(groups[0]) if len(groups) == 1 else _side_by_side(groups)
+        return _one_group(groups[0], count) if len(groups) == 1 else _side_by_side(groups, count)
 
-    return Trace(tuple(layout.names), layout.tile_lines(), layout.tile_operand(), touches, source)
+    slots = sum(group.wave_blocks for group in groups)
+    count = min(sms or slots, slots)
+    lines, operand = layout.tile_lines(), layout.tile_operand()
+    return Trace(tuple(layout.names), lines, operand, touches, source, operands=layout.shapes(), sms=count)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,7 +21,8 @@ class Chunk(Protocol):
     """Some consecutive touches.
 
     ``ids`` (int32) are tile numbers, ``ops`` (uint8) READ or WRITE; block steps (the A and the B tile of one
-    block) begin at ``step_starts`` and the last one ends at ``step_end``.
+    block) begin at ``step_starts`` and the last one ends at ``step_end``. ``sm`` (int32) is the SM of each touch and
+    ``sectors`` (uint8) which 32-byte sectors of a line are meant, where each "tile" is one line; both may be None.
     """
 
     @property
@@ -31,6 +33,27 @@ class Chunk(Protocol):
     def step_starts(self) -> NDArray[np.int64]: ...
     @property
     def step_end(self) -> int: ...
+    @property
+    def sm(self) -> NDArray[np.int32] | None: ...
+    @property
+    def sectors(self) -> NDArray[np.uint8] | None: ...
+
+
+class Placement(Protocol):
+    """Where tiles lie in memory, in lines: ``height`` rows of ``span`` lines, ``stride`` apart, from ``base``."""
+
+    @property
+    def base(self) -> NDArray[np.int64]: ...
+    @property
+    def height(self) -> NDArray[np.int64]: ...
+    @property
+    def span(self) -> NDArray[np.int64]: ...
+    @property
+    def stride(self) -> NDArray[np.int64]: ...
+    @property
+    def line_operand(self) -> NDArray[np.uint8]:
+        """Operand of each line address, 0 to the highest."""
+        ...
 
 
 class Touches(Protocol):
@@ -53,6 +76,15 @@ class Touches(Protocol):
         """Length of the stream."""
         ...
 
+    @property
+    def sms(self) -> int:
+        """SMs that touch; 0 when the stream does not say."""
+        ...
+
+    def placement(self, pad_lines: int = 0) -> Placement | None:
+        """Row-major addresses with ``pad_lines`` more lines between rows, or None when shapes are not known."""
+        ...
+
     def chunks(self) -> Iterator[Chunk]: ...
 
 
@@ -67,13 +99,19 @@ class CacheCounts:
     read_misses : tuple of int
         Lines fetched from DRAM.
     write_misses : tuple of int
-        Written lines that were not in the cache; they are allocated without a fetch.
+        Written lines that were not in the cache; they are allocated without a fetch (or written through where the
+        policy does not allocate).
     write_backs : tuple of int
-        Dirty lines written to DRAM, on eviction or at the end.
+        Lines written to DRAM: on eviction, straight through, or at the end.
     block_steps : int
         Steps of single blocks: one A tile and one B tile.
     block_steps_both_hit : int
         Steps in which every line of both tiles was in the cache.
+    residue : tuple of int
+        The part of ``write_backs`` that was still dirty in the cache at the end: a counter that stops with the kernel
+        does not see it.
+    unit_bytes : int
+        What is counted: 128-byte lines, or 32-byte sectors in a sectored cache.
     """
 
     operand_names: tuple[str, ...]
@@ -83,6 +121,8 @@ class CacheCounts:
     write_backs: tuple[int, ...]
     block_steps: int
     block_steps_both_hit: int
+    residue: tuple[int, ...] = ()
+    unit_bytes: int = LINE_BYTES
 
     @property
     def accesses_lines(self) -> int:
@@ -106,55 +146,98 @@ class CacheModel(Protocol):
     def __call__(self, stream: Touches, capacity_lines: int) -> CacheCounts: ...
 
 
+class Engine(Protocol):
+    """A cache at work. ``write_backs`` grows as lines are written to DRAM, by operand."""
+
+    write_backs: NDArray[np.int64]
+
+    def touch(self, chunk: Chunk) -> NDArray[np.int32]:
+        """Missed lines of each touch."""
+        ...
+
+    def dirty(self) -> NDArray[np.int64]:
+        """Lines that are dirty now, by operand."""
+        ...
+
+
+def drive(engine: Engine, stream: Touches, warm: bool = False) -> CacheCounts:
+    """Run a stream through a cache and write the rest back; ``warm``: the same stream has just run once before."""
+    if warm:
+        for chunk in stream.chunks():
+            engine.touch(chunk)
+    before = engine.write_backs.copy()
+    tally = Tally(stream)
+    for chunk in stream.chunks():
+        tally.add(chunk, engine.touch(chunk))
+    return tally.counts(engine.write_backs - before, engine.dirty())
+
+
+@numba.njit(cache=True, nogil=True)
+def _add(ids, ops, missed, lines, operand, step_starts, step_end, sums, steps):  # type: ignore[no-untyped-def]
+    for t in range(ids.shape[0]):
+        tile = ids[t]
+        of = operand[tile]
+        sums[0, of] += lines[tile]
+        sums[1 + ops[t], of] += missed[t]
+    for s in range(step_starts.shape[0]):
+        end = step_starts[s + 1] if s + 1 < step_starts.shape[0] else step_end
+        hit = 1
+        for t in range(step_starts[s], end):
+            if missed[t]:
+                hit = 0
+        steps[1] += hit
+    steps[0] += step_starts.shape[0]
+
+
 class Tally:
     """Adds up per-touch misses into `CacheCounts`, chunk by chunk."""
 
     def __init__(self, stream: Touches) -> None:
-        count = len(stream.operand_names)
         self._stream = stream
-        self._accesses = np.zeros(count, np.int64)
-        self._read_misses = np.zeros(count, np.int64)
-        self._write_misses = np.zeros(count, np.int64)
-        self._steps = 0
-        self._step_hits = 0
+        self._sums = np.zeros((3, len(stream.operand_names)), np.int64)  # accesses, read misses, write misses
+        self._steps = np.zeros(2, np.int64)
 
     def add(self, chunk: Chunk, missed: NDArray[np.int32]) -> None:
         """Count one chunk, given the missed lines of each touch."""
-        operand = self._stream.tile_operand[chunk.ids]
-        count = len(self._accesses)
-        lines = self._stream.tile_lines[chunk.ids]
-        written = chunk.ops == WRITE
-        self._accesses += _sum_by(operand, lines, count)
-        self._read_misses += _sum_by(operand, np.where(written, 0, missed), count)
-        self._write_misses += _sum_by(operand, np.where(written, missed, 0), count)
-        if len(chunk.step_starts):
-            per_step = np.add.reduceat(missed[: chunk.step_end], chunk.step_starts)
-            self._steps += len(per_step)
-            self._step_hits += int(np.count_nonzero(per_step == 0))
+        stream = self._stream
+        _add(
+            chunk.ids,
+            chunk.ops,
+            missed,
+            stream.tile_lines,
+            stream.tile_operand,
+            chunk.step_starts,
+            chunk.step_end,
+            self._sums,
+            self._steps,
+        )
 
-    def counts(self, write_backs: NDArray[np.int64]) -> CacheCounts:
-        """The totals, given the dirty lines written back by operand."""
-
-        def as_tuple(values: NDArray[np.int64]) -> tuple[int, ...]:
-            return tuple(int(v) for v in values)
-
+    def counts(self, write_backs: NDArray[np.int64], residue: NDArray[np.int64]) -> CacheCounts:
+        """The totals, given by operand the lines written back before the end, and those dirty at the end."""
         return CacheCounts(
             operand_names=self._stream.operand_names,
-            accesses=as_tuple(self._accesses),
-            read_misses=as_tuple(self._read_misses),
-            write_misses=as_tuple(self._write_misses),
-            write_backs=as_tuple(write_backs),
-            block_steps=self._steps,
-            block_steps_both_hit=self._step_hits,
+            accesses=as_tuple(self._sums[0]),
+            read_misses=as_tuple(self._sums[1]),
+            write_misses=as_tuple(self._sums[2]),
+            write_backs=as_tuple(write_backs + residue),
+            block_steps=int(self._steps[0]),
+            block_steps_both_hit=int(self._steps[1]),
+            residue=as_tuple(residue),
         )
 
 
-def _sum_by(group: NDArray[np.uint8], values: NDArray[Any], count: int) -> NDArray[np.int64]:
-    # bincount adds in float64, exact here: a chunk touches far fewer than 2^53 lines
-    return np.bincount(group, weights=values, minlength=count).astype(np.int64)
+def as_tuple(values: NDArray[np.int64]) -> tuple[int, ...]:
+    """Plain integers."""
+    return tuple(int(v) for v in values)
 
 
-def check_capacity(stream: Touches, capacity_lines: int) -> None:
+def sum_by_operand(stream: Touches, values: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """A number for each tile, added up by operand."""
+    # bincount adds in float64, exact here: far fewer than 2^53 lines
+    return np.bincount(stream.tile_operand, weights=values, minlength=len(stream.operand_names)).astype(np.int64)
+
+
+def check_capacity(stream: Touches, capacity_lines: int, parts: int = 1) -> None:
     """Refuse a cache that cannot hold the largest tile: a block could not read it through.
 
     Raises
@@ -163,8 +246,9 @@ def check_capacity(stream: Touches, capacity_lines: int) -> None:
         Names the tile and the least capacity.
     """
     largest = int(stream.tile_lines.max())
-    if capacity_lines < largest:
+    least = -(-largest // parts) * parts
+    if capacity_lines < least:
         raise InputError(
-            f"cache: got {capacity_lines} lines ({capacity_lines * LINE_BYTES} bytes), expected at least {largest} "
-            f"lines ({largest * LINE_BYTES} bytes), the largest tile; enlarge the cache or shrink the tile."
+            f"cache: got {capacity_lines} lines ({capacity_lines * LINE_BYTES} bytes), expected at least {least} "
+            f"lines ({least * LINE_BYTES} bytes), the largest tile; enlarge the cache or shrink the tile."
         )

@@ -4,68 +4,94 @@ from __future__ import annotations
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
-from pebble.models.caches.base import CacheCounts, Tally, Touches, check_capacity
+from pebble.models.caches.base import CacheCounts, Chunk, Touches, check_capacity, drive, sum_by_operand
 
 
 @numba.njit(cache=True, nogil=True)
-def _run(ids, ops, lines, operand, resident, dirty, queue, state, capacity, missed, write_backs):  # type: ignore[no-untyped-def]
-    # The queue is a ring with room for every tile: a tile stands in it at most once.
+def _run(ids, ops, lines, operand, resident, dirty, queue, state, capacity, allocate, missed, write_backs):  # type: ignore[no-untyped-def]
+    # The queue is a ring with room for every tile: a tile stands in it at most once. Only the first in it can be there
+    # in part: then partial lines of it are left.
     size = queue.shape[0]
-    head, tail, used = state[0], state[1], state[2]
+    head, tail, used, partial = state[0], state[1], state[2], state[3]
     for t in range(ids.shape[0]):
         tile = ids[t]
-        if resident[tile]:
+        if resident[tile] and (partial == 0 or queue[head] != tile):
             missed[t] = 0
         else:
             missed[t] = lines[tile]
+            if resident[tile]:  # each line that is left leaves just before it is reached
+                head = head + 1 if head + 1 < size else 0
+                used -= partial
+                if dirty[tile]:
+                    dirty[tile] = 0
+                    write_backs[operand[tile]] += partial
+                partial = 0
+            elif ops[t] == 1 and not allocate:
+                write_backs[operand[tile]] += lines[tile]
+                continue
             used += lines[tile]
             while used > capacity:
                 victim = queue[head]
-                head += 1
-                if head == size:
-                    head = 0
-                resident[victim] = 0
-                used -= lines[victim]
+                kept = partial if partial else lines[victim]
+                gone = min(kept, used - capacity)
                 if dirty[victim]:
+                    write_backs[operand[victim]] += gone
+                used -= gone
+                partial = kept - gone
+                if partial == 0:
+                    head = head + 1 if head + 1 < size else 0
+                    resident[victim] = 0
                     dirty[victim] = 0
-                    write_backs[operand[victim]] += lines[victim]
             resident[tile] = 1
             queue[tail] = tile
-            tail += 1
-            if tail == size:
-                tail = 0
+            tail = tail + 1 if tail + 1 < size else 0
         if ops[t] == 1:
             dirty[tile] = 1
-    state[0], state[1], state[2] = head, tail, used
+    state[0], state[1], state[2], state[3] = head, tail, used, partial
 
 
-def simulate_fifo(stream: Touches, capacity_lines: int) -> CacheCounts:
-    """FIFO over a touch stream; parameters, result and errors as `simulate_lru`."""
-    check_capacity(stream, capacity_lines)
-    lines, operand = stream.tile_lines, stream.tile_operand
-    n = len(lines)
-    resident, dirty = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
-    queue = np.zeros(n + 1, np.int32)
-    state = np.zeros(3, np.int64)
-    write_backs = np.zeros(len(stream.operand_names), np.int64)
-    tally = Tally(stream)
-    for chunk in stream.chunks():
+class FifoEngine:
+    """State of a FIFO; see `simulate_fifo`, and `LruEngine` for ``allocate``."""
+
+    def __init__(self, stream: Touches, capacity_lines: int, allocate: bool = True) -> None:
+        check_capacity(stream, capacity_lines)
+        self._stream, self._capacity, self._allocate = stream, capacity_lines, allocate
+        n = len(stream.tile_lines)
+        self._resident, self._dirty = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
+        self._queue = np.zeros(n + 1, np.int32)
+        self._state = np.zeros(4, np.int64)
+        self.write_backs = np.zeros(len(stream.operand_names), np.int64)
+
+    def touch(self, chunk: Chunk) -> NDArray[np.int32]:
+        """Missed lines of each touch."""
         missed = np.empty(len(chunk.ids), np.int32)
         _run(
             chunk.ids,
             chunk.ops,
-            lines,
-            operand,
-            resident,
-            dirty,
-            queue,
-            state,
-            capacity_lines,
+            self._stream.tile_lines,
+            self._stream.tile_operand,
+            self._resident,
+            self._dirty,
+            self._queue,
+            self._state,
+            self._capacity,
+            self._allocate,
             missed,
-            write_backs,
+            self.write_backs,
         )
-        tally.add(chunk, missed)
-    left = dirty.astype(bool)
-    write_backs += np.bincount(operand[left], weights=lines[left], minlength=len(write_backs)).astype(np.int64)
-    return tally.counts(write_backs)
+        return missed
+
+    def dirty(self) -> NDArray[np.int64]:
+        """Lines that are dirty now, by operand."""
+        left = self._dirty * self._stream.tile_lines
+        first, partial = int(self._queue[self._state[0]]), int(self._state[3])
+        if partial and left[first]:
+            left[first] = partial
+        return sum_by_operand(self._stream, left)
+
+
+def simulate_fifo(stream: Touches, capacity_lines: int, warm: bool = False) -> CacheCounts:
+    """FIFO over a touch stream; parameters, result and errors as `simulate_lru`."""
+    return drive(FifoEngine(stream, capacity_lines), stream, warm)

@@ -10,34 +10,50 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.models.caches.base import CacheCounts, Tally, Touches, check_capacity
+from pebble.models.caches.base import CacheCounts, Chunk, Touches, check_capacity, drive, sum_by_operand
 
 _ABSENT = -2
 
 
 @numba.njit(cache=True, nogil=True)
-def _run(ids, ops, lines, operand, newer, older, dirty, state, capacity, missed, write_backs):  # type: ignore[no-untyped-def]
-    # A doubly linked list over tile numbers; its sentinel sits at index n, newest first.
+def _run(ids, ops, lines, operand, newer, older, dirty, state, capacity, allocate, missed, write_backs):  # type: ignore[no-untyped-def]
+    # A doubly linked list over tile numbers; its sentinel sits at index n, newest first. Only the oldest tile can be
+    # there in part: then partial lines of it are left.
     n = lines.shape[0]
-    used = state[0]
+    used, partial = state[0], state[1]
     for t in range(ids.shape[0]):
         tile = ids[t]
         if newer[tile] != _ABSENT:
-            missed[t] = 0
             newer[older[tile]] = newer[tile]
             older[newer[tile]] = older[tile]
+            if partial == 0 or older[tile] != n:
+                missed[t] = 0
+            else:  # each line that is left leaves just before it is reached
+                missed[t] = lines[tile]
+                used += lines[tile] - partial
+                if dirty[tile]:
+                    dirty[tile] = 0
+                    write_backs[operand[tile]] += partial
+                partial = 0
         else:
             missed[t] = lines[tile]
+            if ops[t] == 1 and not allocate:
+                write_backs[operand[tile]] += lines[tile]
+                continue
             used += lines[tile]
-            while used > capacity:
-                victim = newer[n]  # the sentinel's "newer" end is the oldest tile
+        while used > capacity:
+            victim = newer[n]  # the sentinel's "newer" end is the oldest tile
+            kept = partial if partial else lines[victim]
+            gone = min(kept, used - capacity)
+            if dirty[victim]:
+                write_backs[operand[victim]] += gone
+            used -= gone
+            partial = kept - gone
+            if partial == 0:
                 newer[n] = newer[victim]
                 older[newer[victim]] = n
                 newer[victim] = _ABSENT
-                used -= lines[victim]
-                if dirty[victim]:
-                    dirty[victim] = 0
-                    write_backs[operand[victim]] += lines[victim]
+                dirty[victim] = 0
         head = older[n]
         older[n] = tile
         newer[tile] = n
@@ -45,10 +61,54 @@ def _run(ids, ops, lines, operand, newer, older, dirty, state, capacity, missed,
         newer[head] = tile
         if ops[t] == 1:
             dirty[tile] = 1
-    state[0] = used
+    state[0], state[1] = used, partial
 
 
-def simulate_lru(stream: Touches, capacity_lines: int) -> CacheCounts:
+class LruEngine:
+    """State of an LRU; see `simulate_lru`. Without ``allocate`` written lines that are not there go straight to DRAM:
+    exact only on a stream of lines, because a tile may then be there in part.
+    """
+
+    def __init__(self, stream: Touches, capacity_lines: int, allocate: bool = True) -> None:
+        check_capacity(stream, capacity_lines)
+        self._stream, self._capacity, self._allocate = stream, capacity_lines, allocate
+        n = len(stream.tile_lines)
+        self._newer: NDArray[np.int32] = np.full(n + 1, _ABSENT, np.int32)
+        self._older: NDArray[np.int32] = np.full(n + 1, _ABSENT, np.int32)
+        self._newer[n] = self._older[n] = n
+        self._dirty = np.zeros(n, np.uint8)
+        self._state = np.zeros(2, np.int64)
+        self.write_backs = np.zeros(len(stream.operand_names), np.int64)
+
+    def touch(self, chunk: Chunk) -> NDArray[np.int32]:
+        """Missed lines of each touch."""
+        missed = np.empty(len(chunk.ids), np.int32)
+        _run(
+            chunk.ids,
+            chunk.ops,
+            self._stream.tile_lines,
+            self._stream.tile_operand,
+            self._newer,
+            self._older,
+            self._dirty,
+            self._state,
+            self._capacity,
+            self._allocate,
+            missed,
+            self.write_backs,
+        )
+        return missed
+
+    def dirty(self) -> NDArray[np.int64]:
+        """Lines that are dirty now, by operand."""
+        left = self._dirty * self._stream.tile_lines
+        oldest, partial = int(self._newer[-1]), int(self._state[1])
+        if partial and left[oldest]:
+            left[oldest] = partial
+        return sum_by_operand(self._stream, left)
+
+
+def simulate_lru(stream: Touches, capacity_lines: int, warm: bool = False) -> CacheCounts:
     """LRU over a touch stream.
 
     Parameters
@@ -57,6 +117,8 @@ def simulate_lru(stream: Touches, capacity_lines: int) -> CacheCounts:
         Tile touches in order.
     capacity_lines : int
         Capacity in 128-byte lines, at least the largest tile.
+    warm : bool
+        Begin with what a first run of the same stream leaves in the cache.
 
     Returns
     -------
@@ -68,32 +130,4 @@ def simulate_lru(stream: Touches, capacity_lines: int) -> CacheCounts:
     InputError
         The cache is smaller than the largest tile.
     """
-    check_capacity(stream, capacity_lines)
-    lines, operand = stream.tile_lines, stream.tile_operand
-    n = len(lines)
-    newer: NDArray[np.int32] = np.full(n + 1, _ABSENT, np.int32)
-    older: NDArray[np.int32] = np.full(n + 1, _ABSENT, np.int32)
-    newer[n] = older[n] = n
-    dirty = np.zeros(n, np.uint8)
-    state = np.zeros(1, np.int64)
-    write_backs = np.zeros(len(stream.operand_names), np.int64)
-    tally = Tally(stream)
-    for chunk in stream.chunks():
-        missed = np.empty(len(chunk.ids), np.int32)
-        _run(
-            chunk.ids,
-            chunk.ops,
-            lines,
-            operand,
-            newer,
-            older,
-            dirty,
-            state,
-            capacity_lines,
-            missed,
-            write_backs,
-        )
-        tally.add(chunk, missed)
-    left = dirty.astype(bool)
-    write_backs += np.bincount(operand[left], weights=lines[left], minlength=len(write_backs)).astype(np.int64)
-    return tally.counts(write_backs)
+    return drive(LruEngine(stream, capacity_lines), stream, warm)

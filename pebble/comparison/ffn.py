@@ -16,7 +16,7 @@ from pebble.workloads import Ffn
 def simulate_ffn(ffn: Ffn, schedule: FfnSchedule, config: KernelConfig, residual: bool = False) -> Traffic:
     """The traffic of one schedule; ``residual`` reads X again to add it to Y."""
     kernel = FfnKernel(ffn, config.tile, residual=residual)
-    trace = ffn_trace(kernel, schedule, config.wave_blocks)
+    trace = ffn_trace(kernel, schedule, config.wave_blocks, config.sms)
     return simulate_trace(schedule.name, trace, config.cache_bytes, config.policy)
 
 
