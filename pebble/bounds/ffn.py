@@ -10,6 +10,8 @@ m x 2 f x (k + l), whose projections are values of X and Y, of Wg, Wu and W2, an
 
     Q >= max over h of [ sum of x(v_s) - (h - 1) S ] - 2 m f.
 
+Where fast memory is large, `pebble.bounds.ffn_gated` says more.
+
 Also, the moves of all values but Wu and the up cells are a schedule of the plain chain, and each value of Wu is loaded
 besides: Q >= (plain bound) + k f. With recomputation this second form is the one that is used.
 
@@ -28,10 +30,12 @@ from typing import Any
 
 from pebble.bounds.base import LowerBound
 from pebble.bounds.chain import box_bound, check_capacity, cut_parameters, recompute_bound
+from pebble.bounds.ffn_gated import gated_bound
 from pebble.workloads import Ffn
 
 METHOD = "segment accounting for a chain, equation (3)"
 GATED = "segment accounting for a gated chain"
+TIED = "segment accounting for a gated chain, with the elementwise product"
 PROJECTED = "equation (3) for the gate's chain, and the up weights"
 RECOMPUTE = "segment accounting for a chain with recomputation"
 COMPULSORY = "compulsory"
@@ -62,7 +66,9 @@ def _fused(ffn: Ffn, capacity: int) -> list[_Candidate]:
     plain = (m * f * k, m * f * l)
     if not ffn.gated:
         return [_box((m, f, k + l), plain, capacity, METHOD, cells=m * f)]
+    tied, parameters = gated_bound(m, k, f, l, capacity)
     return [
+        _Candidate(tied, TIED, {**parameters, "added_elements": 0}),
         _box((m, 2 * f, k + l), (2 * m * f * k, m * f * l), capacity, GATED, cells=2 * m * f),
         _box((m, f, k + l), plain, capacity, PROJECTED, cells=m * f, extra=k * f),
     ]

@@ -131,7 +131,7 @@ def test_certificate_recomputes() -> None:
     value = certificate["segment_terms"] - certificate["cells_begun_and_not_stored"]
     assert value == 253_338_648
     assert (certificate["recompute"], certificate["theta"]) == ("forbidden", "1/2")
-    assert ffn_lower_bound(Ffn(8192, 4096, 11008, gated=True), 40 * MIB).certificate["theta"] == "2/3"
+    assert ffn_lower_bound(Ffn(8192, 4096, 11008, gated=True), 6 * MIB).certificate["theta"] == "2/3"
     # the real x of one share is 3 v^(2/3) here; each of the h shares is rounded up to a whole number
     h = certificate["segments"]
     closed = h * 3 * (certificate["products"] / h) ** (2 / 3) - (h - 1) * 40 * MIB
