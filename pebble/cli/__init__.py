@@ -20,6 +20,7 @@ from pebble.errors import InputError, PebbleError, UnknownNameError
 # name -> one line of help. The module is pebble.cli.<name>.
 COMMANDS: dict[str, str] = {
     "bound": "the least traffic any schedule can have, proved, beside the best schedule known",
+    "verify": "check a certificate, without what wrote it",
     "compare": "what each tile order moves, against the proved bound",
     "simulate": "one schedule through one cache",
     "decode": "a decode step: the KV cache's share of the least traffic, what fits on chip",

@@ -10,9 +10,10 @@ examples:
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
-from pebble.bounded import answer, lower_bound, to_json
+from pebble.bounded import Answer, answer, lower_bound, to_json
 from pebble.bounds import judge
 from pebble.capacity import Capacity, cache_capacity, chip_capacity
 from pebble.cli import _output
@@ -32,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="forbidden",
         help="whether a value may be computed twice; the bound for one GEMM holds either way",
     )
+    parser.add_argument("--certificate", metavar="FILE", help="write the proof, for `pebble verify`")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,7 +52,20 @@ def run(args: argparse.Namespace) -> int:
         processors = 1
     if args.sms is not None:
         processors = positive("--sms", args.sms, MAX_SMS)
-    document = bound_document(workload, capacity, processors, args.recompute == "allowed", others)
+    found = answer(workload, capacity.elements, capacity.schedule_elements, processors, args.recompute == "allowed")
+    document = bound_document(workload, found, capacity, args.recompute == "allowed", others)
+    if args.certificate is not None:
+        from pebble.proof.certificate import bound_certificate, write_certificate
+
+        certificate = bound_certificate(workload, found)
+        write_certificate(certificate, args.certificate)
+        proved = certificate["claims"][0]["elements"]
+        if proved < found.lower.elements:
+            print(
+                f"note: the certificate proves {proved:,} elements; the checker does not know the theorem "
+                f"{found.lower.method!r} yet",
+                file=sys.stderr,
+            )
     if args.json:
         _output.print_json(document)
     else:
@@ -59,10 +74,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def bound_document(
-    workload: AnyWorkload, capacity: Capacity, processors: int, recompute: bool, others: list[Capacity]
+    workload: AnyWorkload, found: Answer, capacity: Capacity, recompute: bool, others: list[Capacity]
 ) -> dict[str, Any]:
     """Everything that ``pebble bound`` says, as plain data."""
-    found = answer(workload, capacity.elements, capacity.schedule_elements, processors, recompute)
     # without a schedule nothing is refuted: any number may still be a bound
     known = found.upper.elements if found.upper is not None else None
     published = [judge(formula, found.lower.elements, known) for formula in found.formulas]

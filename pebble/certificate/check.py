@@ -1,0 +1,65 @@
+"""The checker: reads a certificate, checks every claim in it by exact arithmetic, and says what is proved.
+
+It stands on the standard library alone and imports nothing of the bounds, schedules and solvers whose results it
+checks.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from .lower import check_lower
+from .reading import MAX_FILE_BYTES, RefusedError, array, choice, equal, fields, parse
+from .schedules import check_upper
+from .statement import read_workload
+
+FORMAT = "pebble-certificate"
+VERSION = 1
+
+
+def check_file(path: str | Path) -> list[str]:
+    """Check a certificate.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; a side file that it names must lie beside it.
+
+    Returns
+    -------
+    list of str
+        What is proved, a sentence per claim.
+
+    Raises
+    ------
+    RefusedError
+        Something is wrong; names the first step that fails.
+    OSError
+        The file cannot be read.
+    """
+    path = Path(path)
+    with path.open("rb") as file:
+        content = file.read(MAX_FILE_BYTES + 1)
+    return check(parse(content), path.parent)
+
+
+def check(document: Any, folder: Path | None = None) -> list[str]:
+    """Check a certificate that has been read; arguments and errors as `check_file`."""
+    fields(document, "certificate", ("format", "version", "statement", "claims"))
+    equal(document["format"], FORMAT, "format", "format")
+    equal(document["version"], VERSION, "version", "version")
+    claims = array(document["claims"], "claims", 1, 16)
+    statement = document["statement"]
+    if type(statement) is not dict:
+        raise RefusedError("statement", "expected an object")
+    fields(statement, "statement", ("workload",))
+    workload = read_workload(statement["workload"], "statement.workload")
+    said = []
+    for number, claim in enumerate(claims):
+        at = f"claims[{number}]"
+        if type(claim) is not dict:
+            raise RefusedError(at, "expected an object")
+        kind = choice(claim.get("claim"), f"{at}.claim", ("lower bound", "upper bound"))
+        said.append((check_lower if kind == "lower bound" else check_upper)(workload, claim, at))
+    return said

@@ -1,0 +1,161 @@
+"""Reading a certificate that nobody vouches for: strict JSON of bounded size and depth, no floats, exact types."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection
+from fractions import Fraction
+from typing import Any, NoReturn
+
+MAX_FILE_BYTES = 32 * 2**20
+MAX_DEPTH = 24
+MAX_DIGITS = 60
+MAX_FRACTION_DIGITS = 1200
+MAX_COUNT = 10**40
+
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_FRACTION = re.compile(r"(0|[1-9][0-9]*)(?:/([1-9][0-9]*))?")
+_SHOWN = 60
+
+
+class RefusedError(Exception):
+    """The certificate proves nothing: the first step that fails, and why.
+
+    Attributes
+    ----------
+    step : str
+        Where in the certificate, such as ``claims[0].proof.shares[1]``.
+    why : str
+        What is wrong there.
+    """
+
+    def __init__(self, step: str, why: str) -> None:
+        super().__init__(f"{step}: {why}")
+        self.step = step
+        self.why = why
+
+
+def show(value: object) -> str:
+    """A value in a message, cut short and without control characters."""
+    text = repr(value) if not isinstance(value, int) or abs(value) < MAX_COUNT else "a number of more than 40 digits"
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def parse(content: bytes) -> Any:
+    """JSON without floats, without repeated keys, not nested deeply.
+
+    Raises
+    ------
+    RefusedError
+        Anything else.
+
+    Notes
+    -----
+    Time and memory O(size); nesting is measured before the parser sees the text.
+    """
+    if len(content) > MAX_FILE_BYTES:
+        raise RefusedError("file", f"it is larger than {MAX_FILE_BYTES // 2**20} MiB, too large for a certificate")
+    depth = deepest = 0
+    for bracket in re.finditer(rb"[\[\]{}]", _STRINGS.sub(b"", content)):
+        depth += 1 if bracket[0] in b"[{" else -1
+        deepest = max(deepest, depth)
+        if deepest > MAX_DEPTH:
+            raise RefusedError("file", f"it is nested more than {MAX_DEPTH} deep")
+    try:
+        return json.loads(
+            content.decode("utf-8"),
+            object_pairs_hook=_object,
+            parse_int=_int,
+            parse_float=_no_float,
+            parse_constant=_no_float,
+        )
+    except UnicodeDecodeError:
+        raise RefusedError("file", "got bytes that are not UTF-8 text, expected JSON") from None
+    except json.JSONDecodeError as error:
+        raise RefusedError("file", f"not JSON, line {error.lineno}: {error.msg}") from None
+    except (RecursionError, ValueError):
+        raise RefusedError("file", "not JSON that can be read") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise RefusedError("file", "a key occurs twice in one object")
+    return found
+
+
+def _int(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise RefusedError("file", f"got a number of {len(text)} digits, expected at most {MAX_DIGITS}")
+    return int(text)
+
+
+def _no_float(text: str) -> NoReturn:
+    raise RefusedError("file", f"got the number {show(text)}, expected whole numbers and fractions in quotes only")
+
+
+def fields(value: Any, at: str, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Any]:
+    """An object with exactly these keys."""
+    if type(value) is not dict:
+        raise RefusedError(at, f"got {show(value)}, expected an object")
+    for key in required:
+        if key not in value:
+            raise RefusedError(at, f"{key!r} is missing")
+    for key in value:
+        if key not in required and key not in optional:
+            raise RefusedError(at, f"got the key {show(key)}, which nothing here has")
+    return value
+
+
+def integer(value: Any, at: str, low: int = 0, high: int = MAX_COUNT) -> int:
+    """A whole number in a range."""
+    if type(value) is not int or not low <= value <= high:
+        most = "" if high == MAX_COUNT else f" and at most {high}"
+        raise RefusedError(at, f"got {show(value)}, expected a whole number of at least {low}{most}")
+    return value
+
+
+def flag(value: Any, at: str) -> bool:
+    """True or false."""
+    if type(value) is not bool:
+        raise RefusedError(at, f"got {show(value)}, expected true or false")
+    return value
+
+
+def choice(value: Any, at: str, among: Collection[str]) -> str:
+    """One of some words."""
+    if type(value) is not str or value not in among:
+        raise RefusedError(at, f"got {show(value)}, expected one of {', '.join(among)}")
+    return value
+
+
+def text(value: Any, at: str, longest: int = 200) -> str:
+    """A short text."""
+    if type(value) is not str or len(value) > longest:
+        raise RefusedError(at, f"got {show(value)}, expected a text of at most {longest} characters")
+    return value
+
+
+def array(value: Any, at: str, least: int = 0, most: int = 10**6) -> list[Any]:
+    """A list with so many entries."""
+    if type(value) is not list or not least <= len(value) <= most:
+        got = f"{len(value)} entries" if type(value) is list else show(value)
+        raise RefusedError(at, f"got {got}, expected a list of {least} to {most} entries")
+    return value
+
+
+def fraction(value: Any, at: str) -> Fraction:
+    """``"3"`` or ``"22/7"``: a fraction of at least 0, in quotes."""
+    match = None
+    if type(value) is str and len(value) <= MAX_FRACTION_DIGITS:
+        match = _FRACTION.fullmatch(value)
+    if match is None:
+        raise RefusedError(at, f'got {show(value)}, expected a fraction in quotes, such as "22/7"')
+    return Fraction(int(match[1]), int(match[2] or 1))
+
+
+def equal(claimed: object, found: object, at: str, what: str) -> None:
+    """Refuse a number that is not what the steps give."""
+    if claimed != found:
+        raise RefusedError(at, f"{what}: the certificate says {show(claimed)}, the steps give {show(found)}")

@@ -1,0 +1,1 @@
+"""Making proofs: certificates for `pebble.certificate`, and texts for readers."""

@@ -1,0 +1,118 @@
+"""Certificates for upper bounds: the block parameters of an explicit schedule, in the checker's terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pebble.certificate.schedules import _moved
+from pebble.certificate.statement import Workload as Statement
+from pebble.proof.lower import NotCertifiedError
+from pebble.schedules.explicit import ExplicitSchedule
+from pebble.schedules.explicit.chain import ChainPlan, kept_for_next
+from pebble.schedules.explicit.fused import FusedSchedule, Kernel
+from pebble.schedules.explicit.gemm import _AXES, _Nest
+
+
+def upper_claim(statement: Statement, schedule: ExplicitSchedule | FusedSchedule) -> dict[str, Any]:
+    """The claim of an upper bound: the schedule's parameters and what it moves.
+
+    Raises
+    ------
+    NotCertifiedError
+        The checker's own count of the traffic is another one.
+    """
+    parameters = _parameters(schedule)
+    moved = _moved(statement, schedule.capacity, parameters, "schedule")
+    for mine, theirs in ((moved.loads, schedule.loads), (moved.stores, schedule.stores)):
+        if {n: x for n, x in mine.items() if x} != {n: x for n, x in theirs.items() if x}:
+            raise NotCertifiedError(
+                f"certificate: {schedule.name} announces {_plain(theirs)}, the checker counts {_plain(mine)}; "
+                "one of them has a mistake, please report it."
+            )
+    return {
+        "claim": "upper bound",
+        "capacity_elements": schedule.capacity,
+        "elements": schedule.elements,
+        "bytes": schedule.bytes,
+        "moved": {"loads": moved.loads, "stores": moved.stores, "peak_elements": moved.peak},
+        "schedule": parameters,
+    }
+
+
+def _plain(moved: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in moved.items())
+
+
+def _parameters(schedule: ExplicitSchedule | FusedSchedule) -> dict[str, Any]:
+    if isinstance(schedule, ExplicitSchedule):
+        return _blocks(schedule)
+    if schedule.plan is not None:
+        return _bands(schedule.plan)
+    return {"kind": "kernels", "kernels": [_kernel(kernel) for kernel in schedule.kernels]}
+
+
+def _kernel(kernel: ExplicitSchedule | ChainPlan | Kernel) -> dict[str, Any]:
+    if isinstance(kernel, ExplicitSchedule):
+        return _blocks(kernel)
+    if isinstance(kernel, ChainPlan):
+        return _bands(kernel)
+    if kernel.name == "softmax":
+        return {"kind": "softmax", "row_stays": kernel.peak_elements > 3 or kernel.loads["S"] == kernel.stores["S"]}
+    return {"kind": "product"}
+
+
+def _blocks(schedule: ExplicitSchedule) -> dict[str, Any]:
+    first, second, streamed = _AXES[schedule.stationary]
+    bp, bq = schedule.block_p, schedule.block_q
+    if schedule.across == first:
+        first, second, bp, bq = second, first, bq, bp
+    size = {"m": schedule.gemm.m, "n": schedule.gemm.n, "k": schedule.gemm.k}
+    nest = _Nest(size[first], size[second], size[streamed], bp, bq, schedule.capacity)
+    rows = nest.rows
+    steps = nest.cols > 1
+    across = [
+        nest.kept_across(nest.bp, bq) if steps and rows > 1 else 0,
+        nest.kept_across(nest.height(rows - 1), bq) if steps else 0,
+    ]
+    turns = {0: rows > 2, 1: rows > 3, 2: rows > 1}
+    at = {0: 0, 1: 1, 2: rows - 2}
+    down = [nest.kept_down(at[i], nest.width(nest.turn_column(at[i]))) if turns[i] else 0 for i in range(3)]
+    return {
+        "kind": "blocks",
+        "stationary": schedule.stationary,
+        "block": [schedule.block_p, schedule.block_q],
+        "walks_first": schedule.across,
+        "across": across,
+        "down": down,
+    }
+
+
+def _bands(plan: ChainPlan) -> dict[str, Any]:
+    chain = plan.chain
+    runs: list[dict[str, Any]] = []
+    # with a mask each band sees other columns, so each is written on its own
+    listed = [(band, 1) for band in plan.bands] if chain.masked else list(plan.runs)
+    done = 0
+    for number, (band, count) in enumerate(listed):
+        done += band.extent * count
+        seen = chain.seen(done) if plan.side == "rows" else chain.f
+
+        def kept(after: Any, band: Any = band, seen: int = seen) -> int:
+            return kept_for_next(chain, plan.side, plan.capacity, band, after, seen)
+
+        spilled = {"spilled": band.spilled} if band.spilled else {}
+        runs.append(
+            {
+                "extent": band.extent,
+                "count": count,
+                "blocks": band.blocks,
+                "stay": [band.kept_first, band.kept_second],
+                "kept": [
+                    kept(band) if count > 1 else 0,
+                    kept(listed[number + 1][0]) if number + 1 < len(listed) else 0,
+                ],
+                **spilled,
+            }
+        )
+    return {"kind": "bands", "side": plan.side, "runs": runs}

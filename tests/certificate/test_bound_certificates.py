@@ -1,0 +1,170 @@
+"""Certificates of bounds: every bound can be certified, and nothing that is wrong is accepted."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pebble.bounded import AnyWorkload, answer, lower_bound
+from pebble.certificate import RefusedError, check
+from pebble.errors import InfeasibleError
+from pebble.proof.certificate import bound_certificate
+from pebble.workloads import Attention, Conv2d, Ffn, Gemm
+
+sys.path.insert(0, str(Path(__file__).parent))
+from mutate import mutations
+
+CHECKER = Path(importlib.util.find_spec("pebble.certificate").origin).parent  # type: ignore[union-attr,arg-type]
+
+INSTANCES: dict[str, tuple[AnyWorkload, int, bool]] = {
+    "gemm": (Gemm(8192, 8192, 8192), 40 * 2**19, False),
+    "gemm, shallow": (Gemm(400, 400, 10), 400, False),
+    "gemm, tiny": (Gemm(3, 4, 5, accumulate=True), 5, False),
+    "gemm, fp8": (Gemm(300, 200, 100, "fp8", "fp32"), 900, False),
+    "ffn": (Ffn(8192, 4096, 11008), 40 * 2**19, False),
+    "ffn, H spilled": (Ffn(140, 20, 5340, 20, False, "fp8", "fp8"), 251, False),
+    "ffn, gated": (Ffn(40, 30, 50, 20, True), 60, False),
+    "ffn, computed again": (Ffn(400, 1, 400, 9), 400, True),
+    "ffn, distinct": (Ffn(300, 60, 200, 40, True), 500, True),
+    "attention": (Attention(32768, 32768, 128), 228 * 2**9, False),
+    "attention, causal": (Attention(40, 50, 8, heads=4, kv_heads=2, causal=True), 300, False),
+    "attention, strict": (Attention(30, 200, 4, softmax="strict"), 90, False),
+    "conv2d": (Conv2d(4, 16, 32, 20, 20, 3, 2), 400, False),
+}
+
+
+def certificate(name: str) -> dict[str, Any]:
+    workload, capacity, recompute = INSTANCES[name]
+    document = bound_certificate(workload, answer(workload, capacity, capacity, 1, recompute))
+    found: dict[str, Any] = json.loads(json.dumps(document))
+    return found
+
+
+@pytest.mark.parametrize("name", INSTANCES)
+def test_a_certificate_says_what_bound_says(name: str) -> None:
+    workload, capacity, recompute = INSTANCES[name]
+    document = certificate(name)
+    proved = check(document)
+    assert len(proved) == len(document["claims"])
+    told = document["claims"][0]["elements"], lower_bound(workload, capacity, recompute).elements
+    assert told[0] == told[1] or (name == "ffn, gated" and told[0] < told[1])
+    assert f"{document['claims'][0]['elements']:,}" in proved[0]
+
+
+def random_workload(rnd: random.Random) -> AnyWorkload:
+    def size() -> int:
+        return rnd.choice([rnd.randint(1, 6), rnd.randint(1, 40), rnd.randint(1, 500), rnd.randint(1, 9000)])
+
+    types = rnd.choice(["bf16", "fp32", "fp8"]), rnd.choice(["", "fp32", "bf16", "fp8"])
+    family = rnd.randrange(4)
+    if family == 0:
+        return Gemm(size(), size(), size(), *types, accumulate=rnd.random() < 0.3)
+    if family == 1:
+        return Ffn(size(), size(), size(), rnd.choice([0, size()]), rnd.random() < 0.5, *types)
+    if family == 2:
+        causal, queries, kv_heads = rnd.random() < 0.4, size(), rnd.randint(1, 3)
+        queries = min(queries, 300) if causal else queries
+        keys = queries + size() if causal else size()
+        return Attention(
+            queries, keys, size(), rnd.choice([0, size()]), kv_heads * rnd.randint(1, 3), kv_heads, rnd.randint(1, 2),
+            causal, rnd.choice(["online", "strict"]), *types,
+        )  # fmt: skip
+    kernel = rnd.randint(1, 5)
+    sides = kernel + rnd.randint(0, 50), kernel + rnd.randint(0, 50)
+    return Conv2d(rnd.randint(1, 4), size(), size(), *sides, kernel, rnd.randint(1, 4), *types)
+
+
+def certify_random_ones(seed: int, count: int) -> None:
+    rnd = random.Random(seed)
+    for _ in range(count):
+        workload = random_workload(rnd)
+        capacity = rnd.choice([rnd.randint(3, 12), rnd.randint(3, 300), rnd.randint(3, 10**4), rnd.randint(3, 10**7)])
+        try:
+            found = answer(workload, capacity, capacity, 1, rnd.random() < 0.5)
+        except InfeasibleError:  # a causal mask needs room for one query
+            continue
+        bound_certificate(workload, found)  # NotCertifiedError names the bound that fails
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_bound_can_be_certified(seed: int) -> None:
+    certify_random_ones(seed, 30)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 140))
+def test_every_bound_can_be_certified_at_length(seed: int) -> None:
+    certify_random_ones(seed, 100)
+
+
+def refusal(document: dict[str, Any]) -> str | None:
+    try:
+        check(document)
+    except RefusedError as error:
+        return str(error)
+    return None
+
+
+def true_claims(document: dict[str, Any], original: dict[str, Any]) -> bool:
+    """Whether an accepted certificate says something true: judged by the bounds, and by what was accepted before."""
+    told = dict(document["statement"]["workload"])
+    family = told.pop("family")
+    if family == "gemm":
+        told["accumulate"] = told.pop("accumulate_into")
+    workload = {"gemm": Gemm, "ffn": Ffn, "attention": Attention, "conv2d": Conv2d}[family](**told)
+    for claim in document["claims"]:
+        if claim["claim"] == "lower bound":
+            recompute = claim["game"]["recompute"] == "allowed" and claim["game"]["kernels"] == "fused"
+            found = answer(workload, claim["capacity_elements"], claim["capacity_elements"], 1, recompute)
+            bound = found.lower if claim["game"]["kernels"] == "fused" else found.separate
+            assert bound is not None
+            if claim["elements"] > bound.elements or claim["bytes"] > bound.bytes:
+                return False
+        else:
+            first = next(c for c in original["claims"] if c["claim"] == "upper bound")
+            if claim["moved"] != first["moved"] or claim["bytes"] != first["bytes"]:
+                return False
+            if claim["capacity_elements"] < first["moved"]["peak_elements"]:
+                return False
+    return True
+
+
+@pytest.mark.parametrize("name", INSTANCES)
+def test_no_wrong_change_is_accepted(name: str) -> None:
+    original = certificate(name)
+    refused = accepted = 0
+    for what, mutant in mutations(original):
+        why = refusal(mutant)
+        if why is not None:
+            assert len(why) < 400, what
+            refused += 1
+            continue
+        accepted += 1
+        assert true_claims(mutant, original), what
+    assert refused > 150
+    assert accepted < refused / 5  # another data type of the same width, a larger capacity for a schedule, ...
+
+
+def test_the_checker_stands_alone() -> None:
+    for file in CHECKER.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module or ""]
+            for name in names:
+                own = name.startswith("pebble.certificate")
+                assert own or name.partition(".")[0] in sys.stdlib_module_names, f"{file.name} imports {name}"
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in ("float", "eval", "exec"), f"{file.name} calls {node.func.id}"
+            if isinstance(node, ast.Constant):
+                assert not isinstance(node.value, float), f"{file.name} has the number {node.value}"
+            assert not isinstance(node, ast.Div) or "Fraction" in file.read_text(), file.name

@@ -1,0 +1,87 @@
+"""Files that are no certificates end in one sentence, quickly."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from pebble.certificate.reading import MAX_FILE_BYTES
+from pebble.cli import main
+
+GOOD = {"format": "pebble-certificate", "version": 1, "statement": {"workload": {}}, "claims": []}
+HUGE = "9" * 5000
+FILES: dict[str, bytes] = {
+    "empty": b"",
+    "not JSON": b"hello",
+    "binary": bytes(range(256)),
+    "a number": b"5",
+    "null": b"null",
+    "a list": b"[]",
+    "deep lists": b"[" * 200_000 + b"]" * 200_000,
+    "deep objects": b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+    "deep in a text": b'{"format": "' + b"[" * 50_000 + b'"}',
+    "closing only": b"]" * 1000,
+    "float": b'{"format": 1.5}',
+    "infinity": b'{"format": Infinity}',
+    "nan": b'{"format": NaN}',
+    "exponent": b'{"format": 1e999999999}',
+    "huge number": f'{{"format": {HUGE}}}'.encode(),
+    "twice the same key": b'{"format": 1, "format": 2}',
+    "other format": json.dumps({**GOOD, "format": "other"}).encode(),
+    "other version": json.dumps({**GOOD, "version": 2}).encode(),
+    "version true": json.dumps({**GOOD, "version": True}).encode(),
+    "no claims": json.dumps(GOOD).encode(),
+    "too many claims": json.dumps({**GOOD, "claims": [{}] * 1000}).encode(),
+    "claims an object": json.dumps({**GOOD, "claims": {}}).encode(),
+    "unknown family": json.dumps({**GOOD, "statement": {"workload": {"family": "x"}}, "claims": [{}]}).encode(),
+    "family a list": json.dumps({**GOOD, "statement": {"workload": {"family": []}}, "claims": [{}]}).encode(),
+    "surrogate": b'{"format": "\\ud800"}',
+    "unclosed text": b'{"format": "',
+    "backslashes": b'"' + b"\\" * 100_001,
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_one_sentence(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "c.json"
+    path.write_bytes(FILES[name])
+    start = time.monotonic()
+    assert main(["verify", str(path)]) == 5
+    assert time.monotonic() - start < 5
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("pebble: ") and said.err.count("\n") == 1 and len(said.err) < 600
+
+
+def test_too_large(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "c.json"
+    with path.open("wb") as file:
+        file.truncate(MAX_FILE_BYTES * 8)  # a sparse file
+    assert main(["verify", str(path)]) == 5
+    assert "larger than" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["missing.json", "."])
+def test_no_file(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(tmp_path / name)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_round_trip(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "c.json"
+    assert (
+        main(["bound", "gemm", "-m", "400", "-n", "400", "-k", "10", "--cache", "400el", "--certificate", str(path)])
+        == 0
+    )
+    capsys.readouterr()
+    assert main(["verify", str(path)]) == 0
+    assert "200,529" in capsys.readouterr().out
+    assert main(["verify", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verified"] is True
+    path.write_text(path.read_text().replace("200529", "200530"))
+    assert main(["verify", str(path), "--json"]) == 5
+    said = json.loads(capsys.readouterr().out)
+    assert (said["verified"], said["step"]) == (False, "claims[0].elements")
