@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pebble.models.cache_policy import parse_policy
 from pebble.models.caches import CacheCounts, get_policy
 from pebble.models.caches.base import LINE_BYTES
-from pebble.schedules.lockstep import TileShape, lockstep_trace
+from pebble.schedules.lockstep import TileShape, check_length, lockstep_trace
 from pebble.schedules.orders import OrderParams, TileOrder
 from pebble.schedules.trace import Trace
 from pebble.workloads import Gemm
@@ -127,6 +127,7 @@ def simulate_gemm(gemm: Gemm, order: TileOrder, config: KernelConfig) -> Traffic
     InputError
         The trace is too long, or the cache smaller than the largest tile.
     """
+    check_length(gemm, config.tile)  # before a grid of hundreds of millions of tiles is walked
     rows, cols, _ = config.tile.grid(gemm)
     tiles = order.tiles(rows, cols, config.order_params)
     granularity = "line" if parse_policy(config.policy).needs_lines else "auto"

@@ -160,6 +160,25 @@ def _sector_edges(extent: int, tile: int, element_bytes: int) -> tuple[NDArray[n
     return starts % LINE_BYTES // 32, 3 - (ends - 1) % LINE_BYTES // 32
 
 
+def check_length(gemm: Gemm, tile: TileShape) -> tuple[int, tuple[int, int, int]]:
+    """Tile touches of the trace and tiles of A, B and C, known before anything is made.
+
+    Raises
+    ------
+    InputError
+        More than 4e9 touches or 1e9 tiles.
+    """
+    grid_m, grid_n, grid_k = tile.grid(gemm)
+    touches = grid_m * grid_n * (2 * grid_k + 1 + gemm.accumulate)
+    counts = (grid_m * grid_k, grid_k * grid_n, grid_m * grid_n)
+    if touches > MAX_TOUCHES or sum(counts) > MAX_TILES:
+        raise InputError(
+            f"tile {tile}: got a trace of {touches} tile touches over {sum(counts)} tiles, expected at most "
+            f"{MAX_TOUCHES} and {MAX_TILES}; use larger tiles or a smaller problem."
+        )
+    return touches, counts
+
+
 def lockstep_trace(
     gemm: Gemm,
     tiles: NDArray[np.int32],
@@ -195,13 +214,7 @@ def lockstep_trace(
     """
     tile = tile.cut_to(gemm)
     grid_m, grid_n, grid_k = tile.grid(gemm)
-    touches = grid_m * grid_n * (2 * grid_k + 1 + gemm.accumulate)
-    counts = (grid_m * grid_k, grid_k * grid_n, grid_m * grid_n)
-    if touches > MAX_TOUCHES or sum(counts) > MAX_TILES:
-        raise InputError(
-            f"tile {tile}: got a trace of {touches} tile touches over {sum(counts)} tiles, expected at most "
-            f"{MAX_TOUCHES} and {MAX_TILES}; use larger tiles or a smaller problem."
-        )
+    touches, counts = check_length(gemm, tile)
     shares = (
         (grid_k > 1 and tile.bk * gemm.in_bytes % LINE_BYTES != 0)
         or (grid_n > 1 and tile.bn * gemm.in_bytes % LINE_BYTES != 0)

@@ -10,7 +10,7 @@ from pebble.bounds import gemm_lower_bound
 from pebble.comparison.core import Comparison, KernelReport, Progress, Upper, build_comparison
 from pebble.models.machine import Machine
 from pebble.schedules.explicit import best_gemm_schedule
-from pebble.schedules.lockstep import values_held_by_blocks
+from pebble.schedules.lockstep import check_length, values_held_by_blocks
 from pebble.schedules.orders import TileOrder
 from pebble.simulation import KernelConfig, Traffic, simulate_gemm
 from pebble.workloads import Gemm
@@ -42,6 +42,7 @@ def compare_orders(
     notes, progress
         As for `build_comparison`.
     """
+    check_length(gemm, config.tile)
     rows, cols, _ = config.tile.grid(gemm)
     seen: dict[tuple[bytes, bool], Traffic] = {}
 
