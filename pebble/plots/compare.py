@@ -12,6 +12,7 @@ from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, save_figure, style
 from pebble.schedules.ffn import parse_ffn_schedule
 from pebble.schedules.lockstep import TileShape
 from pebble.schedules.orders import OrderParams, TileOrder, parse_order
+from pebble.models.cache_policy import policy_title
 from pebble.units import format_bytes, format_capacity
 from pebble.workloads import Ffn, Gemm
 
@@ -149,7 +150,7 @@ def comparison_figure(result: Comparison) -> Figure:
         config = result.kernel
         ax.set_title(
             f"{result.workload.label}\ntile {config.tile}, {config.wave_blocks} blocks at once, "
-            f"{config.policy.upper()} cache of {format_capacity(config.cache_bytes)}",
+            f"{policy_title(config.policy)} cache of {format_capacity(config.cache_bytes)}",
             fontsize=8,
             loc="left",
         )
