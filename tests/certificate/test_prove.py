@@ -1,0 +1,60 @@
+"""The proof as a text: the numbers of the bound are in it, and its formulas and braces are balanced."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pebble.cli import main
+
+CASES = {
+    "gemm -m 8192 -n 8192 -k 8192 --cache 40MiB": 260977100,
+    "gemm -m 400 -n 400 -k 10 --cache 400el --accumulate-into": 360529,
+    "gemm -m 64 -n 64 -k 64 --cache 1MiB": 12288,
+    "gemm -m 3 -n 3 -k 3 --cache 4el": None,
+    "ffn --tokens 8192 --d-model 4096 --hidden 11008 --cache 40MiB": 253338648,
+    "ffn --tokens 400 --d-model 1 --hidden 400 --d-out 9 --cache 400el --recompute allowed": None,
+    "ffn --tokens 300 --d-model 60 --hidden 200 --d-out 40 --gated --cache 500el --recompute allowed": None,
+    "attention --queries 32768 --keys 32768 --head-dim 128 --cache 228KiB": 602919164,
+    "attention --queries 30 --keys 200 --head-dim 4 --softmax strict --heads 4 --kv-heads 2 --cache 90el": None,
+    "conv2d --batch 4 --in-channels 16 --out-channels 32 --height 20 --width 20 --kernel 3 --cache 400el": None,
+    "llama-3-8b:gate_up --tokens 512 --gpu a40": None,
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_proofs_are_well_formed(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for suffix in ("md", "tex"):
+        path = tmp_path / f"proof.{suffix}"
+        assert main(["prove", *case.split(), "--out", str(path)]) == 0
+        said = re.search(r"at least ([\d,]+)", capsys.readouterr().out.replace("\n", " "))
+        assert said is not None
+        elements = int(said[1].replace(",", ""))
+        assert CASES[case] in (None, elements)
+        text = path.read_text()
+        assert f"Q \\ge {said[1].replace(',', chr(92) + ',')}" in text
+        assert text.replace("\\_", "").replace("$$", "").count("$") % 2 == 0
+        for formula in re.findall(r"\$\$?([^$]+)\$", text):
+            plain = formula.replace("\\{", "").replace("\\}", "")
+            assert plain.count("{") == plain.count("}"), formula
+        if suffix == "tex":
+            begun, ended = re.findall(r"\\begin\{(\w+)\}", text), re.findall(r"\\end\{(\w+)\}", text)
+            assert begun == ended == ["document"]
+            outside = re.sub(r"\$[^$]*\$|\\\[.*?\\\]", "", text, flags=re.DOTALL)
+            assert not re.search(r"(?<!\\)[_&#%^]", outside), re.search(r".{20}(?<!\\)[_&#%^]", outside)
+
+
+def test_wrong_suffix(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prove", "gemm", "-m", "4", "-n", "4", "-k", "4", "--cache", "8el", "--out", "proof.doc"]) == 2
+    assert "expected a name that ends in .md or .tex" in capsys.readouterr().err
+
+
+def test_the_command_it_names_writes_the_certificate(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "gemm -m 40 -n 40 -k 10 --cache 40el --dtype fp8 --out-dtype fp32"
+    assert main(["prove", *words.split()]) == 0
+    text = capsys.readouterr().out
+    found = re.search(r"`pebble (bound [^`]+) --certificate c.json`", text)
+    assert found is not None
+    assert main([*found[1].split(), "--json"]) == 0
