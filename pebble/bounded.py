@@ -9,6 +9,7 @@ from pebble.bounds import Formula, LowerBound, gemm_lower_bound, published_gemm_
 from pebble.bounds.attention import attention_lower_bound, attention_separate_bound
 from pebble.bounds.conv2d import conv2d_lower_bound, published_conv2d_bounds
 from pebble.bounds.ffn import ffn_lower_bound, ffn_separate_bound
+from pebble.errors import InfeasibleError
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.schedules.explicit.attention import best_attention_schedule
 from pebble.schedules.explicit.ffn import best_ffn_schedule
@@ -38,7 +39,7 @@ class Answer:
     lower : LowerBound
         No schedule moves less.
     upper : Schedule or None
-        A legal schedule; None where no family of schedules is built (convolution).
+        A legal schedule; None where no family of schedules is built (convolution) or fits.
     separate : LowerBound or None
         For chains: the least when every intermediate goes through slow memory.
     formulas : tuple of Formula
@@ -99,8 +100,11 @@ def answer(
         upper: Schedule = best_ffn_schedule(workload, schedule_capacity)
         return Answer(lower, upper, ffn_separate_bound(workload, capacity), formulas)
     if isinstance(workload, Attention):
-        upper = best_attention_schedule(workload, schedule_capacity)
-        return Answer(lower, upper, attention_separate_bound(workload, capacity), (compulsory,))
+        try:
+            upper_or_none: Schedule | None = best_attention_schedule(workload, schedule_capacity)
+        except InfeasibleError:  # no family of ours fits this little; that is not a proof that nothing does
+            upper_or_none = None
+        return Answer(lower, upper_or_none, attention_separate_bound(workload, capacity), (compulsory,))
     return Answer(lower, None, None, published_conv2d_bounds(workload, capacity))
 
 

@@ -117,6 +117,8 @@ def _print(workload: AnyWorkload, capacity: Capacity, document: dict[str, Any]) 
             "a legal schedule"
         )
         say(f"gap          {document['gap']:.4g}")
+    else:
+        say("upper bound  none: no schedule of ours covers this case")
     if separate is not None:
         say(
             f"separate     {separate['elements']:,} elements, {format_bytes(separate['bytes'])}: the least when every "

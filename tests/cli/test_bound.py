@@ -57,3 +57,63 @@ def test_text_output_names_everything(capsys: pytest.CaptureFixture[str], monkey
     assert "lower bound" in out
     assert "REFUTED here" in out
     assert max(map(len, out.splitlines())) <= 60
+
+
+FFN = ("ffn", "--tokens", "8192", "--d-model", "4096", "--hidden", "11008")
+
+
+@pytest.mark.parametrize(
+    ("cache", "lower", "upper"),
+    [("6MiB", 745_000_000, 1_001_400_000), ("40MiB", 253_000_000, 415_300_000), ("50MiB", 224_000_000, 330_000_000)],
+)
+def test_ffn(capsys: pytest.CaptureFixture[str], cache: str, lower: int, upper: int) -> None:
+    found = bound(capsys, *FFN, "--cache", cache)
+    assert lower <= found["lower_bound"]["elements"] <= found["upper_bound"]["elements"] <= upper
+    assert found["separate_kernels_bound"]["elements"] >= found["lower_bound"]["elements"]
+    assert found["separate_over_fused_bound"] >= 1
+    allowed = bound(capsys, *FFN, "--cache", cache, "--recompute", "allowed")
+    assert allowed["recompute"] == "allowed"
+    assert allowed["lower_bound"]["elements"] <= found["lower_bound"]["elements"]
+    assert {b["name"]: b["status"] for b in found["published"]}["compulsory"] == "proven"
+
+
+def test_ffn_that_fits_is_compulsory_unless_kernels_are_separate(capsys: pytest.CaptureFixture[str]) -> None:
+    found = bound(capsys, "ffn", "--tokens", "8192", "--d-model", "768", "--hidden", "3072", "--cache", "40MiB")
+    assert found["gap"] == 1
+    assert found["lower_bound"]["elements"] == found["workload"]["compulsory_elements"]
+    assert found["separate_kernels_bound"]["elements"] >= found["lower_bound"]["elements"] + 2 * 8192 * 3072
+
+
+def test_flash_attention_is_within_five_percent(capsys: pytest.CaptureFixture[str]) -> None:
+    found = bound(
+        capsys, "attention", "--queries", "32768", "--keys", "32768", "--head-dim", "128", "--cache", "228KiB"
+    )
+    assert 602_000_000 <= found["lower_bound"]["elements"] <= found["upper_bound"]["elements"] <= 630_000_000
+
+
+def test_decode_is_reading_the_cache_once(capsys: pytest.CaptureFixture[str]) -> None:
+    found = bound(
+        capsys, "attention", "--queries", "1", "--keys", "4096", "--head-dim", "128", "--heads", "32", "--kv-heads", "8",
+        "--batch", "4", "--gpu", "a40",
+    )  # fmt: skip
+    kv, rest = 2 * 4 * 8 * 4096 * 128, 2 * 4 * 32 * 128
+    assert found["lower_bound"]["elements"] == found["upper_bound"]["elements"] == kv + rest
+
+
+def test_no_schedule_of_ours_is_not_infeasible(capsys: pytest.CaptureFixture[str]) -> None:
+    causal = ("attention", "--queries", "4", "--keys", "8", "--head-dim", "64", "--causal", "--cache", "10el")
+    conv = ("conv2d", "--batch", "1", "--in-channels", "8", "--out-channels", "8", "--height", "9", "--width", "9",
+            "--kernel", "3", "--cache", "64el")  # fmt: skip
+    for arguments in (causal, conv):
+        found = bound(capsys, *arguments)
+        assert found["upper_bound"] is None
+        assert found["gap"] is None
+        assert found["lower_bound"]["elements"] >= found["workload"]["compulsory_elements"]
+        assert not any(b["status"] == "refuted_here" for b in found["published"])
+
+
+def test_a_published_leading_term_is_refuted_by_fusion(capsys: pytest.CaptureFixture[str]) -> None:
+    found = bound(capsys, "ffn", "--tokens", "240", "--d-model", "10", "--hidden", "240", "--cache", "900el")
+    soap = next(b for b in found["published"] if b["name"] == "iolb-soap")
+    assert found["upper_bound"]["elements"] <= 33_600
+    assert soap["status"] == "refuted_here"
