@@ -108,6 +108,11 @@ class CachePolicy:
         return body + (", no write-allocate" if not self.write_allocate else "") + (", warm" if self.warm else "")
 
 
+def policy_title(name: str) -> str:
+    """The name for a title: short ones in capitals."""
+    return name.upper() if name.isalpha() and len(name) <= 4 else name
+
+
 def parse_policy(text: str) -> CachePolicy:
     """Read the name of a cache model.
 

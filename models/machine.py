@@ -25,6 +25,8 @@ high. Optional: ``vendor``, ``compute_capability`` (text) and
     throughput.bf16 fp16 fp8 fp4 tf32 fp32 int8 (dense)
     latency.l1 shared l2_near l2_far memory_side_cache dram
 
+and a table ``cache_model`` with ``policy`` (what ``--policy hardware`` means), ``mark`` and ``source``, all text.
+
 The chip capacity is the sum of all stores, those ``_per_sm`` times ``sms``. ``limits`` are parts of a
 store and are not added. On AMD, ``sms`` counts compute units.
 """
@@ -39,6 +41,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pebble.errors import InputError, UnknownNameError
+from pebble.models.default_model import TABLE as MODEL_TABLE
+from pebble.models.default_model import DefaultModel, read_default_model
 from pebble.models.quantity import (
     FIELDS,
     QUANTITY_KEYS,
@@ -82,6 +86,8 @@ class Machine:
         For people; the last two may be empty.
     quantities : tuple of (str, Quantity)
         Every number known, by its key in :data:`pebble.models.quantity.FIELDS`; the rest is not known.
+    cache_model : DefaultModel, optional
+        What ``--policy hardware`` means.
 
     Raises
     ------
@@ -99,6 +105,7 @@ class Machine:
     vendor: str = ""
     compute_capability: str = ""
     quantities: tuple[tuple[str, Quantity], ...] = ()
+    cache_model: DefaultModel | None = None
 
     def __post_init__(self) -> None:
         for key, quantity in self.quantities:
@@ -136,6 +143,17 @@ class Machine:
     def l2_partitions(self) -> int:
         """Parts of the L2 that each keep their own copy of a shared line; 1 where the file does not say."""
         return self._whole("l2_partitions", 1)
+
+    @property
+    def default_model(self) -> DefaultModel:
+        """What ``--policy hardware`` means: the file's own choice, else an LRU in each partition."""
+        if self.cache_model is not None:
+            return self.cache_model
+        parts, last = self.l2_partitions, self.memory_side_cache_bytes
+        source = "nothing is said in the machine file; an LRU of the nominal size in each partition"
+        if last:
+            return DefaultModel(f"chiplets-{parts}+llc-{last}B", "guess", source)
+        return DefaultModel("lru" if parts == 1 else f"partitions-{parts}", "guess", source)
 
     @property
     def memory_side_cache_bytes(self) -> int:
@@ -207,6 +225,7 @@ class Machine:
             "l2_partitions": self.l2_partitions,
             "dram_bytes_per_second": self.dram_bytes_per_second,
             "on_chip_bytes": self.on_chip_bytes,
+            "cache_model": self.default_model.to_json(),
             "stores": [{**store._asdict(), "total_bytes": store.total_bytes} for store in self.stores],
             "quantities": {key: quantity.to_json() for key, quantity in self.quantities},
         }
@@ -279,11 +298,14 @@ class _Reader:
 
     def machine(self, data: dict[str, Any]) -> Machine:
         found: dict[str, Quantity] = {}
-        known_here = [*TEXTS, *TABLES, *(key for key in FIELDS if "." not in key)]
+        model = None
+        known_here = [*TEXTS, *TABLES, MODEL_TABLE, *(key for key in FIELDS if "." not in key)]
         for key, value in data.items():
             if key in TEXTS:
                 if not isinstance(value, str) or not value.strip():
                     raise self.error(key, f"got {shorten(value)}, expected text in quotes.")
+            elif key == MODEL_TABLE:
+                model = self.default_model(value)
             elif key in TABLES:
                 if not isinstance(value, dict):
                     raise self.error(key, f"got {shorten(value)}, expected a table: [{key}].")
@@ -307,7 +329,16 @@ class _Reader:
             vendor=data.get("vendor", ""),
             compute_capability=data.get("compute_capability", ""),
             quantities=tuple((key, found[key]) for key in FIELDS if key in found),
+            cache_model=model,
         )
+
+    def default_model(self, entry: object) -> DefaultModel:
+        if not isinstance(entry, dict):
+            raise self.error(MODEL_TABLE, f"got {shorten(entry)}, expected a table: [{MODEL_TABLE}].")
+        try:
+            return read_default_model(entry)
+        except FieldError as error:
+            raise self.error(f"{MODEL_TABLE}.{error.key}", str(error)) from None
 
     def quantity(self, key: str, entry: object) -> Quantity:
         example = next(iter(UNITS[FIELDS[key]]))

@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 
 from pebble.cli._target import MAX_SMS, Target, positive
-from pebble.errors import InputError, UnknownNameError
-from pebble.models.caches import DESCRIPTIONS, POLICIES
+from pebble.errors import InputError
+from pebble.models.cache_policy import parse_policy
 from pebble.models.machine import Machine
 from pebble.schedules.lockstep import TileShape
 from pebble.schedules.trace import LINE_BYTES
 from pebble.simulation import KernelConfig
 from pebble.units import format_capacity
 from pebble.workloads import Attention, Ffn, Gemm
+
+HARDWARE = "hardware"
 
 
 def default_tile(workload: Gemm | Ffn | Attention) -> TileShape:
@@ -50,6 +52,34 @@ def _about_the_model(machine: Machine, policy: str, partitions: int) -> str:
     return text + "hardware replacement and set conflicts differ"
 
 
+def read_cache_model(name: str, target: Target, element_bytes: int) -> tuple[str, int, list[str]]:
+    """The policy's name, its capacity in bytes, and notes on what is simulated.
+
+    Raises
+    ------
+    InputError
+        An unknown policy, or ``hardware`` without a machine.
+    """
+    machine = target.machine
+    if name == HARDWARE:
+        if machine is None:
+            raise InputError("--policy hardware: expected --gpu or --machine beside it, whose cache model is meant.")
+        model = machine.default_model
+        policy = model.parsed
+        notes = [f"cache model of {machine.name} ({model.mark}): {model.policy}: {policy.description}; {model.source}"]
+        return model.policy, machine.l2_bytes, notes
+    policy = parse_policy(name)
+    notes = []
+    if machine is not None:
+        cache_bytes = machine.l2_bytes
+        if policy.structure == "full":
+            notes.append(_about_the_model(machine, name, machine.l2_partitions))
+    else:
+        assert target.cache is not None
+        cache_bytes = target.cache.to_bytes(element_bytes)
+    return name, cache_bytes, [*notes, f"cache policy {name}: {policy.description}"]
+
+
 def read_kernel(
     args: argparse.Namespace, workload: Gemm | Ffn | Attention, target: Target
 ) -> tuple[KernelConfig, int, list[str]]:
@@ -77,14 +107,5 @@ def read_kernel(
         raise InputError("--sms missing: expected --sms NUMBER beside --cache, the number of SMs of the GPU.")
     blocks = positive("--blocks-per-sm", args.blocks_per_sm, 64)
     stages = positive("--stages", args.stages, 64)
-    if args.policy not in POLICIES:
-        raise UnknownNameError("policy", args.policy, POLICIES, "pebble simulate --help")
-    if target.machine is not None:
-        cache_bytes = target.machine.l2_bytes
-        partitions = target.machine.l2_partitions
-        notes.append(_about_the_model(target.machine, args.policy, partitions))
-    else:
-        assert target.cache is not None
-        cache_bytes = target.cache.to_bytes(workload.narrowest_bytes)
-    notes.append(f"cache policy {args.policy}: {DESCRIPTIONS[args.policy]}")
-    return KernelConfig(tile, sms, blocks, cache_bytes, args.policy), stages, notes
+    policy, cache_bytes, model_notes = read_cache_model(args.policy, target, workload.narrowest_bytes)
+    return KernelConfig(tile, sms, blocks, cache_bytes, policy), stages, notes + model_notes

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pebble.cli._workload import whole_number
 from pebble.errors import InputError
+from pebble.models.cache_policy import POLICIES_HELP
 from pebble.models.machine import Machine, load_machine, load_machine_file
 from pebble.units import Size, parse_size
 
@@ -28,7 +29,7 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--tile", metavar="BMxBNxBK", help="block tile (128x128, and 128 bytes of k)")
     group.add_argument("--blocks-per-sm", metavar="B", default="1", help="blocks that run at once on an SM (1)")
     group.add_argument("--stages", metavar="N", default="1", help="A and B tiles that a block holds at once (1)")
-    group.add_argument("--policy", default="lru", help="replacement policy of the cache: lru, fifo, opt")
+    group.add_argument("--policy", default="lru", help=POLICIES_HELP)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 examples:
   pebble machines
   pebble machines a100-sxm4-40gb
+  pebble machines h20 --explain
   pebble machines --machine my.toml
 """
 
@@ -20,6 +21,9 @@ from pebble.units import format_capacity
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble machines``."""
     parser.add_argument("sku", nargs="?", metavar="SKU", help="the GPU to explain; without one, all are listed")
+    parser.add_argument(
+        "--explain", action="store_true", help="only the cache model that `--policy hardware` means, and why"
+    )
     parser.add_argument("--machine", metavar="FILE", help="explain a machine file of your own (format below)")
     # the format is told once, in the module that reads it
     parser.epilog = "machine file (TOML):\n\n" + (machine.__doc__ or "").partition("\n\n")[2]
@@ -33,9 +37,15 @@ def run(args: argparse.Namespace) -> int:
         one = machine.load_machine(args.sku) if args.sku else machine.load_machine_file(args.machine)
         if args.json:
             print(json.dumps(one.to_json(), indent=2))
+        elif args.explain:
+            _explain_model(one)
         else:
             _explain(one)
         return 0
+    if args.explain:
+        raise InputError(
+            "--explain: expected a SKU or --machine FILE beside it, such as `pebble machines h20 --explain`."
+        )
     machines = [machine.load_machine(name) for name in machine.machine_names()]
     if args.json:
         print(json.dumps({"machines": [_summary(one) for one in machines]}, indent=2))
@@ -53,7 +63,6 @@ def _list(machines: list[machine.Machine]) -> None:
     rows = []
     for one in machines:
         bandwidth = one.dram_bytes_per_second
-        digits = ",.4g" if bandwidth is not None and bandwidth < 1e12 else ",.0f"
         rows.append(
             [
                 one.sku,
@@ -97,6 +106,23 @@ def _explain(one: machine.Machine) -> None:
     ]
     rows.append(["sum", "", "", format_capacity(one.on_chip_bytes)])
     print(_output.table(["store", "each", "copies", "total"], rows))
+    print()
+    _output.say(f"cache model of --policy hardware: {one.default_model.policy} (`--explain` says why)")
+
+
+def _explain_model(one: machine.Machine) -> None:
+    model = one.default_model
+    parts = "one L2" if one.l2_partitions == 1 else f"{one.l2_partitions} L2 parts"
+    _output.say(f"{_plain(one.name)} ({_plain(one.sku)}): {parts}, {format_capacity(one.l2_bytes)} in all")
+    _output.say(f"cache model ({model.mark}): {model.policy}")
+    _output.say(f"what   {model.parsed.description}", "  ")
+    _output.say(f"why    {_plain(' '.join(model.source.split()))}", "  ")
+    _output.say(
+        "use    `--policy hardware` in compare, simulate and curve; their default stays one LRU of that size", "  "
+    )
+    _output.say(
+        "bound  the trace capacity counts every line once, however many parts hold it, so bounds stay below", "  "
+    )
 
 
 def _plain(text: str) -> str:

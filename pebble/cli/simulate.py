@@ -15,6 +15,7 @@ from pebble.cli._kernel import read_kernel
 from pebble.cli._schedules import beside, simulate, traced
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, read_target
 from pebble.cli._workload import add_workload_arguments, read_workload
+from pebble.models.cache_policy import policy_title
 from pebble.units import format_bytes, format_capacity
 
 
@@ -63,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
                 "dram_read_bytes": traffic.dram_read_bytes,
                 "dram_write_bytes": traffic.dram_write_bytes,
                 "dram_bytes": traffic.dram_bytes,
+                "dirty_residue_bytes": traffic.residue_bytes,
+                "unit_bytes": counts.unit_bytes,
                 "l2_hit_rate": traffic.hit_rate,
                 "block_steps": counts.block_steps,
                 "both_tiles_hit_share": traffic.both_hit_share,
@@ -73,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     _output.say(
         f"{workload.label}, {traffic.order}, tile {config.tile}, {config.wave_blocks} blocks at once, "
-        f"{config.policy.upper()} cache of {format_capacity(config.cache_bytes)}"
+        f"{policy_title(config.policy)} cache of {format_capacity(config.cache_bytes)}"
     )
     rows = [
         [name, format_bytes(moved["read_bytes"]), format_bytes(moved["write_bytes"])]
@@ -82,6 +85,8 @@ def run(args: argparse.Namespace) -> int:
     rows.append(["total", format_bytes(traffic.dram_read_bytes), format_bytes(traffic.dram_write_bytes)])
     print(_output.table(["operand", "DRAM read", "DRAM write"], rows))
     print(f"lines touched {counts.accesses_lines:,}, without a fetch {counts.hits_lines:,} ({traffic.hit_rate:.2%})")
+    if traffic.residue_bytes:
+        print(f"of the writes {format_bytes(traffic.residue_bytes)} are still dirty in the cache at the end")
     if counts.block_steps:
         print(f"block steps with both tiles in the cache: {traffic.both_hit_share:.2%}")
     for note in notes:

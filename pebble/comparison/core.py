@@ -8,6 +8,8 @@ from typing import Any
 
 from pebble.bounds import LowerBound
 from pebble.capacity import Capacity, cache_capacity, chip_capacity, trace_capacity
+from pebble.errors import InputError
+from pebble.models.cache_policy import parse_policy
 from pebble.models.machine import Machine
 from pebble.simulation import Traffic
 from pebble.units import Size
@@ -207,8 +209,13 @@ def build_comparison(
     Comparison
         With what was done by then, and a note, when interrupted by KeyboardInterrupt.
     """
-    cache = cache_capacity(Size(kernel.cache_bytes, None, f"{kernel.cache_bytes}B"), workload)
-    trace = trace_capacity(kernel.cache_bytes, workload, held, kernel.wave_blocks)
+    policy = parse_policy(kernel.policy)
+    if policy.warm:
+        raise InputError("compare: got a policy with +warm, expected a cold start: the bounds count every first load.")
+    # every line once, however many partitions keep it; a memory-side cache holds lines too
+    held_bytes = kernel.cache_bytes + policy.last_level_bytes
+    cache = cache_capacity(Size(held_bytes, None, f"{held_bytes}B"), workload)
+    trace = trace_capacity(held_bytes, workload, held, kernel.wave_blocks)
     chip = None
     if machine is not None:
         capacity = chip_capacity(machine, workload)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pebble.comparison.core import Comparison
+from pebble.models.cache_policy import policy_title
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, save_figure, style
 from pebble.schedules.ffn import parse_ffn_schedule
 from pebble.schedules.lockstep import TileShape
 from pebble.schedules.orders import OrderParams, TileOrder, parse_order
-from pebble.models.cache_policy import policy_title
 from pebble.units import format_bytes, format_capacity
 from pebble.workloads import Ffn, Gemm
 

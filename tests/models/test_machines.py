@@ -187,7 +187,7 @@ def test_separate_l1_and_shared_memory_with_a_byte_order_mark(tmp_path: Path) ->
         ('unit = "KiB"\n', 'unit = "KiBi"\n', 10, "stores.registers_per_sm.unit: unknown unit"),
         ("[stores]", 'l3 = { value = 1, unit = "MiB" }\n[stores]', 4, "l3: unknown key 'l3'"),
         ("l2 =", 'register_per_sm = { value = 1, unit = "KiB" }\nl2 =', 5, "did you mean registers_per_sm"),
-        ("[stores]", "[cache_model]\nways = 4\n[stores]", 4, "cache_model: unknown key"),
+        ("[stores]", "[replacement]\nways = 4\n[stores]", 4, "replacement: unknown key"),
         ("[stores]", "[stores", 4, "not TOML"),
         ('"My GPU"', '"My GPU', 1, "not TOML"),
     ],

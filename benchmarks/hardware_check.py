@@ -1,0 +1,178 @@
+"""Published hardware measurements beside the default cache model of each GPU: `python benchmarks/hardware_check.py`.
+
+One model per chip, that of its machine file; nothing is fitted to a case. Sources of the measurements are in `CASES`.
+Writes the table to stdout; a recorded run is in benchmarks/hardware_check.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from pebble.models.caches import get_policy
+from pebble.models.machine import load_machine
+from pebble.schedules.lockstep import TileShape
+from pebble.schedules.orders import parse_order
+from pebble.schedules.trace import Trace, TraceChunk
+from pebble.simulation import KernelConfig, Traffic, simulate_gemm
+from pebble.workloads import Gemm
+
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; ``limit`` is the error that must not be exceeded, None where the case is only shown."""
+
+    case: str
+    measured: float
+    model: float
+    unit: str
+    limit: float | None
+    note: str
+
+    @property
+    def error(self) -> float:
+        """Relative error of the model."""
+        return self.model / self.measured - 1
+
+
+def gemm_on(sku: str, gemm: Gemm, order: str, tile: str, blocks: int = 1) -> Traffic:
+    """A GEMM on the default model of a GPU."""
+    machine = load_machine(sku)
+    config = KernelConfig(TileShape.parse(tile), machine.sms, blocks, machine.l2_bytes, machine.default_model.policy)
+    return simulate_gemm(gemm, parse_order(order), config)
+
+
+def in_kernel_bytes(traffic: Traffic) -> int:
+    """What a counter that stops with the kernel sees: dirty lines still in the cache are not yet written."""
+    return traffic.dram_bytes - traffic.residue_bytes
+
+
+def h20() -> Iterator[Row]:
+    """fp16 4096^3, tile 128x256x64, 512 blocks in row order; ncu memory throughput times duration."""
+    megabytes = in_kernel_bytes(gemm_on("h20", Gemm(4096, 4096, 4096, "fp16"), "row", "128x256x64")) / 1e6
+    for kernel, measured in (("one tile a block", 305.4), ("persistent", 299.2), ("persistent, grouped no-op", 298.7)):
+        yield Row(f"H20 fp16 4096^3, {kernel}", measured, megabytes, "MB", 0.10, "iwzbi/cutedsl-ops, ncu reports")
+
+
+def cyclic_reads(sms: int, chunks: int, rounds: int, pieces: int = 8) -> Trace:
+    """gpu-l2-cache: block b reads 512 KiB chunk b mod R; 2 blocks an SM, and in steady state blocks start in turn."""
+    slots = 2 * sms
+    block = np.repeat(np.arange(slots * rounds), pieces)
+    piece = np.tile(np.arange(pieces), slots * rounds)
+    order = np.argsort(block + piece * (slots / pieces), kind="stable")
+    ids = (block % chunks * pieces + piece)[order].astype(np.int32)
+    sm = (block % slots % sms)[order].astype(np.int32)
+    chunk = TraceChunk(ids, np.zeros(len(ids), np.uint8), np.empty(0, np.int64), 0, lambda: sm)
+    lines = np.full(chunks * pieces, 4096 // pieces, np.int32)
+    return Trace(("X",), lines, np.zeros(len(lines), np.uint8), len(ids), lambda: iter([chunk]), sms=sms)
+
+
+def knee(footprints: list[float], bandwidths: list[float], plateau: float) -> float:
+    """Footprint where the bandwidth is 15 % below its plateau, linear between points."""
+    for (x0, y0), (x1, y1) in zip(
+        zip(footprints, bandwidths, strict=True), zip(footprints[1:], bandwidths[1:], strict=True), strict=False
+    ):
+        if y1 < 0.85 * plateau <= y0:
+            return x0 + (x1 - x0) * (y0 - 0.85 * plateau) / (y0 - y1)
+    raise AssertionError("no knee")
+
+
+def knees() -> Iterator[Row]:
+    """Effective bandwidth = min(plateau, DRAM floor / share of lines that miss)."""
+    cases = [
+        ("a100-sxm4-80gb", 5.4, 1.86, [25.6, 28.2, 30.7, 33.8, 36.9], [5.4, 5.17, 4.00, 3.62, 3.00], 0.15),
+        ("h100-pcie-80gb", 7.0, 1.99, [36.9, 40.4, 44.0], [6.85, 5.73, 4.25], 0.15),
+        ("h200-sxm-141gb", 9.95, 3.89, [40.4, 48.0, 63.5], [9.9, 7.5, 4.5], 0.15),
+        ("l40s", 5.2, 0.80, [83.0, 110.0], [5.2, 1.08], None),
+    ]
+    for sku, plateau, floor, footprints, measured, limit in cases:
+        machine = load_machine(sku)
+        points = [float(x) for x in np.arange(20.0, 120.0, 1.0)]
+        found: list[float] = []
+        for at in points:
+            trace = cyclic_reads(machine.sms, round(at * 1024e3 / 2**19), 8)
+            counts = get_policy(f"{machine.default_model.policy}+warm")(trace, machine.l2_bytes // 128)
+            found.append(min(plateau, floor * counts.accesses_lines / max(1, counts.misses_lines)))
+            if found[-1] < 0.8 * plateau:
+                break
+        note = "RRZE-HPC/gpu-benches gpu-l2-cache; 1000 KiB units"
+        if limit is None:
+            note += "; two points only, on an L40 (same die): the knee lies anywhere between 83 and 110"
+        model = knee(points[: len(found)], found, plateau)
+        yield Row(
+            f"{machine.name}: knee of the L2 bandwidth", knee(footprints, measured, plateau), model, "MB", limit, note
+        )
+
+
+def gb10() -> Iterator[Row]:
+    """FP8 with bf16 result, 16384x16384x2560, tile 128x128x128; the memory rate is measured on the first of the two."""
+    rate, peak = 225e9, 165e12  # GB/s achieved, FLOP/s where compute bound
+    for m, measured in ((16384, ((1, 52.0), (2, 93.0))), (8192, ((1, 91.0), (2, 111.0), (4, 140.5), (8, 151.0)))):
+        gemm = Gemm(m, 16384, 2560, "fp8")
+        for swizzle, tflops in measured:
+            traffic = gemm_on("gb10", gemm, f"cutlass3-{swizzle}", "128x128x128")
+            flops = 2 * gemm.m * gemm.n * gemm.k
+            seconds = max(flops / peak, traffic.dram_bytes / rate)
+            note = "vLLM pull requests 55180, 55174, 55661"
+            limit = None
+            if m == 16384:
+                limit = 0.10
+            else:
+                note += "; the order's footprint is within 20 % of the L2: a cliff, see the sensitivity report"
+            case = f"GB10 fp8 M={m}, swizzle {swizzle}: {traffic.dram_bytes / 1e9:.2f} GB"
+            yield Row(case, tflops, flops / seconds / 1e12, "TFLOPS", limit, note)
+
+
+TILES = ("64x64x32", "64x128x32", "128x64x32", "128x128x16", "128x128x32", "128x256x32", "256x128x32")
+
+
+def fp32() -> Iterator[tuple[str, str, float, float, float, str]]:
+    """(case, measured, least, most, error of the nearest, what): tile sizes are not published."""
+    gemm = Gemm(4096, 4096, 4096, "fp32")
+    measured = {
+        "h100-sxm5-80gb": (373, 373), "a100-sxm4-40gb": (411, 533), "a30": (562, 650),
+        "a2": (1.58 * 1024, 2.69 * 1024),
+    }  # fmt: skip
+    for sku, (tensor, simt) in measured.items():
+        found = {
+            (tile, order): in_kernel_bytes(gemm_on(sku, gemm, order, tile)) / MIB
+            for tile in TILES
+            for order in ("cutlass2-1", "cutlass2-4", "cutlass2-8")
+        }
+        low, high = min(found.values()), max(found.values())
+        for kind, value in (("tensor core", tensor), ("SIMT", simt)):
+            nearest = min(found, key=lambda k: abs(found[k] / value - 1))
+            where = f"nearest: {nearest[0]}, {nearest[1]}"
+            yield f"{sku}, {kind}", f"{value:,.0f}", low, high, found[nearest] / value - 1, where
+
+
+def main() -> int:
+    """Print the tables; 1 when a limit is exceeded."""
+    bad = 0
+    print("| case | measured | model | error | limit | source, remarks |\n|---|---|---|---|---|---|")
+    for source in (h20, knees, gb10):
+        for row in source():
+            limit = "shown" if row.limit is None else f"{row.limit:.0%}"
+            missed = row.limit is not None and abs(row.error) > row.limit
+            bad += missed
+            print(
+                f"| {row.case} | {row.measured:.1f} {row.unit} | {row.model:.1f} {row.unit} | {row.error:+.1%}"
+                f"{' MISSED' if missed else ''} | {limit} | {row.note} |",
+                flush=True,
+            )
+    print(
+        "\nfp32 4096^3, CUTLASS, DRAM MiB in the kernel (192 compulsory); tile sizes are not published: the range over"
+    )
+    print(f"tiles {', '.join(TILES)} and swizzles 1, 4, 8 is shown.\n")
+    print("| case | measured | model, least to most | error of the nearest | |\n|---|---|---|---|---|")
+    for case, value, low, high, error, where in fp32():
+        print(f"| {case} | {value} | {low:,.0f} to {high:,.0f} | {error:+.1%} | {where} |", flush=True)
+    return int(bad > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
