@@ -10,11 +10,12 @@ eviction cost a store.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pebble.game import Game, Move
-from pebble.solvers.heuristic import task_preds
 from pebble.solvers.lower import window_entries
+from pebble.solvers.order import closure, task_preds
 from pebble.solvers.plan import Plan, write_moves
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class OneShotModel:
 
     def _order(self) -> None:
         game, model, length = self.game, self.model, self.length
-        before = _closure(task_preds(game))
+        before = closure(task_preds(game))
         after = [[u for u in range(length) if t in before[u]] for t in range(length)]
         for t in range(length):
             possible = range(len(before[t]), length - len(after[t]))
@@ -79,6 +80,12 @@ class OneShotModel:
                 if (t, p) in self.at:
                     for u in direct:
                         self._implies(self.at[t, p], self.done[u][p - 1])
+
+        # twins: of equal sub-DAGs that meet in one task, the first is finished first
+        for twins in _twins(game):
+            for first, second in pairwise(twins):
+                for p in range(length):
+                    model.add(self.done[second][p] <= self.done[first][p])
 
     def _implies(self, left: Var, right: Expr) -> None:
         self.model.add(left <= right)
@@ -188,8 +195,6 @@ class OneShotModel:
                 results = [
                     game.weights[game.tasks[t].target] * self.at[t, p] for t in range(self.length) if (t, p) in self.at
                 ]
-                slides = model.new_bool_var(f"slides{p}")
-                model.add(sum(row) == slides)
                 model.add(sum(held) - sum(results) <= self.capacity)
 
     def _windows(self) -> None:
@@ -252,17 +257,28 @@ def _not(value: Expr) -> Expr:
     return not value if isinstance(value, int) else ~value
 
 
-def _closure(preds: list[set[int]]) -> list[set[int]]:
-    """All predecessors, of tasks in topological order or not."""
-    known: list[set[int] | None] = [None] * len(preds)
-    for root in range(len(preds)):
-        stack = [root]
-        while stack:
-            t = stack[-1]
-            missing = [u for u in preds[t] if known[u] is None]
-            if missing:
-                stack.extend(missing)
-                continue
-            stack.pop()
-            known[t] = set(preds[t]).union(*(known[u] or () for u in preds[t]))
-    return [found or set() for found in known]
+def _twins(game: Game) -> list[list[int]]:
+    """Groups of tasks that an automorphism may permute, each with all that only it depends on.
+
+    The shape of a value is known where everything below it has one use and one task; operands of one task that have
+    equal shapes can be exchanged with all that is below them, in every such place independently.
+    """
+    shapes: dict[tuple[object, ...], int] = {}
+    shape: list[int | None] = []
+    for i in range(game.size):  # operands come first
+        private = len(game.uses[i]) <= 1 and len(game.updates[i]) <= 1 and not (game.updates[i] and game.is_input[i])
+        below = [shape[o] for t in game.updates[i] for o in game.tasks[t].operands]
+        if not private or None in below:
+            shape.append(None)
+            continue
+        key = (game.weights[i], game.is_input[i], game.is_output[i], *sorted(b for b in below if b is not None))
+        shape.append(shapes.setdefault(key, len(shapes)))
+    found: list[list[int]] = []
+    for task in game.tasks:
+        groups: dict[int, list[int]] = {}
+        for o in task.operands:
+            known = shape[o]
+            if known is not None and game.updates[o]:
+                groups.setdefault(known, []).append(game.updates[o][0])
+        found += [group for group in groups.values() if len(group) > 1]
+    return found

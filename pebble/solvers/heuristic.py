@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 
 from pebble.game import Game
+from pebble.solvers.order import task_preds as task_preds
 from pebble.solvers.plan import Plan, read_plan, write_moves
 from pebble.solvers.result import Incumbent, Problem
 
@@ -148,11 +149,6 @@ def belady(
                 held_weight -= weights[item]
         sources.append(source)
     return Plan(tuple(order), tuple(map(frozenset, keep)), tuple(sources)), cost
-
-
-def task_preds(game: Game) -> list[set[int]]:
-    """Per task, the tasks that must be done before it: all updates of its operands, and ``after``."""
-    return [{u for o in task.operands for u in game.updates[o]} | set(task.after) for task in game.tasks]
 
 
 def _orders(game: Game, capacity: int, best: Incumbent) -> Iterator[Sequence[int]]:

@@ -16,8 +16,8 @@ from itertools import chain
 from typing import Any
 
 from pebble.game import Game, Move
-from pebble.solvers.heuristic import task_preds
 from pebble.solvers.lower import window_entries
+from pebble.solvers.order import task_preds
 from pebble.solvers.plan import Plan, write_moves
 
 _WINDOW = 12
