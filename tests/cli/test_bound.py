@@ -93,8 +93,8 @@ def test_flash_attention_is_within_five_percent(capsys: pytest.CaptureFixture[st
 
 def test_decode_is_reading_the_cache_once(capsys: pytest.CaptureFixture[str]) -> None:
     found = bound(
-        capsys, "attention", "--queries", "1", "--keys", "4096", "--head-dim", "128", "--heads", "32", "--kv-heads", "8",
-        "--batch", "4", "--gpu", "a40",
+        capsys, "attention", "--queries", "1", "--keys", "4096", "--head-dim", "128", "--heads", "32",
+        "--kv-heads", "8", "--batch", "4", "--gpu", "a40",
     )  # fmt: skip
     kv, rest = 2 * 4 * 8 * 4096 * 128, 2 * 4 * 32 * 128
     assert found["lower_bound"]["elements"] == found["upper_bound"]["elements"] == kv + rest
