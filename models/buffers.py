@@ -11,7 +11,7 @@ The topologies, as hops between two SMs:
 
 ============  =========================================================================================
 all-to-all    1 between any two
-cluster-C     1 inside consecutive groups of C SMs, no connection between groups (Hopper's clusters)
+cluster-C     1 inside consecutive groups of C SMs (the last may be short), no connection between groups
 ring          around a ring, the shorter way
 mesh-RxC      a grid of R rows, SMs numbered row by row; rows plus columns between them
 partitions-2  1 inside a half of the SMs, 2 between the halves
@@ -51,7 +51,7 @@ class Topology:
     UnknownNameError
         No such topology.
     InputError
-        The SMs do not make it: a cluster size or mesh that does not fit, an odd number to be halved.
+        The SMs do not make it: a mesh of another size, an odd number to be halved.
 
     Examples
     --------
@@ -71,9 +71,7 @@ class Topology:
             if self.sms % 2:
                 raise InputError(f"topology {self.name}: got {self.sms} SMs, expected an even number.")
             return
-        if match := re.fullmatch(r"cluster-([1-9]\d{0,5})", self.name):
-            if self.sms % int(match[1]):
-                raise InputError(f"topology {self.name}: got {self.sms} SMs, expected a multiple of {match[1]}.")
+        if re.fullmatch(r"cluster-[1-9]\d{0,5}", self.name):
             return
         if match := re.fullmatch(r"mesh-([1-9]\d{0,5})x([1-9]\d{0,5})", self.name):
             if int(match[1]) * int(match[2]) != self.sms:
@@ -83,8 +81,8 @@ class Topology:
 
     @property
     def group(self) -> int:
-        """SMs that can reach each other: the cluster size, else all."""
-        return int(self.name.removeprefix("cluster-")) if self.name.startswith("cluster-") else self.sms
+        """SMs that can reach each other, at most: the cluster size, else all."""
+        return min(self.sms, int(self.name.removeprefix("cluster-"))) if self.name.startswith("cluster-") else self.sms
 
     @property
     def uniform(self) -> bool:

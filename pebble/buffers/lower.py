@@ -3,7 +3,7 @@
 With S per SM, L + W for loads plus stores, R for weight copied (each copy at least one hop):
 
 - compulsory and the pooled segment bound: L + W >= B_pool, since a game of P memories is one of a pooled memory;
-  with clusters of c SMs it is one of P / c memories of c S.
+  with clusters of c SMs it is one of ceil(P / c) memories of c S.
 - B_sum: an SM that does r tasks sees at least E(r) weight enter (loaded, copied in or begun there), by the windows of
   :func:`pebble.solvers.lower.segment_bound` on its own tasks and its own memory. A value is begun once in all, so
   L + W + R >= min over splits of the tasks (sum of E(r_p)) - begun + stores of outputs.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from pebble.bounds.splits import cheapest_split
 from pebble.game import Game
 from pebble.models.buffers import BufferModel
 from pebble.solvers.lower import fewest_touched, segment_bound, window_entries
@@ -36,25 +37,6 @@ def entries(game: Game, capacity: int) -> list[int]:
     return best
 
 
-def cheapest_split(value: list[int], parts: int, most: int) -> int:
-    """Min over r_1 + ... + r_parts = len(value) - 1, each at most ``most``, of the sum of value[r].
-
-    Raises
-    ------
-    ValueError
-        parts * most is too small.
-    """
-    total = len(value) - 1
-    if parts * most < total:
-        raise ValueError("the parts cannot hold it")
-    top = min(most, total)
-    inf = sum(value) + max(value) + 1
-    row = [value[r] if r <= top else inf for r in range(total + 1)]
-    for _ in range(parts - 1):
-        row = [min(row[t - r] + value[r] for r in range(min(top, t) + 1)) for t in range(total + 1)]
-    return row[total]
-
-
 def buffer_bound(
     game: Game, capacity: int, buffers: BufferModel, most_tasks: int | None = None
 ) -> tuple[Fraction, int, int, str]:
@@ -74,6 +56,6 @@ def buffer_bound(
     if buffers.kind == "sm-local":
         return Fraction(everything), everything, everything, "bound per SM"
     group = buffers.net.group
-    slow = pooled if group == sms else max(pooled, by_sms(capacity * group, sms // group, most * group))
+    slow = pooled if group == sms else max(pooled, by_sms(capacity * group, -(-sms // group), most * group))
     bound = (1 - buffers.omega) * slow + buffers.omega * everything
     return bound, slow, everything, "pooled bound and bound per SM"

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pebble.bounds.splits import cheapest_split
 from pebble.buffers.game import BufferMove, BufferPebbling, from_single
-from pebble.buffers.lower import buffer_bound, cheapest_split
+from pebble.buffers.lower import buffer_bound
 from pebble.buffers.referee import replay_buffers
 from pebble.buffers.solve import solve_buffers
 from pebble.dag.gemm import gemm_dag

@@ -1,0 +1,212 @@
+"""Bounds for several SMs: against every split, exact optima, published bounds, and each other."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import isqrt
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pebble.bounds.buffers import (
+    balanced_share,
+    buffer_lower_bound,
+    busiest_sm_elements,
+    check_workload,
+    multicast_bound,
+)
+from pebble.bounds.gemm import gemm_lower_bound, segment_bound_elements
+from pebble.bounds.memory_independent import words_per_processor
+from pebble.bounds.segments import touched_real_scaled
+from pebble.bounds.splits import busiest_sm, least_over_splits
+from pebble.buffers.solve import solve_buffers
+from pebble.dag.gemm import gemm_dag
+from pebble.errors import InfeasibleError, InputError
+from pebble.models.buffers import BufferModel
+from pebble.workloads import Attention, Conv2d, Ffn, Gemm
+
+LOCAL = [Fraction(0), Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), Fraction(1)]
+SMALL = st.integers(1, 40)
+
+
+def f_real(v: int, shape: tuple[int, int, int], capacity: int) -> Fraction:
+    """max over h of h x(v / h) - (h - 1) S, every h tried."""
+    best = Fraction(0)
+    for h in range(1, v + 1):
+        share, longer = divmod(v, h)
+        total = (h - longer) * touched_real_scaled(share, *shape) + longer * touched_real_scaled(share + 1, *shape)
+        best = max(best, Fraction(total, 2**100) - (h - 1) * capacity)
+    return best
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.tuples(SMALL, SMALL, SMALL), st.integers(3, 60), st.lists(st.integers(0, 400), min_size=2, max_size=5))
+def test_no_split_costs_less_than_any_split(shape, capacity, weights) -> None:
+    work = shape[0] * shape[1] * shape[2]
+    if not sum(weights) or work > 3000:
+        return
+    parts = [work * w // sum(weights) for w in weights]
+    parts[0] += work - sum(parts)
+    total = sum(f_real(v, shape, capacity) for v in parts)
+    tolerance = Fraction(1, 2**60)
+    if work > 160:  # below, whole numbers make the bound larger than the real form
+        assert least_over_splits(*shape, work, capacity, len(parts)) <= total + 1
+        assert least_over_splits(*shape, work, capacity, len(parts), max(parts)) <= total + 1
+    assert f_real(work, shape, capacity) <= total + tolerance
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.tuples(st.integers(1, 3000), st.integers(1, 3000), st.integers(1, 3000)), st.integers(3, 10**6), st.data())
+def test_order_of_the_bounds(shape, capacity, data) -> None:
+    gemm = Gemm(*shape)
+    sms = data.draw(st.integers(2, 144))
+    most = data.draw(st.sampled_from([None, balanced_share(gemm, sms), balanced_share(gemm, sms, Fraction(1, 4))]))
+    local = buffer_lower_bound(gemm, capacity, BufferModel("sm-local", sms), most).elements
+    pooled = buffer_lower_bound(gemm, capacity, BufferModel("pooled", sms)).elements
+    joined = [buffer_lower_bound(gemm, capacity, BufferModel("connected", sms, w), most).elements for w in LOCAL]
+    assert pooled == joined[0] and joined == sorted(joined) and joined[-1] == local
+    cluster = [
+        buffer_lower_bound(gemm, capacity, BufferModel("connected", sms, Fraction(1, 4), f"cluster-{c}"), most).elements
+        for c in (1, 2, sms)
+    ]
+    assert cluster[0] == local and cluster[-1] == joined[2]
+    assert joined[2] <= cluster[1] <= local
+    larger = buffer_lower_bound(gemm, capacity + 7, BufferModel("sm-local", sms), most).elements
+    assert larger <= local + local // 1000  # the grid of a balanced bound is good to much better than that
+    for multicast in (2, 4):
+        reads = multicast_bound(gemm, capacity, sms, multicast, most).elements
+        assert pooled <= reads <= local
+    assert multicast_bound(gemm, capacity, sms, 1, most).elements == local
+    assert (
+        busiest_sm_elements(gemm, capacity, sms) * sms
+        >= buffer_lower_bound(gemm, capacity, BufferModel("sm-local", sms), balanced_share(gemm, sms)).elements
+        - max(local // 100, sms)
+        or local == pooled
+    )
+
+
+def test_any_split_is_one_memory_of_one_sm() -> None:
+    for shape, capacity in (((4096, 4096, 4096), 116736), ((8192, 256, 4096), 60000)):
+        gemm = Gemm(*shape)
+        local = buffer_lower_bound(gemm, capacity, BufferModel("sm-local", 108)).elements
+        single = gemm_lower_bound(gemm, capacity).elements
+        assert local == single == max(segment_bound_elements(*shape, capacity)[0], gemm.compulsory_elements)
+    # small problems lose what whole numbers give to one memory
+    small = Gemm(100, 100, 7)
+    assert buffer_lower_bound(small, 200, BufferModel("sm-local", 4)).elements <= gemm_lower_bound(small, 200).elements
+
+
+def test_balanced_bound_is_the_even_split() -> None:
+    work, sms, capacity = 8192**3, 108, 229376
+    share = -(-work // sms)
+    even = sms * busiest_sm(8192, 8192, 8192, work, capacity, sms)
+    found = least_over_splits(8192, 8192, 8192, work, capacity, sms, share)
+    assert even * (1 - 1e-6) <= found <= even
+    any_split = least_over_splits(8192, 8192, 8192, work, capacity, sms)
+    loose = least_over_splits(8192, 8192, 8192, work, capacity, sms, share + share // 20)
+    assert any_split <= loose <= found
+
+
+@pytest.mark.parametrize(
+    ("shape", "sms", "regime"),
+    [((65536, 128, 64), 132, 1), ((8192, 8192, 64), 132, 2), ((4096, 4096, 4096), 132, 3), ((4096, 4096, 4096), 8, 3)],
+)
+def test_one_segment_is_the_memory_independent_bound(shape, sms, regime) -> None:
+    """With a memory that holds everything our balanced bound is D of each regime, without the first copy for free."""
+    gemm = Gemm(*shape)
+    words, found = words_per_processor(*shape, sms)
+    assert found == regime
+    share = -(-gemm.compulsory_elements // sms)
+    d = words + share
+    ours = busiest_sm_elements(gemm, 10**12, sms)
+    assert abs(ours - d) <= 2 + isqrt(d) // 1000
+    total = buffer_lower_bound(gemm, 10**12, BufferModel("sm-local", sms), balanced_share(gemm, sms)).elements
+    assert abs(total - sms * ours) <= 3 * sms
+
+
+def exact(shape: tuple[int, int, int], capacity: int, buffers: BufferModel, most: int | None) -> Fraction:
+    """The least known from above: an optimum where the time was enough."""
+    found = solve_buffers(gemm_dag(*shape), capacity, buffers, time_limit=4, most_tasks_per_sm=most)
+    assert found.upper_bound is not None
+    return found.upper_bound
+
+
+def check_below_the_optimum(shape: tuple[int, int, int], sms: int) -> None:
+    gemm = Gemm(*shape)
+    share = balanced_share(gemm, sms)
+    for capacity in (3, 4):
+        for buffers in (BufferModel("sm-local", sms), BufferModel("connected", sms, Fraction(1, 4))):
+            for most in (None, share):
+                bound = buffer_lower_bound(gemm, capacity, buffers, most).elements
+                assert bound <= exact(shape, capacity, buffers, most), (capacity, buffers, most)
+
+
+@pytest.mark.parametrize(("shape", "sms"), [((1, 2, 2), 2), ((2, 2, 1), 2), ((1, 1, 4), 2), ((2, 2, 1), 3)])
+def test_bounds_are_below_the_optimum(shape: tuple[int, int, int], sms: int) -> None:
+    check_below_the_optimum(shape, sms)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [(3, 2, 1), (2, 1, 3), (2, 2, 2)])
+@pytest.mark.parametrize("sms", [2, 3, 4])
+def test_bounds_are_below_the_optimum_of_more(shape: tuple[int, int, int], sms: int) -> None:
+    check_below_the_optimum(shape, sms)
+
+
+def test_bounds_against_the_table_of_optima() -> None:
+    """Two SMs, 2 x 2 x 2: the proved optima of ``benchmarks/buffers_table.py``."""
+    gemm, local = Gemm(2, 2, 2), BufferModel("sm-local", 2)
+    for capacity, (free, balanced) in {3: (17, 18), 4: (14, 16), 5: (13, 16), 6: (12, 16)}.items():
+        assert buffer_lower_bound(gemm, capacity, local).elements <= free
+        assert buffer_lower_bound(gemm, capacity, local, 4).elements <= balanced
+    assert buffer_lower_bound(gemm, 5, local, 4).elements == 16
+
+
+def test_tiny_problems_try_every_split() -> None:
+    """2x2x2 with S = 3: whole numbers and the balance make a bound above the real form's."""
+    gemm = Gemm(2, 2, 2)
+    local = BufferModel("sm-local", 2)
+    assert buffer_lower_bound(gemm, 3, local, 4).elements >= buffer_lower_bound(gemm, 3, local).elements >= 12
+    assert buffer_lower_bound(gemm, 100, local, 4).elements == 16  # two halves of 2 x 2 x 1 or 1 x 2 x 2 each touch 8
+
+
+WORKLOADS = [
+    Gemm(512, 384, 640, "fp8", "bf16"),
+    Ffn(512, 384, 1000),
+    Ffn(512, 384, 1000, gated=True),
+    Attention(512, 512, 64, heads=4, kv_heads=2, causal=True),
+    Attention(2048, 2048, 64),
+]
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.label)
+def test_other_workloads(workload) -> None:
+    sms, capacity = 8, 5000
+    share = balanced_share(workload, sms)
+    local, balanced = (buffer_lower_bound(workload, capacity, BufferModel("sm-local", sms), c) for c in (None, share))
+    pooled = buffer_lower_bound(workload, capacity, BufferModel("pooled", sms))
+    single = buffer_lower_bound(workload, capacity, BufferModel("single"))
+    assert pooled.elements <= local.elements <= balanced.elements
+    assert local.elements <= single.elements
+    assert pooled.bytes <= local.bytes <= balanced.bytes
+    half = buffer_lower_bound(workload, capacity, BufferModel("connected", sms, Fraction(1, 2)), share)
+    assert half.elements == (pooled.elements + balanced.elements) // 2
+    parts = [
+        buffer_lower_bound(workload, capacity, BufferModel("connected", sms, w, "partitions-2"), share).elements
+        for w in LOCAL
+    ]
+    assert parts == sorted(parts) and parts[3] >= half.elements and parts[-1] == balanced.elements
+
+
+def test_what_is_refused() -> None:
+    local = BufferModel("sm-local", 4)
+    with pytest.raises(InfeasibleError, match="per SM"):
+        buffer_lower_bound(Gemm(8, 8, 8), 2, local)
+    with pytest.raises(InputError, match="1 / 4"):
+        buffer_lower_bound(Gemm(8, 8, 8), 9, local, 127)
+    with pytest.raises(InputError, match="without recomputation"):
+        buffer_lower_bound(Ffn(8, 8, 8), 9, local, None, True)
+    with pytest.raises(InputError, match="conv2d"):
+        check_workload(Conv2d(1, 1, 1, 8, 8, 3), False)
+    assert buffer_lower_bound(Gemm(8, 8, 8), 9, local, None, True).elements > 0
