@@ -11,7 +11,10 @@ from pebble.cli import main
 
 BLOCK = re.compile(r"(```sh\n(?:.*&& \S*)?(pebble [^\n]+)\n```\n+(?:prints\n+)?```text\n)(.*?)(\n```)", re.DOTALL)
 FIGURES = {
-    "docs/figures/compare.svg": "compare gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb",
+    "docs/figures/compare.svg": "compare gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb --figure",
+    "docs/figures/ski-slope.svg": "figure ski-slope --out",
+    "docs/figures/projections.svg": "figure projections --out",
+    "docs/figures/fusion.svg": "figure fusion --out",
 }
 
 
@@ -29,4 +32,4 @@ if __name__ == "__main__":
     text = BLOCK.sub(lambda m: m[1] + output_of(m[2].removeprefix("pebble ")) + m[4], readme.read_text())
     readme.write_text(text)
     for path, command in FIGURES.items():
-        output_of(f"{command} --figure {path}")
+        output_of(f"{command} {path}")

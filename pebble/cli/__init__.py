@@ -22,6 +22,7 @@ COMMANDS: dict[str, str] = {
     "bound": "the least traffic any schedule can have, proved, beside the best schedule known",
     "verify": "check a certificate, without what wrote it",
     "prove": "the proof of a bound for a reader, with its numbers filled in",
+    "figure": "a figure of a proof: ski-slope, projections, segments, pebbling, walk, gap, fusion",
     "compare": "what each tile order moves, against the proved bound",
     "simulate": "one schedule through one cache",
     "decode": "a decode step: the KV cache's share of the least traffic, what fits on chip",

@@ -93,11 +93,10 @@ FAMILIES: dict[str, _Family] = {
 }
 
 
-def add_workload_arguments(parser: argparse.ArgumentParser) -> None:
+def add_workload_arguments(parser: argparse.ArgumentParser, required: bool = True) -> None:
     """WORKLOAD and the options that give its shape."""
-    parser.add_argument(
-        "workload", metavar="WORKLOAD", help=f"{', '.join(FAMILIES)}, or MODEL:LAYER such as llama-3-8b:gate_up"
-    )
+    text = f"{', '.join(FAMILIES)}, or MODEL:LAYER such as llama-3-8b:gate_up"
+    parser.add_argument("workload", nargs=None if required else "?", metavar="WORKLOAD", help=text)
     shape = parser.add_argument_group("shape")
     for option, (name, text) in _NUMBERS.items():
         shape.add_argument(option, dest=name, metavar="N", help=text)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette: safe for colour-blind readers, distinct in grey.
 BLUE, ORANGE, GREEN, RED, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#999999"
+PURPLE, SKY, YELLOW = "#CC79A7", "#56B4E9", "#F0E442"
 
 _STYLE = {
     "svg.hashsalt": "pebble",

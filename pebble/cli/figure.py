@@ -1,0 +1,187 @@
+"""A figure of a proof: ski-slope, projections, segments, pebbling, walk, gap, fusion.
+
+examples:
+  pebble figure ski-slope --out ski-slope.pdf
+  pebble figure projections gemm -m 4096 -n 4096 -k 4096 --cache 6MiB --out box.svg
+  pebble figure segments gemm -m 24 -n 24 -k 24 --cache 60el --out segments.svg
+  pebble figure pebbling --solution solved.json --out pebbling.svg     (from `pebble solve ... --json`)
+  pebble figure walk --schedules row,hilbert --grid 16x16 --out walk.png
+  pebble figure fusion llama-2-7b:mlp --tokens 8192 --out fusion.pdf
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pebble.cli import _output
+from pebble.cli._target import positive
+from pebble.cli._workload import AnyWorkload, add_workload_arguments, read_workload
+from pebble.errors import InputError, UnknownNameError
+from pebble.units import parse_size
+from pebble.workloads import Ffn, Gemm
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_MAX_SIDE = 128
+_MAX_ORDERS = 4
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``pebble figure``."""
+    parser.add_argument("name", metavar="NAME", help=", ".join(FIGURES))
+    add_workload_arguments(parser, required=False)
+    parser.add_argument("--out", metavar="FILE", help="a name that ends in .pdf, .svg or .png; default NAME.svg")
+    parser.add_argument("--cache", metavar="SIZE", help="projections, segments, pebbling: fast memory, such as 60el")
+    parser.add_argument("--schedules", metavar="A,B", help="ski-slope, walk: tile orders, up to four")
+    parser.add_argument("--sms", metavar="P", help="ski-slope, walk: SMs of the kernel (108)")
+    parser.add_argument("--grid", metavar="RxC", help="walk: the tile grid (32x32)")
+    parser.add_argument("--segments", metavar="H", help="segments: how many (as many as prove most)")
+    parser.add_argument("--solution", metavar="FILE", help="pebbling: what `pebble solve ... --json` printed")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Draw the figure and write it."""
+    from pebble.plots.save import check_figure_path, save_figure
+
+    if args.name not in FIGURES:
+        raise UnknownNameError("figure", args.name, FIGURES, "pebble figure --help")
+    path = args.out or f"{args.name}.svg"
+    check_figure_path(path)
+    draw, allowed = FIGURES[args.name]
+    for option in ("cache", "schedules", "sms", "grid", "segments", "solution"):
+        if getattr(args, option) is not None and option not in allowed:
+            raise InputError(f"{args.name}: got --{option}, which this figure does not take; leave it out.")
+    if args.workload is not None and "workload" not in allowed:
+        raise InputError(
+            f"{args.name}: got the workload {args.workload!r}, which this figure does not take; leave it out."
+        )
+    save_figure(draw(args), path)
+    if args.json:
+        _output.print_json({"figure": args.name, "out": path})
+    else:
+        _output.say(f"{args.name}: written to {path}")
+    return 0
+
+
+def _workload(args: argparse.Namespace, otherwise: AnyWorkload) -> Any:
+    """The workload given, of the same family as the one drawn otherwise."""
+    if args.workload is None:
+        return otherwise
+    workload = read_workload(args)
+    if type(workload) is not type(otherwise):
+        raise InputError(f"{args.name}: got {workload.family}, expected {otherwise.family} for this figure.")
+    return workload
+
+
+def _capacity(args: argparse.Namespace, workload: Gemm, otherwise: str) -> int:
+    elements = parse_size(args.cache or otherwise, "--cache").to_elements(workload.widest_bytes)
+    if elements < 3:
+        raise InputError(f"--cache: got {elements} values, expected at least 3 (a value each of A, B and C).")
+    return elements
+
+
+def _orders(args: argparse.Namespace, otherwise: str) -> list[str]:
+    names = (args.schedules or otherwise).split(",")
+    if len(names) > _MAX_ORDERS:
+        raise InputError(f"--schedules: got {len(names)}, expected at most {_MAX_ORDERS} to tell apart.")
+    return names
+
+
+def _ski_slope(args: argparse.Namespace) -> Figure:
+    from pebble.plots.ski_slope import ORDERS, ski_slope, ski_slope_figure
+
+    gemm = _workload(args, Gemm(8192, 8192, 8192))
+    sms = positive("--sms", args.sms or "108", 1024)
+    return ski_slope_figure(ski_slope(gemm, _orders(args, ",".join(ORDERS)), sms))
+
+
+def _projections(args: argparse.Namespace) -> Figure:
+    from pebble.plots.projections import projections_figure
+
+    gemm = _workload(args, Gemm(8192, 8192, 8192))
+    return projections_figure(gemm, _capacity(args, gemm, "40MiB"))
+
+
+def _segments(args: argparse.Namespace) -> Figure:
+    from pebble.plots.segments import segments_figure
+
+    gemm = _workload(args, Gemm(24, 24, 24))
+    count = positive("--segments", args.segments, 60) if args.segments else 0
+    return segments_figure(gemm, _capacity(args, gemm, "120el"), min(count, gemm.multiply_adds))
+
+
+def _pebbling(args: argparse.Namespace) -> Figure:
+    from pebble.plots.pebbling import gemm_events, pebbling_figure
+
+    if args.solution is not None:
+        return pebbling_figure(*_solution(args.solution))
+    gemm = _workload(args, Gemm(3, 3, 3))
+    capacity = _capacity(args, gemm, "6el")
+    events = gemm_events(gemm, capacity)
+    return pebbling_figure(events, capacity, f"{gemm.label}, best explicit schedule")
+
+
+def _solution(path: str) -> tuple[list[tuple[str, str, tuple[str, ...]]], int, str]:
+    """The moves that `pebble solve --json` printed."""
+    from pebble.plots.pebbling import MAX_EVENTS
+
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        moves = [tuple(map(str, move)) for move in document["moves"]]
+        capacity, title = int(document["capacity"]), f"{document['instance']}, {document['variant']}"
+    except OSError as error:
+        raise InputError(f"--solution: {path} cannot be read: {error.strerror}.") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise InputError(f"--solution: {path} is not what `pebble solve ... --json` prints.") from None
+    if not moves or len(moves) > MAX_EVENTS or capacity < 1:
+        raise InputError(f"--solution: got {len(moves)} moves, expected 1 to {MAX_EVENTS}.")
+    events: list[tuple[str, str, tuple[str, ...]]] = []
+    for op, node, *source in moves:
+        if op in ("compute", "slide"):
+            if source:
+                events.append(("delete", source[0], ()))
+            events.append(("compute", node.partition("+=")[0], ()))
+        else:
+            events.append((op, node, ()))
+    return events, capacity, f"{title}: {document.get('upper_bound')} moved, {document.get('status')}"
+
+
+def _walk(args: argparse.Namespace) -> Figure:
+    from pebble.plots.walk import walk_figure
+    from pebble.schedules.orders import OrderParams, parse_order
+
+    sides = (args.grid or "32x32").split("x")
+    if len(sides) != 2:
+        raise InputError(f"--grid: got {args.grid!r}, expected rows and columns such as 16x16.")
+    rows, cols = (positive("--grid", side, _MAX_SIDE) for side in sides)
+    orders = [parse_order(name) for name in _orders(args, "row,grouped-8,hilbert,snake-strips-16")]
+    return walk_figure(orders, rows, cols, OrderParams(sms=positive("--sms", args.sms or "108", 1024)))
+
+
+def _gap(args: argparse.Namespace) -> Figure:
+    from pebble.plots.gap import gap, gap_figure
+
+    return gap_figure(gap())
+
+
+def _fusion(args: argparse.Namespace) -> Figure:
+    from pebble.plots.fusion import fusion, fusion_figure
+
+    return fusion_figure(fusion(_workload(args, Ffn(8192, 4096, 11008))))
+
+
+# name -> how it is drawn, and the arguments it takes
+FIGURES: dict[str, tuple[Callable[[argparse.Namespace], Figure], tuple[str, ...]]] = {
+    "ski-slope": (_ski_slope, ("workload", "schedules", "sms")),
+    "projections": (_projections, ("workload", "cache")),
+    "segments": (_segments, ("workload", "cache", "segments")),
+    "pebbling": (_pebbling, ("workload", "cache", "solution")),
+    "walk": (_walk, ("schedules", "grid", "sms")),
+    "gap": (_gap, ()),
+    "fusion": (_fusion, ("workload",)),
+}

@@ -1,0 +1,91 @@
+"""What fusing a feed-forward network saves: separate kernels, fused schedules and the bounds of both, by cache "
+"size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pebble.bounds.ffn import ffn_lower_bound, ffn_separate_bound
+from pebble.plots.save import BLUE, GREY, ORANGE, style
+from pebble.schedules.explicit.ffn import ffn_schedules
+from pebble.workloads import Ffn
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """Traffic in bytes at each cache size in bytes.
+
+    Attributes
+    ----------
+    ffn : Ffn
+    caches : tuple of int
+    bound, separate_bound : tuple of int
+        Of any schedule, and when H goes through memory.
+    fused, separate : tuple of int
+        The best schedules known.
+    """
+
+    ffn: Ffn
+    caches: tuple[int, ...]
+    bound: tuple[int, ...]
+    separate_bound: tuple[int, ...]
+    fused: tuple[int, ...]
+    separate: tuple[int, ...]
+
+
+def fusion(ffn: Ffn, points: int = 24, least: int = 2**20, most: int = 2**29) -> Fusion:
+    """Evaluate the curves from ``least`` to ``most`` bytes."""
+    width = ffn.narrowest_bytes
+    caches = tuple(round(least * (most / least) ** (i / (points - 1)) / 128) * 128 for i in range(points))
+    bound, separate_bound, fused, separate = [], [], [], []
+    for cache in caches:
+        bound.append(ffn_lower_bound(ffn, cache // width).bytes)
+        separate_bound.append(ffn_separate_bound(ffn, cache // width).bytes)
+        schedules = ffn_schedules(ffn, cache // ffn.widest_bytes)
+        fused.append(min(s.bytes for s in schedules if s.family != "unfused"))
+        separate.append(min(s.bytes for s in schedules if s.family == "unfused"))
+    return Fusion(ffn, caches, tuple(bound), tuple(separate_bound), tuple(fused), tuple(separate))
+
+
+def plot_fusion(found: Fusion, ax: Axes) -> Axes:
+    """Log-log; between its bound and its best schedule each way of running is shaded."""
+    mib = [c / 2**20 for c in found.caches]
+    gb = [[v / 1e9 for v in values] for values in (found.bound, found.fused, found.separate_bound, found.separate)]
+    ax.fill_between(mib, gb[2], gb[3], color=ORANGE, alpha=0.2, lw=0)
+    ax.fill_between(mib, gb[0], gb[1], color=BLUE, alpha=0.2, lw=0)
+    ax.plot(mib, gb[3], color=ORANGE, lw=1.5, marker="s", ms=3, markevery=3, label="separate kernels, best schedule")
+    ax.plot(mib, gb[2], color=ORANGE, lw=1.2, ls="--", label="separate kernels, proved bound")
+    ax.plot(mib, gb[1], color=BLUE, lw=1.5, marker="o", ms=3, markevery=3, label="fused, best schedule")
+    ax.plot(mib, gb[0], color="black", lw=1.8, label="any schedule, proved bound")
+    compulsory = found.ffn.compulsory_bytes / 1e9
+    ax.axhline(compulsory, color=GREY, lw=1, ls=":", label="compulsory")
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlim(mib[0], mib[-1])
+    ax.set_ylim(compulsory / 1.3, max(*gb[3], *gb[1]) * 1.2)
+    ax.set_xlabel("fast memory, MiB")
+    ax.set_ylabel("traffic, GB")
+    ax.set_title(found.ffn.label, fontsize=8, loc="left")
+    return ax
+
+
+def fusion_figure(found: Fusion) -> Figure:
+    """The figure of ``pebble figure fusion``."""
+    import matplotlib
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter
+
+    with matplotlib.rc_context(style()):
+        figure = Figure(figsize=(6.0, 4.2), layout="constrained")
+        ax = plot_fusion(found, figure.add_subplot())
+        plain: Any = FuncFormatter(lambda x, _: f"{x:g}")
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_formatter(plain)
+        ax.yaxis.set_minor_formatter(FuncFormatter(lambda x, _: f"{x:g}" if f"{x:.0e}"[0] in "25" else ""))
+        ax.legend(loc="upper right", frameon=True, framealpha=0.9, edgecolor="none", fontsize=7)
+    return figure

@@ -1,0 +1,130 @@
+"""A pebbling over time: which value is in fast memory when, with its loads, stores and computations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pebble.errors import InputError
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, style
+from pebble.schedules.explicit import best_gemm_schedule
+from pebble.schedules.explicit.moves import gemm_moves
+from pebble.workloads import Gemm
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Event = tuple[str, str, tuple[str, ...]]
+"""(load, store, delete or compute; the value, or the result of a computation; operands of a computation)"""
+
+MAX_EVENTS = 1500
+MAX_VALUES = 120
+
+
+def gemm_events(gemm: Gemm, capacity: int) -> list[Event]:
+    """The moves of the best explicit schedule of a small GEMM.
+
+    Raises
+    ------
+    InputError
+        The GEMM is too large to be drawn.
+    """
+    if gemm.multiply_adds > MAX_EVENTS // 3:
+        raise InputError(
+            f"figure: got {gemm.multiply_adds:,} multiply-adds, expected at most {MAX_EVENTS // 3} to draw."
+        )
+
+    def name(operand: str, i: int, j: int) -> str:
+        return f"{operand}[{i},{j}]"
+
+    events: list[Event] = []
+    for op, operand, index in gemm_moves(best_gemm_schedule(gemm, capacity)):
+        if op == "compute":
+            i, j, l = index
+            events.append((op, name("C", i, j), (name("A", i, l), name("B", l, j))))
+        else:
+            events.append((op, name(operand, *index), ()))
+    return events
+
+
+def plot_pebbling(events: Sequence[Event], capacity: int, ax: Axes, room: Axes) -> Axes:
+    """Draw a pebbling.
+
+    Parameters
+    ----------
+    events : sequence of Event
+        The moves, in order.
+    capacity : int
+        S.
+    ax : matplotlib.axes.Axes
+        A row per value, a bar while it is in fast memory.
+    room : matplotlib.axes.Axes
+        The number of values in fast memory.
+
+    Raises
+    ------
+    InputError
+        Too many moves or values.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    values = sorted({value for _, value, operands in events for value in (value, *operands)})
+    if len(events) > MAX_EVENTS or len(values) > MAX_VALUES:
+        raise InputError(
+            f"figure: got {len(events)} moves of {len(values)} values, expected at most {MAX_EVENTS} and {MAX_VALUES}."
+        )
+    row = {value: number for number, value in enumerate(values)}
+    since: dict[str, int] = {}
+    bars: dict[str, list[tuple[int, int]]] = {value: [] for value in values}
+    marks: dict[str, list[tuple[int, int]]] = {"load": [], "store": [], "compute": []}
+    level = [0]
+    for time, (op, value, _) in enumerate(events):
+        if op in ("load", "compute"):
+            since.setdefault(value, time)
+        elif op == "delete" and value in since:
+            start = since.pop(value)
+            bars[value].append((start, time - start))
+        if op in marks:
+            marks[op].append((time, row[value]))
+        level.append(len(since))
+    for value, start in since.items():
+        bars[value].append((start, len(events) - start))
+    letters = list(dict.fromkeys(v[0] for v in values))
+    colours = dict(zip(letters, (BLUE, ORANGE, GREEN, GREY, RED) * 5, strict=False))
+    for value, spans in bars.items():
+        ax.broken_barh(spans, (row[value] - 0.4, 0.8), facecolors=colours[value[0]], alpha=0.45, lw=0)
+    shapes = {"load": ("v", "black", "load"), "store": ("^", RED, "store"), "compute": (".", "black", "compute")}
+    for op, (marker, colour, label) in shapes.items():
+        if marks[op]:
+            times, at = zip(*marks[op], strict=True)
+            size = 9 if op == "compute" else 16
+            ax.scatter(times, at, s=size, marker=marker, c=colour, lw=0, label=f"{label} ({len(times)})", zorder=3)
+    ax.set_ylim(len(values) - 0.4, -0.6)
+    ax.set_xlim(-1, len(events) + 1)
+    ax.set_yticks(range(len(values)), values, fontsize=6 if len(values) <= 40 else 3.5)
+    ax.tick_params(axis="x", labelbottom=False)
+    room.step(range(len(level)), level, where="post", color="black", lw=1)
+    room.fill_between(range(len(level)), level, step="post", color=GREY, alpha=0.4, lw=0)
+    room.axhline(capacity, color=RED, lw=1, ls="--")
+    room.text(len(events) + 1, capacity, f" S = {capacity}", va="center", fontsize=7, color=RED)
+    room.set_ylim(0, capacity * 1.25)
+    room.yaxis.set_major_locator(MaxNLocator(integer=True))
+    room.set_ylabel("held")
+    room.set_xlabel("move")
+    return ax
+
+
+def pebbling_figure(events: Sequence[Event], capacity: int, title: str) -> Figure:
+    """The figure of ``pebble figure pebbling``."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(style()):
+        count = len({value for _, value, operands in events for value in (value, *operands)})
+        figure = Figure(figsize=(7.2, min(9.0, 2.0 + 0.12 * count)), layout="constrained")
+        ax, room = figure.subplots(2, 1, sharex=True, height_ratios=[max(3, count / 7), 1])
+        plot_pebbling(events, capacity, ax, room)
+        ax.set_title(title, fontsize=8, loc="left")
+        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=7)
+    return figure

@@ -1,0 +1,169 @@
+"""The ski slope: traffic against cache size; the proved bound, the best schedule, chosen orders and published "
+"bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pebble.bounds import GEMM_FORMULAS, gemm_lower_bound
+from pebble.models.machine import load_machine, machine_names
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, style
+from pebble.schedules.explicit import best_gemm_schedule
+from pebble.schedules.lockstep import TileShape, values_held_by_blocks
+from pebble.schedules.orders import parse_order
+from pebble.simulation import KernelConfig, simulate_gemm
+from pebble.workloads import Gemm
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ORDERS = ("row", "grouped-8", "snake-strips-16+sawtooth")
+_ORDER_STYLES = ((ORANGE, "o"), (PURPLE, "s"), (SKY, "D"))
+_MARKED = ("a40", "a100-sxm4-40gb", "h100-sxm5-80gb", "rtx4090", "b200-sxm")
+_PUBLISHED = {"irony-toledo-tiskin": ":", "smith-et-al": "-.", "cosma": "--"}
+_LEAST_CACHE = 2**18
+
+
+@dataclass(frozen=True)
+class SkiSlope:
+    """Traffic in bytes at each cache size in bytes.
+
+    Attributes
+    ----------
+    gemm : Gemm
+    caches : tuple of int
+        Cache sizes of the curves.
+    lower, upper : tuple of int
+        The proved bound, and the best schedule under explicit control, of one memory of that size.
+    kernel_lower : tuple of int
+        The proved bound of the simulated kernel, which also holds the values of its running blocks.
+    published : dict
+        Published bounds by name.
+    order_caches : tuple of int
+        Cache sizes of the simulations.
+    orders : dict
+        Simulated DRAM traffic by tile order, in a kernel whose blocks hold further values on the SMs.
+    sms : int
+        Blocks that run at once.
+    """
+
+    gemm: Gemm
+    caches: tuple[int, ...]
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+    kernel_lower: tuple[int, ...]
+    published: dict[str, tuple[int, ...]]
+    order_caches: tuple[int, ...]
+    orders: dict[str, tuple[int, ...]]
+    sms: int
+
+
+def ski_slope(gemm: Gemm, orders: Sequence[str] = ORDERS, sms: int = 108, points: int = 60) -> SkiSlope:
+    """Evaluate all curves.
+
+    Parameters
+    ----------
+    gemm : Gemm
+    orders : sequence of str
+        Tile orders to simulate, tile 128x128, at eight cache sizes.
+    sms : int
+        SMs of the simulated kernel.
+    points : int
+        Cache sizes of the curves.
+    """
+    width = gemm.narrowest_bytes
+    whole = 2 * gemm.compulsory_bytes
+    least = min(_LEAST_CACHE, max(64, whole // 64))
+    caches = tuple(sorted({_step(least, whole, i, points - 1) for i in range(points)}))
+    lower = tuple(gemm_lower_bound(gemm, max(3, c // width)).bytes for c in caches)
+    tile = TileShape.default(gemm).cut_to(gemm)
+    held = values_held_by_blocks(tile, sms)
+    kernel_lower = tuple(gemm_lower_bound(gemm, c // width + held).bytes for c in caches)
+    upper = tuple(best_gemm_schedule(gemm, max(3, c // gemm.widest_bytes)).bytes for c in caches)
+    published: dict[str, tuple[int, ...]] = {}
+    for rule in GEMM_FORMULAS:
+        values = [rule(gemm, max(3, c // width)) for c in caches]
+        if values[0].name in _PUBLISHED:
+            published[values[0].name] = tuple(v.elements * width for v in values)
+    order_caches = tuple(_step(2**20, 2**27, i, 7) for i in range(8))
+    found_orders = {
+        name: tuple(
+            simulate_gemm(gemm, parse_order(name), KernelConfig(tile, sms, 1, cache)).dram_bytes
+            for cache in order_caches
+        )
+        for name in orders
+    }
+    return SkiSlope(gemm, caches, lower, upper, kernel_lower, published, order_caches, found_orders, sms)
+
+
+def _step(first: int, last: int, i: int, steps: int) -> int:
+    """Point i of a geometric series, a multiple of 128."""
+    return round(first * math.pow(last / first, i / steps) / 128) * 128
+
+
+def plot_ski_slope(slope: SkiSlope, ax: Axes) -> Axes:
+    """Log-log: the gap between bound and best schedule shaded, orders as marked lines, GPUs' L2 sizes as ticks "
+    "above."""
+    mib = [c / 2**20 for c in slope.caches]
+    gb = 1e9
+    ax.fill_between(mib, [x / gb for x in slope.lower], [x / gb for x in slope.upper], color=BLUE, alpha=0.15, lw=0)
+    ax.plot(mib, [x / gb for x in slope.lower], color="black", lw=1.8, label="proved lower bound")
+    ax.plot(mib, [x / gb for x in slope.upper], color=BLUE, lw=1.4, label="best schedule under explicit control")
+    kernel = [x / gb for x in slope.kernel_lower]
+    ax.plot(mib, kernel, color="black", lw=1, ls=(0, (6, 2)), label="proved bound of the simulated kernel")
+    for name, values in slope.published.items():
+        kept = [(x, v / gb) for x, v in zip(mib, values, strict=True) if v > 0]
+        if kept:
+            ax.plot(*zip(*kept, strict=True), color=GREY, lw=1, ls=_PUBLISHED[name], label=f"published: {name}")
+    at = [c / 2**20 for c in slope.order_caches]
+    for (name, values), (colour, marker) in zip(slope.orders.items(), _ORDER_STYLES, strict=False):
+        ax.plot(at, [v / gb for v in values], color=colour, marker=marker, ms=3.5, lw=1, label=f"{name}, LRU")
+    ax.axhline(slope.gemm.compulsory_bytes / gb, color=GREEN, lw=1, ls=(0, (1, 2)), label="compulsory")
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    low = slope.gemm.compulsory_bytes / gb / 1.8
+    ax.set_ylim(low, max(max(v) for v in [slope.upper, *slope.orders.values()]) / gb * 1.5)
+    ax.set_xlim(mib[0], mib[-1])
+    ax.set_xlabel("cache, MiB")
+    ax.set_ylabel("DRAM traffic, GB")
+    _mark_gpus(ax)
+    ax.set_title(
+        f"{slope.gemm.label}; simulated: tile 128x128, {slope.sms} blocks at once", fontsize=8, loc="left", pad=30
+    )
+    return ax
+
+
+def _mark_gpus(ax: Axes) -> None:
+    """L2 sizes as thin lines with names above the axes; equal sizes share a line."""
+    sizes: dict[int, list[str]] = {}
+    for name in machine_names():
+        if name in _MARKED:
+            sizes.setdefault(load_machine(name).l2_bytes, []).append(name.partition("-")[0])
+    low, high = ax.get_xlim()
+    for l2, names in sorted(sizes.items()):
+        x = l2 / 2**20
+        if low < x < high:
+            ax.axvline(x, color=GREY, lw=0.6, zorder=0)
+            ax.text(x, 1.01, "/".join(names), rotation=40, ha="left", va="bottom", fontsize=6.5, color=RED,
+                    transform=ax.get_xaxis_transform())  # fmt: skip
+
+
+def ski_slope_figure(slope: SkiSlope) -> Figure:
+    """The figure of ``pebble figure ski-slope``."""
+    import matplotlib
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter
+
+    with matplotlib.rc_context(style()):
+        figure = Figure(figsize=(6.4, 4.9), layout="constrained")
+        ax = plot_ski_slope(slope, figure.add_subplot())
+        plain: Any = FuncFormatter(lambda x, _: f"{x:g}")
+        ax.xaxis.set_major_formatter(plain)
+        ax.yaxis.set_major_formatter(plain)
+        ax.yaxis.set_minor_formatter(FuncFormatter(lambda x, _: f"{x:g}" if f"{x:.0e}"[0] in "25" else ""))
+        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=6.5)
+    return figure

@@ -1,0 +1,97 @@
+"""Tile orders on the grid, coloured by time, and how soon each comes back to the same panels of A and B."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pebble.plots.save import BLUE, GREEN, ORANGE, PURPLE, style
+from pebble.schedules.orders import OrderParams, TileOrder
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_STYLES = ((BLUE, "-"), (ORANGE, "--"), (GREEN, "-."), (PURPLE, ":"))
+
+
+def reuse_distances(tiles: NDArray[np.signedinteger[Any]], cols_offset: int) -> NDArray[np.int64]:
+    """Distinct panels used since the last use of each panel; -1 at a first use.
+
+    Parameters
+    ----------
+    tiles : array of int, shape (tiles, 2)
+        The walk. Each tile uses one row panel of A, then one column panel of B.
+    cols_offset : int
+        Rows of the grid, so that panels of A and B have different numbers.
+
+    Returns
+    -------
+    array of int, shape (2 tiles,)
+        Stack distances (Mattson et al. 1970). Time O(tiles * panels).
+    """
+    uses = np.empty(2 * len(tiles), dtype=np.int64)
+    uses[0::2] = tiles[:, 0]
+    uses[1::2] = tiles[:, 1] + cols_offset
+    stack: list[int] = []
+    found = np.empty(len(uses), dtype=np.int64)
+    for number, panel in enumerate(uses.tolist()):
+        if panel in stack:
+            depth = stack.index(panel)
+            found[number] = depth
+            del stack[depth]
+        else:
+            found[number] = -1
+        stack.insert(0, panel)
+    return found
+
+
+def plot_order(order: TileOrder, rows: int, cols: int, params: OrderParams, ax: Axes) -> Axes:
+    """The grid coloured by time, dark first, with the path of the first half of it."""
+    tiles = order.tiles(rows, cols, params)
+    when = np.empty((rows, cols))
+    when[tiles[:, 0], tiles[:, 1]] = np.arange(len(tiles))
+    ax.imshow(when, cmap="cividis", interpolation="nearest", aspect="equal")
+    first = tiles[: max(2, len(tiles) // 2)]
+    ax.plot(first[:, 1], first[:, 0], color="white", lw=0.7)
+    ax.plot(first[0, 1], first[0, 0], marker="o", ms=3, color="white")
+    ax.set_title(order.plain_name, fontsize=7, pad=3)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    return ax
+
+
+def plot_reuse(orders: Sequence[TileOrder], rows: int, cols: int, params: OrderParams, ax: Axes) -> Axes:
+    """Share of panel uses that find their panel among the last x panels: hits of a cache of x panels."""
+    for order, (colour, line) in zip(orders, _STYLES * len(orders), strict=False):
+        distances = reuse_distances(order.tiles(rows, cols, params), rows)
+        sizes = np.arange(0, rows + cols + 1)
+        hits = [float(np.mean((distances >= 0) & (distances < size))) for size in sizes]
+        ax.step(sizes, hits, where="post", color=colour, ls=line, lw=1.3, label=order.plain_name)
+    ax.set_xlabel("panels of A and B that stay (LRU)")
+    ax.set_ylabel("share of uses found")
+    ax.set_xlim(0, rows + cols)
+    ax.set_ylim(0, 1)
+    return ax
+
+
+def walk_figure(orders: Sequence[TileOrder], rows: int, cols: int, params: OrderParams) -> Figure:
+    """The figure of ``pebble figure walk``: up to four orders."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(style()):
+        figure = Figure(figsize=(7.2, 4.6), layout="constrained")
+        parts: Any = figure.subfigures(2, 1, height_ratios=[1, 1.15])
+        upper, lower = parts
+        axes = upper.subplots(1, len(orders), squeeze=False)
+        for order, ax in zip(orders, axes.flat, strict=True):
+            plot_order(order, rows, cols, params, ax)
+        upper.suptitle(f"{rows} x {cols} tiles: dark first; white: the first half of the walk", fontsize=8)
+        ax = plot_reuse(orders, rows, cols, params, lower.add_subplot())
+        ax.legend(loc="lower right", frameon=False, fontsize=7)
+        ax.set_title("one row panel of A and one column panel of B per tile", fontsize=8, loc="left")
+    return figure

@@ -1,0 +1,157 @@
+"""Proof figures: drawn on small instances, the same bytes every time, nothing cut off, numbers that are true."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from pebble.cli import main
+from pebble.cli.figure import FIGURES
+from pebble.plots.fusion import fusion, fusion_figure
+from pebble.plots.gap import gap, gap_figure
+from pebble.plots.pebbling import gemm_events, pebbling_figure
+from pebble.plots.projections import best_box, projections_figure
+from pebble.plots.segments import cut_schedule, segments_figure
+from pebble.plots.ski_slope import ski_slope, ski_slope_figure
+from pebble.plots.walk import reuse_distances, walk_figure
+from pebble.schedules.explicit import best_gemm_schedule, gemm_schedules
+from pebble.schedules.orders import OrderParams, parse_order
+from pebble.workloads import Ffn, Gemm
+
+
+def figures() -> dict[str, Figure]:
+    orders = [parse_order(name) for name in ("row", "grouped-8", "hilbert", "snake-strips-16")]
+    return {
+        "ski-slope": ski_slope_figure(ski_slope(Gemm(1024, 1024, 1024), ("row", "grouped-8"), points=12)),
+        "projections": projections_figure(Gemm(8192, 8192, 8192), 40 * 2**19),
+        "projections, flat": projections_figure(Gemm(4000, 4000, 20), 3000),
+        "projections, whole": projections_figure(Gemm(64, 32, 16), 4000),
+        "segments": segments_figure(Gemm(12, 12, 12), 40),
+        "pebbling": pebbling_figure(gemm_events(Gemm(3, 3, 3), 6), 6, "3 x 3 x 3"),
+        "walk": walk_figure(orders, 16, 16, OrderParams()),
+        "gap": gap_figure(gap(("llama-2-7b:qkv", "llama-3-405b:gate_up"), 512)),
+        "fusion": fusion_figure(fusion(Ffn(512, 256, 1024), 6, 2**14, 2**22)),
+    }
+
+
+@pytest.fixture(scope="module")
+def drawn() -> dict[str, Figure]:
+    return figures()
+
+
+def test_every_figure_is_looked_at(drawn: dict[str, Figure]) -> None:
+    assert {name.partition(",")[0] for name in drawn} == set(FIGURES)
+
+
+def test_nothing_is_cut_off(drawn: dict[str, Figure]) -> None:
+    for name, figure in drawn.items():
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        width, height = figure.get_size_inches() * figure.dpi
+        axes = [axis for ax in figure.axes for axis in (ax.xaxis, ax.yaxis)]
+        ticks = {id(t) for axis in axes for minor in (False, True) for t in axis.get_ticklabels(minor=minor)}
+        for text in figure.findobj(Text):
+            assert isinstance(text, Text)
+            if not text.get_text().strip() or not text.get_visible():
+                continue
+            box = text.get_window_extent(canvas.get_renderer())
+            if box.width == 0 or box.x0 > 3 * width or box.y0 > 3 * height:
+                continue  # a tick outside the view
+            inside = box.x0 >= -2 and box.x1 <= width + 2 and box.y0 >= -2 and box.y1 <= height + 2
+            assert inside or id(text) in ticks, (name, text.get_text(), box)
+
+
+@pytest.mark.parametrize("suffix", ["svg", "pdf", "png"])
+def test_the_same_bytes_every_time(suffix: str, tmp_path: Path) -> None:
+    for name in ("segments", "walk", "projections"):
+        sizes = ["gemm", "-m", "12", "-n", "12", "-k", "12", "--cache", "40el"] if name != "walk" else ["--grid", "8x8"]
+        paths = [tmp_path / f"{i}.{suffix}" for i in range(2)]
+        for path in paths:
+            assert main(["figure", name, *sizes, "--out", str(path)]) == 0
+        first, second = (path.read_bytes() for path in paths)
+        assert first == second and len(first) > 1000
+
+
+def test_text_stays_text(tmp_path: Path) -> None:
+    path = tmp_path / "walk.svg"
+    assert main(["figure", "walk", "--grid", "8x8", "--schedules", "row,hilbert", "--out", str(path)]) == 0
+    assert "hilbert</text>" in path.read_text()
+
+
+@pytest.mark.parametrize("capacity", [7, 16, 40, 90])
+def test_segments_obey_the_accounting(capacity: int) -> None:
+    gemm = Gemm(9, 8, 7)
+    for schedule in gemm_schedules(gemm, capacity):
+        for count in (1, 2, 5, 11):
+            cut = cut_schedule(schedule, count)
+            assert len(cut) == count
+            assert sum(s.products for s in cut) == gemm.multiply_adds
+            assert sum(s.loads for s in cut) == sum(schedule.loads.values())
+            assert sum(s.stores for s in cut) == sum(schedule.stores.values())
+            assert sum(s.begun for s in cut) == gemm.m * gemm.n
+            assert all(s.held <= capacity and s.loaded <= s.loads for s in cut)
+            touched = sum(s.touched for s in cut)
+            assert touched <= sum(schedule.loads.values()) + (count - 1) * capacity + gemm.m * gemm.n
+
+
+def test_the_pebbling_is_the_schedule() -> None:
+    gemm, capacity = Gemm(3, 4, 2), 7
+    events = gemm_events(gemm, capacity)
+    kinds = [op for op, _, _ in events]
+    schedule = best_gemm_schedule(gemm, capacity)
+    assert kinds.count("load") + kinds.count("store") == schedule.elements
+    assert kinds.count("compute") == gemm.multiply_adds
+
+
+def test_boxes_have_the_work() -> None:
+    for gemm, products in ((Gemm(100, 100, 100), 1000), (Gemm(4000, 4000, 20), 10**6), (Gemm(8, 8, 8), 512)):
+        rows, cols, depth = best_box(gemm, products)
+        assert rows * cols * depth == pytest.approx(products)
+        assert rows <= gemm.m * 1.0001 and cols <= gemm.n * 1.0001 and depth <= gemm.k * 1.0001
+
+
+def test_reuse_distances() -> None:
+    tiles = np.array([[0, 0], [0, 1], [1, 1], [1, 0]])
+    assert reuse_distances(tiles, 2).tolist() == [-1, -1, 1, -1, -1, 1, 1, 3]
+
+
+def test_a_solution_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    solution = tmp_path / "s.json"
+    moves = [["load", "a"], ["load", "b"], ["slide", "c", "a"], ["store", "c"]]
+    document = {"instance": "sum", "variant": "one-shot-sliding", "capacity": 2, "moves": moves, "status": "optimal"}
+    solution.write_text(json.dumps({**document, "upper_bound": 3}))
+    assert main(["figure", "pebbling", "--solution", str(solution), "--out", str(tmp_path / "p.svg")]) == 0
+    for text in ("", "[]", '{"moves": [[]]}', '{"moves": 5, "capacity": 1}', "[" * 100_000):
+        solution.write_text(text)
+        assert main(["figure", "pebbling", "--solution", str(solution), "--out", str(tmp_path / "p.svg")]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "nothing",
+        "walk --cache 5el",
+        "walk --grid 3",
+        "walk --grid 0x4",
+        "walk --grid 999x999",
+        "walk --schedules row,row,row,row,row",
+        "gap gemm -m 4 -n 4 -k 4",
+        "fusion gemm -m 4 -n 4 -k 4",
+        "segments gemm -m 400 -n 400 -k 400 --cache 40el",
+        "segments --cache 2el",
+        "pebbling gemm -m 40 -n 40 -k 40 --cache 40el",
+        "walk --out walk.doc",
+    ],
+)
+def test_wrong_arguments(words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = [] if "--out" in words else ["--out", str(tmp_path / "f.svg")]
+    assert main(["figure", *words.split(), *out]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("pebble: ") and said.count("\n") == 1
