@@ -38,25 +38,16 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pebble.errors import InputError, UnknownNameError
-from pebble.models.default_model import TABLE as MODEL_TABLE
-from pebble.models.default_model import DefaultModel, read_default_model
+from pebble.models.default_model import DefaultModel
 from pebble.models.quantity import (
-    FIELDS,
-    QUANTITY_KEYS,
-    TABLES,
-    TEXTS,
-    UNITS,
     FieldError,
     Quantity,
     check_field,
     missing_key,
-    shorten,
-    unknown,
 )
-from pebble.models.toml_lines import line_of
 
 __all__ = ["Machine", "Quantity", "Store", "load_machine", "load_machine_file", "machine_names"]
 
@@ -283,77 +274,6 @@ def load_machine_file(path: str | Path) -> Machine:
         reason = match.group(1) if match else str(error)
         line = int(match.group(2)) if match and match.group(2) else max(1, text.count("\n"))
         raise InputError(f"{path}, line {line}: not TOML: {reason}; see `pebble machines --help`.") from None
-    return _Reader(path, text).machine(data)
+    from pebble.models.machine_reader import MachineReader
 
-
-class _Reader:
-    """Turns parsed TOML into a Machine; knows the text, so that every mistake has a line."""
-
-    def __init__(self, path: Path, text: str) -> None:
-        self.path = path
-        self.text = text
-
-    def error(self, key: str, message: str) -> InputError:
-        return InputError(f"{self.path}, line {line_of(self.text, key)}, {key}: {message}")
-
-    def machine(self, data: dict[str, Any]) -> Machine:
-        found: dict[str, Quantity] = {}
-        model = None
-        known_here = [*TEXTS, *TABLES, MODEL_TABLE, *(key for key in FIELDS if "." not in key)]
-        for key, value in data.items():
-            if key in TEXTS:
-                if not isinstance(value, str) or not value.strip():
-                    raise self.error(key, f"got {shorten(value)}, expected text in quotes.")
-            elif key == MODEL_TABLE:
-                model = self.default_model(value)
-            elif key in TABLES:
-                if not isinstance(value, dict):
-                    raise self.error(key, f"got {shorten(value)}, expected a table: [{key}].")
-                known = [name.partition(".")[2] for name in FIELDS if name.startswith(f"{key}.")]
-                for name, entry in value.items():
-                    if name not in known:
-                        raise self.error(f"{key}.{name}", unknown("key", name, known))
-                    found[f"{key}.{name}"] = self.quantity(f"{key}.{name}", entry)
-            elif key in FIELDS:
-                found[key] = self.quantity(key, value)
-            else:
-                raise self.error(key, unknown("key", key, known_here))
-        missing = (
-            missing_key(set(found)) if "name" in data else 'the required key `name` is missing; write name = "My GPU"'
-        )
-        if missing:
-            raise InputError(f"{self.path}, line 1: {missing}; see `pebble machines --help`.")
-        return Machine(
-            sku=self.path.stem,
-            name=data["name"],
-            vendor=data.get("vendor", ""),
-            compute_capability=data.get("compute_capability", ""),
-            quantities=tuple((key, found[key]) for key in FIELDS if key in found),
-            cache_model=model,
-        )
-
-    def default_model(self, entry: object) -> DefaultModel:
-        if not isinstance(entry, dict):
-            raise self.error(MODEL_TABLE, f"got {shorten(entry)}, expected a table: [{MODEL_TABLE}].")
-        try:
-            return read_default_model(entry)
-        except FieldError as error:
-            raise self.error(f"{MODEL_TABLE}.{error.key}", str(error)) from None
-
-    def quantity(self, key: str, entry: object) -> Quantity:
-        example = next(iter(UNITS[FIELDS[key]]))
-        expected = f'{{ value = NUMBER, unit = "{example}" }}'
-        if not isinstance(entry, dict):
-            raise self.error(key, f"got {shorten(entry)}, expected a number with its unit: {expected}.")
-        for name in entry:
-            if name not in QUANTITY_KEYS:
-                raise self.error(f"{key}.{name}", unknown("key", name, QUANTITY_KEYS))
-        for name in ("value", "unit"):
-            if name not in entry:
-                raise self.error(key, f"the required key `{name}` is missing; expected {expected}.")
-        try:
-            quantity = Quantity(**entry)
-            check_field(key, quantity)
-        except FieldError as error:
-            raise self.error(f"{key}.{error.key}", str(error)) from None
-        return quantity
+    return MachineReader(path, text).machine(data)

@@ -12,7 +12,6 @@ width is not a whole number of lines shares lines with its neighbour; such a tra
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
 import numba
@@ -20,89 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
+from pebble.schedules.lockstep_shape import MAX_TILES, check_length, edges, line_spans, sector_edges, shares_lines
+from pebble.schedules.tile import TileShape, values_held_by_blocks
 from pebble.schedules.trace import LINE_BYTES, READ, WRITE, OperandTiles, Trace, TraceChunk
 from pebble.workloads import Gemm
 
-MAX_TOUCHES = 4_000_000_000
-MAX_TILES = 1_000_000_000
-_MAX_TILE = 1 << 16
-
-
-@dataclass(frozen=True)
-class TileShape:
-    """Block tile BM x BN x BK, in values.
-
-    Examples
-    --------
-    >>> TileShape.parse("128x256x64")
-    TileShape(bm=128, bn=256, bk=64)
-    """
-
-    bm: int
-    bn: int
-    bk: int
-
-    @staticmethod
-    def parse(text: str, default_bk: int = 64) -> TileShape:
-        """Read ``128x128x64``, or ``128x128`` with the default depth.
-
-        Raises
-        ------
-        InputError
-            Not two or three positive whole numbers up to 65536.
-        """
-        parts = text.lower().split("x")
-        try:
-            numbers = [int(part) for part in parts]
-        except ValueError:
-            numbers = []
-        if len(numbers) not in (2, 3) or not all(1 <= v <= _MAX_TILE for v in numbers):
-            raise InputError(
-                f"tile: got {text!r}, expected BMxBN or BMxBNxBK, whole numbers from 1 to {_MAX_TILE}, e.g. 128x128x64."
-            )
-        return TileShape(numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else default_bk)
-
-    @staticmethod
-    def default(gemm: Gemm) -> TileShape:
-        """128 x 128, and 128 bytes of k."""
-        return TileShape(128, 128, LINE_BYTES // gemm.in_bytes)
-
-    def cut_to(self, gemm: Gemm) -> TileShape:
-        """The same tile, cut short where it is larger than the problem."""
-        return TileShape(min(self.bm, gemm.m), min(self.bn, gemm.n), min(self.bk, gemm.k))
-
-    def cut_rows(self, rows: int) -> int:
-        """BM, cut short where there are fewer rows."""
-        return min(self.bm, rows)
-
-    def grid(self, gemm: Gemm) -> tuple[int, int, int]:
-        """Tiles along m, n and k; edge tiles are short."""
-        return -(-gemm.m // self.bm), -(-gemm.n // self.bn), -(-gemm.k // self.bk)
-
-    def __str__(self) -> str:
-        return f"{self.bm}x{self.bn}x{self.bk}"
-
-
-def values_held_by_blocks(tile: TileShape, blocks: int, stages: int = 1) -> int:
-    """Values that ``blocks`` running blocks hold on the SMs: accumulators, and ``stages`` A and B tiles each."""
-    return blocks * (tile.bm * tile.bn + stages * tile.bk * (tile.bm + tile.bn))
-
-
-def _edges(extent: int, tile: int) -> NDArray[np.int64]:
-    """Sizes of the tiles that cover ``extent``: all ``tile`` but the last."""
-    count = -(-extent // tile)
-    sizes = np.full(count, tile, np.int64)
-    sizes[-1] = extent - (count - 1) * tile
-    return sizes
-
-
-def _line_spans(extent: int, tile: int, element_bytes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """First line of each tile along a row and the number of lines that it covers."""
-    count = -(-extent // tile)
-    starts = np.arange(count, dtype=np.int64) * tile
-    ends = np.minimum(starts + tile, extent)
-    first = starts * element_bytes // LINE_BYTES
-    return first, (ends * element_bytes - 1) // LINE_BYTES - first + 1
+__all__ = ["TileShape", "check_length", "lockstep_trace", "values_held_by_blocks"]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -153,32 +75,6 @@ def _slots(blocks: int, steps: int, per_block: int, sms: int) -> NDArray[np.int3
     return np.concatenate([np.tile(np.repeat(sm, 2), steps), np.repeat(sm, per_block)])
 
 
-def _sector_edges(extent: int, tile: int, element_bytes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sectors of each tile's first line before it, and of its last line after it."""
-    starts = np.arange(-(-extent // tile), dtype=np.int64) * tile * element_bytes
-    ends = np.minimum(starts + tile * element_bytes, extent * element_bytes)
-    return starts % LINE_BYTES // 32, 3 - (ends - 1) % LINE_BYTES // 32
-
-
-def check_length(gemm: Gemm, tile: TileShape) -> tuple[int, tuple[int, int, int]]:
-    """Tile touches of the trace and tiles of A, B and C, known before anything is made.
-
-    Raises
-    ------
-    InputError
-        More than 4e9 touches or 1e9 tiles.
-    """
-    grid_m, grid_n, grid_k = tile.grid(gemm)
-    touches = grid_m * grid_n * (2 * grid_k + 1 + gemm.accumulate)
-    counts = (grid_m * grid_k, grid_k * grid_n, grid_m * grid_n)
-    if touches > MAX_TOUCHES or sum(counts) > MAX_TILES:
-        raise InputError(
-            f"tile {tile}: got a trace of {touches} tile touches over {sum(counts)} tiles, expected at most "
-            f"{MAX_TOUCHES} and {MAX_TILES}; use larger tiles or a smaller problem."
-        )
-    return touches, counts
-
-
 def lockstep_trace(
     gemm: Gemm,
     tiles: NDArray[np.int32],
@@ -215,11 +111,7 @@ def lockstep_trace(
     tile = tile.cut_to(gemm)
     grid_m, grid_n, grid_k = tile.grid(gemm)
     touches, counts = check_length(gemm, tile)
-    shares = (
-        (grid_k > 1 and tile.bk * gemm.in_bytes % LINE_BYTES != 0)
-        or (grid_n > 1 and tile.bn * gemm.in_bytes % LINE_BYTES != 0)
-        or (grid_n > 1 and tile.bn * gemm.out_bytes % LINE_BYTES != 0)
-    )
+    shares = shares_lines(gemm, tile)
     if granularity == "tile" and shares:
         raise InputError(
             f"tile {tile}: its width is not a whole number of 128-byte lines, expected granularity 'line'."
@@ -248,10 +140,10 @@ def lockstep_trace(
                 partial(_slots, len(r), grid_k, per_block, sms),
             )
 
-    height_m, height_k = _edges(gemm.m, tile.bm), _edges(gemm.k, tile.bk)
-    a_first, a_span = _line_spans(gemm.k, tile.bk, gemm.in_bytes)
-    b_first, b_span = _line_spans(gemm.n, tile.bn, gemm.in_bytes)
-    c_first, c_span = _line_spans(gemm.n, tile.bn, gemm.out_bytes)
+    height_m, height_k = edges(gemm.m, tile.bm), edges(gemm.k, tile.bk)
+    a_first, a_span = line_spans(gemm.k, tile.bk, gemm.in_bytes)
+    b_first, b_span = line_spans(gemm.n, tile.bn, gemm.in_bytes)
+    c_first, c_span = line_spans(gemm.n, tile.bn, gemm.out_bytes)
     height = np.concatenate(
         [np.repeat(height_m, grid_k), np.repeat(height_k, grid_n), np.repeat(height_m, grid_n)]
     )  # rows of each tile
@@ -280,13 +172,13 @@ def lockstep_trace(
     base = np.concatenate([starts[o] + top[o] * row_lines[o] + left[o] for o in range(3)])
     stride = np.repeat(np.array(row_lines, np.int64), counts)
     sizes = height * span
-    edges = [
-        _sector_edges(gemm.k, tile.bk, gemm.in_bytes),
-        _sector_edges(gemm.n, tile.bn, gemm.in_bytes),
-        _sector_edges(gemm.n, tile.bn, gemm.out_bytes),
+    cuts = [
+        sector_edges(gemm.k, tile.bk, gemm.in_bytes),
+        sector_edges(gemm.n, tile.bn, gemm.in_bytes),
+        sector_edges(gemm.n, tile.bn, gemm.out_bytes),
     ]
     left_edge, right_edge = (
-        np.concatenate([np.tile(e[side], g) for e, g in zip(edges, (grid_m, grid_k, grid_m), strict=True)])
+        np.concatenate([np.tile(e[side], g) for e, g in zip(cuts, (grid_m, grid_k, grid_m), strict=True)])
         for side in (0, 1)
     )
 

@@ -146,13 +146,26 @@ class CacheModel(Protocol):
     def __call__(self, stream: Touches, capacity_lines: int) -> CacheCounts: ...
 
 
+class Scratch:
+    """One array that is used again and again: a fresh one of some megabytes costs more than filling it."""
+
+    def __init__(self) -> None:
+        self._array = np.empty(0, np.int32)
+
+    def of(self, size: int) -> NDArray[np.int32]:
+        """An array of this size with any content, good until the next call."""
+        if len(self._array) < size:
+            self._array = np.empty(size, np.int32)
+        return self._array[:size]
+
+
 class Engine(Protocol):
     """A cache at work. ``write_backs`` grows as lines are written to DRAM, by operand."""
 
     write_backs: NDArray[np.int64]
 
     def touch(self, chunk: Chunk) -> NDArray[np.int32]:
-        """Missed lines of each touch."""
+        """Missed lines of each touch; the array may be used again by the next call."""
         ...
 
     def dirty(self) -> NDArray[np.int64]:
@@ -173,12 +186,13 @@ def drive(engine: Engine, stream: Touches, warm: bool = False) -> CacheCounts:
 
 
 @numba.njit(cache=True, nogil=True)
-def _add(ids, ops, missed, lines, operand, step_starts, step_end, sums, steps):  # type: ignore[no-untyped-def]
+def _add(ids, ops, missed, operand, step_starts, step_end, counts, misses, steps):  # type: ignore[no-untyped-def]
+    # counts: touches of each tile. Unsigned indices spare a test for negative ones.
     for t in range(ids.shape[0]):
-        tile = ids[t]
-        of = operand[tile]
-        sums[0, of] += lines[tile]
-        sums[1 + ops[t], of] += missed[t]
+        tile = np.uint32(ids[t])
+        counts[tile] += 1
+        if missed[t]:
+            misses[ops[t], operand[tile]] += missed[t]
     for s in range(step_starts.shape[0]):
         end = step_starts[s + 1] if s + 1 < step_starts.shape[0] else step_end
         hit = 1
@@ -194,7 +208,8 @@ class Tally:
 
     def __init__(self, stream: Touches) -> None:
         self._stream = stream
-        self._sums = np.zeros((3, len(stream.operand_names)), np.int64)  # accesses, read misses, write misses
+        self._counts = np.zeros(len(stream.tile_lines), np.int64)
+        self._misses = np.zeros((2, len(stream.operand_names)), np.int64)  # by reads, by writes
         self._steps = np.zeros(2, np.int64)
 
     def add(self, chunk: Chunk, missed: NDArray[np.int32]) -> None:
@@ -204,11 +219,11 @@ class Tally:
             chunk.ids,
             chunk.ops,
             missed,
-            stream.tile_lines,
             stream.tile_operand,
             chunk.step_starts,
             chunk.step_end,
-            self._sums,
+            self._counts,
+            self._misses,
             self._steps,
         )
 
@@ -216,9 +231,9 @@ class Tally:
         """The totals, given by operand the lines written back before the end, and those dirty at the end."""
         return CacheCounts(
             operand_names=self._stream.operand_names,
-            accesses=as_tuple(self._sums[0]),
-            read_misses=as_tuple(self._sums[1]),
-            write_misses=as_tuple(self._sums[2]),
+            accesses=as_tuple(sum_by_operand(self._stream, self._counts * self._stream.tile_lines)),
+            read_misses=as_tuple(self._misses[0]),
+            write_misses=as_tuple(self._misses[1]),
             write_backs=as_tuple(write_backs + residue),
             block_steps=int(self._steps[0]),
             block_steps_both_hit=int(self._steps[1]),

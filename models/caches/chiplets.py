@@ -11,7 +11,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.models.caches.base import CacheCounts, Chunk, Touches, check_capacity, drive, sum_by_operand
+from pebble.models.caches.base import CacheCounts, Chunk, Scratch, Touches, check_capacity, drive, sum_by_operand
 from pebble.models.caches.sm_map import part_of_sm, sm_of
 
 _ABSENT = -2
@@ -115,11 +115,12 @@ class ChipletEngine:
         self._used = np.zeros(levels, np.int64)
         self._limits = np.array([capacity_lines // parts] * parts + [last_level_lines], np.int64)
         self._part = part_of_sm(stream.sms, parts, sm_map, seed)
+        self._missed = Scratch()
         self.write_backs = np.zeros(len(stream.operand_names), np.int64)
 
     def touch(self, chunk: Chunk) -> NDArray[np.int32]:
         """Lines of each touch fetched from DRAM; for a write, lines that the writer's L2 did not hold."""
-        missed = np.empty(len(chunk.ids), np.int32)
+        missed = self._missed.of(len(chunk.ids))
         where = sm_of(chunk, self._part)
         _run(
             chunk.ids, chunk.ops, where, self._parts, self._stream.tile_lines, self._stream.tile_operand, self._newer,

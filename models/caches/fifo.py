@@ -6,7 +6,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.models.caches.base import CacheCounts, Chunk, Touches, check_capacity, drive, sum_by_operand
+from pebble.models.caches.base import CacheCounts, Chunk, Scratch, Touches, check_capacity, drive, sum_by_operand
 
 
 @numba.njit(cache=True, nogil=True)
@@ -16,7 +16,7 @@ def _run(ids, ops, lines, operand, resident, dirty, queue, state, capacity, allo
     size = queue.shape[0]
     head, tail, used, partial = state[0], state[1], state[2], state[3]
     for t in range(ids.shape[0]):
-        tile = ids[t]
+        tile = np.uint32(ids[t])  # unsigned: no test for a negative index
         if resident[tile] and (partial == 0 or queue[head] != tile):
             missed[t] = 0
         else:
@@ -33,7 +33,7 @@ def _run(ids, ops, lines, operand, resident, dirty, queue, state, capacity, allo
                 continue
             used += lines[tile]
             while used > capacity:
-                victim = queue[head]
+                victim = np.uint32(queue[head])
                 kept = partial if partial else lines[victim]
                 gone = min(kept, used - capacity)
                 if dirty[victim]:
@@ -62,11 +62,12 @@ class FifoEngine:
         self._resident, self._dirty = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
         self._queue = np.zeros(n + 1, np.int32)
         self._state = np.zeros(4, np.int64)
+        self._missed = Scratch()
         self.write_backs = np.zeros(len(stream.operand_names), np.int64)
 
     def touch(self, chunk: Chunk) -> NDArray[np.int32]:
         """Missed lines of each touch."""
-        missed = np.empty(len(chunk.ids), np.int32)
+        missed = self._missed.of(len(chunk.ids))
         _run(
             chunk.ids,
             chunk.ops,

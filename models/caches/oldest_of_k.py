@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import CacheCounts, Chunk, Touches, check_capacity, drive
+from pebble.models.caches.base import CacheCounts, Chunk, Scratch, Touches, check_capacity, drive
 from pebble.models.caches.sm_map import part_of_sm, sm_of
 
 _MAX_LINES = 2_000_000_000
@@ -127,11 +127,12 @@ class OldestOfKEngine:
         self._clock = np.zeros(1, np.int64)
         self._part = part_of_sm(stream.sms, parts, sm_map, seed)
         self._backs = np.zeros(self._names, np.int64)
+        self._missed = Scratch()
         self.write_backs = self._backs
 
     def touch(self, chunk: Chunk) -> NDArray[np.int32]:
         """Missed lines of each touch."""
-        missed = np.empty(len(chunk.ids), np.int32)
+        missed = self._missed.of(len(chunk.ids))
         where = sm_of(chunk, self._part)
         _run(
             chunk.ids, chunk.ops, where, self._first, self._count, self._operand, self._parts, self._k, self._capacity,

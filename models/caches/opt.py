@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import numba
 import numpy as np
+from numba.cpython.unsafe.numbers import leading_zeros
+from numpy.typing import NDArray
 
 from pebble.errors import InputError
 from pebble.models.caches.base import CacheCounts, Tally, Touches, check_capacity
@@ -31,19 +33,13 @@ def _next_touches(ids, following, last):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _highest_bit(word):  # type: ignore[no-untyped-def]
-    bit = 0
-    for shift in (32, 16, 8, 4, 2, 1):
-        if word >> np.uint64(shift):
-            word >>= np.uint64(shift)
-            bit += shift
-    return bit
-
-
-@numba.njit(cache=True, nogil=True)
 def _mark(words, offsets, depth, position):  # type: ignore[no-untyped-def]
     for level in range(depth):
-        words[offsets[level] + (position >> 6)] |= np.uint64(1) << np.uint64(position & 63)
+        at = np.uint64(offsets[level] + (position >> 6))
+        word = words[at]
+        words[at] = word | np.uint64(1) << np.uint64(position & 63)
+        if word:  # the levels above know already
+            return
         position >>= 6
 
 
@@ -61,9 +57,10 @@ def _unmark(words, offsets, depth, position):  # type: ignore[no-untyped-def]
 def _farthest(words, offsets, depth):  # type: ignore[no-untyped-def]
     if words[offsets[depth - 1]] == 0:
         return -1
-    position = 0
+    position = np.int64(0)
     for level in range(depth - 1, -1, -1):
-        position = (position << 6) + _highest_bit(words[offsets[level] + position])
+        word = words[offsets[level] + position]
+        position = (position << 6) + 63 - np.int64(leading_zeros(word))  # type: ignore[call-arg]
     return position
 
 
@@ -84,19 +81,23 @@ def _run(  # type: ignore[no-untyped-def]
     ids, ops, following, lines, operand, kept, dirty, runs, starts, ends, words, offsets, depth, capacity,
     missed, write_backs,
 ):  # fmt: skip
-    # A mark at position t says: the tile touched at t has resident lines until then.
+    # A mark at position t says: the tile touched at t has resident lines until then. Marks that have passed stay: they
+    # are never the farthest while there is a later one, and without one the tile at hand is the farthest itself.
     # Returns False when a tile needs more runs than there is room for.
     room = starts.shape[1]
     new_starts, new_ends = np.empty(3 * room + 4, np.int32), np.empty(3 * room + 4, np.int32)
     total = 0
     for t in range(ids.shape[0]):
-        tile = ids[t]
+        tile = np.uint32(ids[t])
         size = lines[tile]
         had = kept[tile]
         missed[t] = size - had
         upcoming = following[t] if following[t] >= 0 else _NEVER
-        if had > 0:
-            _unmark(words, offsets, depth, t)
+        if had == size and upcoming != _NEVER:
+            _mark(words, offsets, depth, upcoming)
+            if ops[t] == 1:
+                dirty[tile] = size
+            continue
         count = 0
         at = 0
         for r in range(runs[tile] + 1):
@@ -167,6 +168,59 @@ def _run(  # type: ignore[no-untyped-def]
     return True
 
 
+class OptRuns:
+    """A stream made ready for OPT: any number of runs share one look ahead.
+
+    Raises
+    ------
+    InputError
+        The stream is too long.
+    """
+
+    def __init__(self, stream: Touches) -> None:
+        if stream.touches > MAX_TOUCHES:
+            raise InputError(
+                f"policy opt: got a trace of {stream.touches} touches, expected at most {MAX_TOUCHES}, because OPT "
+                "must see the whole trace; use larger tiles or --policy lru."
+            )
+        self.stream = stream
+        self.chunks = list(stream.chunks())
+        one = len(self.chunks) == 1
+        self._ids = self.chunks[0].ids if one else np.concatenate([c.ids for c in self.chunks])
+        self._ops = self.chunks[0].ops if one else np.concatenate([c.ops for c in self.chunks])
+        lines = stream.tile_lines
+        self._following = np.empty(len(self._ids), np.int32)
+        _next_touches(self._ids, self._following, np.full(len(lines), -1, np.int32))
+        sizes = [len(self._ids) // 64 + 1]
+        while sizes[-1] > 1:
+            sizes.append((sizes[-1] - 1) // 64 + 1)
+        self._depth = len(sizes)
+        self._offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._missed = np.empty(len(self._ids), np.int32)
+        self._most_runs = (int(lines.max()) + 1) // 2
+        self._room = min(4, self._most_runs)
+
+    def run(self, capacity_lines: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Missed lines of each touch (the array is used again by the next run), and write-backs by operand."""
+        check_capacity(self.stream, capacity_lines)
+        lines, operand = self.stream.tile_lines, self.stream.tile_operand
+        while True:
+            words = np.zeros(self._offsets[-1], np.uint64)
+            kept, dirty, runs = (np.zeros(len(lines), np.int32) for _ in range(3))
+            starts, ends = (np.zeros((len(lines), self._room), np.int32) for _ in range(2))
+            write_backs = np.zeros(len(self.stream.operand_names), np.int64)
+            if _run(
+                self._ids, self._ops, self._following, lines, operand, kept, dirty, runs, starts, ends, words,
+                self._offsets, self._depth, capacity_lines, self._missed, write_backs,
+            ):  # fmt: skip
+                return self._missed, write_backs
+            self._room = min(4 * self._room, self._most_runs)
+
+    def misses_lines(self, capacity_lines: int) -> int:
+        """Lines that miss, reads and writes."""
+        return int(self.run(capacity_lines)[0].sum(dtype=np.int64))
+
+
 def simulate_opt(stream: Touches, capacity_lines: int) -> CacheCounts:
     """OPT over a touch stream: the fewest misses of any replacement policy of this capacity.
 
@@ -191,40 +245,11 @@ def simulate_opt(stream: Touches, capacity_lines: int) -> CacheCounts:
     -----
     Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal 5(2), 1966.
     """
-    check_capacity(stream, capacity_lines)
-    if stream.touches > MAX_TOUCHES:
-        raise InputError(
-            f"policy opt: got a trace of {stream.touches} touches, expected at most {MAX_TOUCHES}, because OPT "
-            "must see the whole trace; use larger tiles or --policy lru."
-        )
-    lines, operand = stream.tile_lines, stream.tile_operand
-    chunks = list(stream.chunks())
-    ids = np.concatenate([c.ids for c in chunks])
-    ops = np.concatenate([c.ops for c in chunks])
-    following = np.empty(len(ids), np.int32)
-    _next_touches(ids, following, np.full(len(lines), -1, np.int32))
-
-    sizes = [len(ids) // 64 + 1]
-    while sizes[-1] > 1:
-        sizes.append((sizes[-1] - 1) // 64 + 1)
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    missed = np.empty(len(ids), np.int32)
-    most_runs = (int(lines.max()) + 1) // 2
-    room = min(4, most_runs)
-    while True:
-        words = np.zeros(offsets[-1], np.uint64)
-        kept, dirty, runs = (np.zeros(len(lines), np.int32) for _ in range(3))
-        starts, ends = (np.zeros((len(lines), room), np.int32) for _ in range(2))
-        write_backs = np.zeros(len(stream.operand_names), np.int64)
-        if _run(
-            ids, ops, following, lines, operand, kept, dirty, runs, starts, ends, words, offsets, len(sizes),
-            capacity_lines, missed, write_backs,
-        ):  # fmt: skip
-            break
-        room = min(4 * room, most_runs)
+    runs = OptRuns(stream)
+    missed, write_backs = runs.run(capacity_lines)
     tally = Tally(stream)
     start = 0
-    for chunk in chunks:
+    for chunk in runs.chunks:
         tally.add(chunk, missed[start : start + len(chunk.ids)])
         start += len(chunk.ids)
     # a tile that nobody touches again leaves at once, so nothing is dirty at the end

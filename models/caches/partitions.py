@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.models.caches.base import CacheCounts, Chunk, Touches, check_capacity, drive, sum_by_operand
+from pebble.models.caches.base import CacheCounts, Chunk, Scratch, Touches, check_capacity, drive, sum_by_operand
 from pebble.models.caches.sm_map import part_of_sm, sm_of
 
 _ABSENT = -2
@@ -125,11 +125,12 @@ class PartitionedLruEngine:
         self._dirty = np.zeros(n, np.uint8)
         self._state = np.zeros((2, parts), np.int64)
         self._part = part_of_sm(stream.sms, parts, sm_map, seed)
+        self._missed = Scratch()
         self.write_backs = np.zeros(len(stream.operand_names), np.int64)
 
     def touch(self, chunk: Chunk) -> NDArray[np.int32]:
         """Missed lines of each touch."""
-        missed = np.empty(len(chunk.ids), np.int32)
+        missed = self._missed.of(len(chunk.ids))
         where = sm_of(chunk, self._part)
         _run(
             chunk.ids, chunk.ops, where, self._parts, self._sizes, self._stream.tile_operand, self._newer, self._older,

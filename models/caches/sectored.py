@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.models.caches.base import CacheCounts, Chunk, Touches, as_tuple, check_capacity, drive
+from pebble.models.caches.base import CacheCounts, Chunk, Scratch, Touches, as_tuple, check_capacity, drive
 from pebble.models.caches.lines import LineStream
 
 SECTOR_BYTES = 32
@@ -67,11 +67,12 @@ class SectoredEngine:
         self._valid, self._dirty = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
         self._used = np.zeros(1, np.int64)
         self.touched = np.zeros(len(stream.operand_names), np.int64)
+        self._missed = Scratch()
         self.write_backs = np.zeros(len(stream.operand_names), np.int64)
 
     def touch(self, chunk: Chunk) -> NDArray[np.int32]:
         """Missed sectors of each touch."""
-        missed = np.empty(len(chunk.ids), np.int32)
+        missed = self._missed.of(len(chunk.ids))
         sectors = np.full(len(chunk.ids), _ALL, np.uint8) if chunk.sectors is None else chunk.sectors
         _run(
             chunk.ids, chunk.ops, sectors, _SET_BITS, self._stream.tile_operand, self._newer, self._older, self._valid,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import CacheCounts, Chunk, Touches, drive
+from pebble.models.caches.base import CacheCounts, Chunk, Scratch, Touches, drive
 from pebble.models.caches.lines import LineStream, dense_placement
 
 LRU, FIFO, RANDOM = 0, 1, 2
@@ -80,11 +80,12 @@ class SetAssociativeEngine:
         self._stream, self._ways, self._hashed, self._order, self._allocate = stream, ways, hashed, order, allocate
         self._tags = np.zeros((self._sets, ways), np.int64)
         self._random = np.array([np.random.default_rng(seed).integers(1, 2**63)], np.uint64)
+        self._missed = Scratch()
         self.write_backs = np.zeros(len(stream.operand_names), np.int64)
 
     def touch(self, chunk: Chunk) -> NDArray[np.int32]:
         """1 for each touch that missed."""
-        missed = np.empty(len(chunk.ids), np.int32)
+        missed = self._missed.of(len(chunk.ids))
         _run(
             chunk.ids, chunk.ops, self._stream.tile_operand, self._tags, self._sets, self._ways, self._hashed,
             self._order, self._allocate, self._random, missed, self.write_backs,

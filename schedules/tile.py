@@ -1,0 +1,71 @@
+"""Block tiles: how many values of each operand a block works on at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pebble.errors import InputError
+from pebble.schedules.trace import LINE_BYTES
+from pebble.workloads import Gemm
+
+_MAX_TILE = 1 << 16
+
+
+@dataclass(frozen=True)
+class TileShape:
+    """Block tile BM x BN x BK, in values.
+
+    Examples
+    --------
+    >>> TileShape.parse("128x256x64")
+    TileShape(bm=128, bn=256, bk=64)
+    """
+
+    bm: int
+    bn: int
+    bk: int
+
+    @staticmethod
+    def parse(text: str, default_bk: int = 64) -> TileShape:
+        """Read ``128x128x64``, or ``128x128`` with the default depth.
+
+        Raises
+        ------
+        InputError
+            Not two or three positive whole numbers up to 65536.
+        """
+        parts = text.lower().split("x")
+        try:
+            numbers = [int(part) for part in parts]
+        except ValueError:
+            numbers = []
+        if len(numbers) not in (2, 3) or not all(1 <= v <= _MAX_TILE for v in numbers):
+            raise InputError(
+                f"tile: got {text!r}, expected BMxBN or BMxBNxBK, whole numbers from 1 to {_MAX_TILE}, e.g. 128x128x64."
+            )
+        return TileShape(numbers[0], numbers[1], numbers[2] if len(numbers) == 3 else default_bk)
+
+    @staticmethod
+    def default(gemm: Gemm) -> TileShape:
+        """128 x 128, and 128 bytes of k."""
+        return TileShape(128, 128, LINE_BYTES // gemm.in_bytes)
+
+    def cut_to(self, gemm: Gemm) -> TileShape:
+        """The same tile, cut short where it is larger than the problem."""
+        return TileShape(min(self.bm, gemm.m), min(self.bn, gemm.n), min(self.bk, gemm.k))
+
+    def cut_rows(self, rows: int) -> int:
+        """BM, cut short where there are fewer rows."""
+        return min(self.bm, rows)
+
+    def grid(self, gemm: Gemm) -> tuple[int, int, int]:
+        """Tiles along m, n and k; edge tiles are short."""
+        return -(-gemm.m // self.bm), -(-gemm.n // self.bn), -(-gemm.k // self.bk)
+
+    def __str__(self) -> str:
+        return f"{self.bm}x{self.bn}x{self.bk}"
+
+
+def values_held_by_blocks(tile: TileShape, blocks: int, stages: int = 1) -> int:
+    """Values that ``blocks`` running blocks hold on the SMs: accumulators, and ``stages`` A and B tiles each."""
+    return blocks * (tile.bm * tile.bn + stages * tile.bk * (tile.bm + tile.bn))

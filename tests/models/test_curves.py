@@ -1,0 +1,90 @@
+"""Curves against one simulation per capacity: zero differences."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from pebble.errors import InputError
+from pebble.models.caches import simulate_lru, simulate_opt
+from pebble.models.caches.lru_curve import lru_curve
+from pebble.models.caches.opt_curve import opt_curve
+from pebble.schedules.lockstep import TileShape, lockstep_trace
+from pebble.schedules.orders import parse_order
+from pebble.schedules.trace import Trace, TraceChunk
+from pebble.workloads import Gemm
+
+
+def make_trace(sizes: list[int], touches: list[tuple[int, int]], cut: int) -> Trace:
+    ids = np.array([t for t, _ in touches], np.int32)
+    ops = np.array([w for _, w in touches], np.uint8)
+    none: NDArray[np.int64] = np.empty(0, np.int64)
+    parts = [TraceChunk(ids[s], ops[s], none, 0) for s in (slice(0, cut), slice(cut, None)) if len(ids[s])]
+    operand = np.zeros(len(sizes), np.uint8)
+    return Trace(("A",), np.array(sizes, np.int32), operand, len(ids), lambda: iter(parts))
+
+
+@st.composite
+def streams(draw: st.DrawFn, uniform: bool = False) -> Trace:
+    size = st.just(draw(st.integers(1, 4))) if uniform else st.integers(1, 9)
+    sizes = draw(st.lists(size, min_size=1, max_size=9))
+    touches = draw(st.lists(st.tuples(st.integers(0, len(sizes) - 1), st.integers(0, 1)), min_size=1, max_size=90))
+    return make_trace(sizes, touches, draw(st.integers(0, len(touches))))
+
+
+def check_lru(trace: Trace, capacities: range) -> None:
+    curve = lru_curve(trace)
+    for capacity in capacities:
+        counts = simulate_lru(trace, capacity)
+        expected = (sum(counts.read_misses), sum(counts.write_misses), sum(counts.write_backs))
+        assert curve.at(capacity) == expected, capacity
+        assert curve.accesses_lines == counts.accesses_lines
+
+
+@settings(max_examples=200, deadline=None)
+@given(streams())
+def test_lru_at_every_capacity(trace: Trace) -> None:
+    check_lru(trace, range(int(trace.tile_lines.max()), int(trace.tile_lines.sum()) + 3))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32))
+def test_lru_with_many_tiles(seed: int) -> None:
+    """Enough touches that slots are packed again and again, and distances that cross blocks of slots."""
+    random = np.random.default_rng(seed)
+    count = int(random.integers(1, 3000))
+    touched = (count * random.random(20_000) ** random.integers(1, 4)).astype(int)
+    trace = make_trace([3] * count, [(int(t), 0) for t in touched], 7_000)
+    curve = lru_curve(trace)
+    for capacity in random.integers(3, 3 * count + 1, 4).tolist():
+        assert curve.at(capacity)[0] == simulate_lru(trace, capacity).misses_lines
+
+
+@pytest.mark.parametrize("order", ["row", "morton+sawtooth", "grouped-8"])
+def test_lru_on_a_gemm(order: str) -> None:
+    named = parse_order(order)
+    gemm = Gemm(2000, 1500, 1000, accumulate=True)
+    tile = TileShape(128, 128, 64)
+    tiles = named.tiles(*tile.grid(gemm)[:2])
+    trace = lockstep_trace(gemm, tiles, tile, 24, named.sawtooth)
+    check_lru(trace, range(256, 80_000, 3_111))
+
+
+@settings(max_examples=150, deadline=None)
+@given(streams())
+def test_opt_at_every_capacity(trace: Trace) -> None:
+    curve = opt_curve(trace)
+    for capacity in range(int(trace.tile_lines.max()), int(trace.tile_lines.sum()) + 3):
+        assert curve.at(capacity) == simulate_opt(trace, capacity).misses_lines, capacity
+
+
+def test_opt_on_a_gemm() -> None:
+    gemm, tile = Gemm(2048, 1536, 1024), TileShape(128, 128, 64)
+    trace = lockstep_trace(gemm, parse_order("row").tiles(16, 12), tile, 24)
+    curve = opt_curve(trace)
+    assert curve.runs < 120
+    for capacity in range(256, 80_000, 1_777):
+        assert curve.at(capacity) == simulate_opt(trace, capacity).misses_lines
+    with pytest.raises(InputError, match="largest tile"):
+        curve.at(255)
