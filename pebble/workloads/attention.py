@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pebble.errors import InputError, UnknownNameError
-from pebble.workloads.base import Operand, check_dimension, default_out_dtype, element_bytes
+from pebble.workloads.base import Operand, TypedWorkload, check_dimension, default_out_dtype, element_bytes
 
 SOFTMAX = ("online", "strict")
 
 
 @dataclass(frozen=True)
-class Attention:
+class Attention(TypedWorkload):
     """O = softmax(Q K^T) V over batch sequences and heads, with grouped key/value heads.
 
     Scores and probabilities are intermediates of the inputs' type; scaling and softmax cost no traffic of their own.
@@ -131,31 +131,6 @@ class Attention:
         return self.batch * self.heads * self.pairs_per_head * (self.head_dim + self.value_dim)
 
     @property
-    def flops(self) -> int:
-        """Floating-point operations, two per multiply-add; softmax is not counted."""
-        return 2 * self.multiply_adds
-
-    @property
-    def in_bytes(self) -> int:
-        """Bytes of one value of Q, K, V, a score or a probability."""
-        return element_bytes(self.dtype)
-
-    @property
-    def out_bytes(self) -> int:
-        """Bytes of one value of O."""
-        return element_bytes(self.out_dtype)
-
-    @property
-    def narrowest_bytes(self) -> int:
-        """Bytes of the narrowest value held: a memory of N bytes holds at most N / this many values."""
-        return min(self.in_bytes, self.out_bytes)
-
-    @property
-    def widest_bytes(self) -> int:
-        """Bytes of the widest value held: N / this many values surely fit in N bytes."""
-        return max(self.in_bytes, self.out_bytes)
-
-    @property
     def operands(self) -> tuple[Operand, ...]:
         """Q, K, V and O, all sequences and heads stacked."""
         rows, cols = self.batch * self.heads * self.queries, self.groups * self.keys
@@ -165,16 +140,6 @@ class Attention:
             Operand("V", cols, self.value_dim, self.in_bytes, read=True, written=False),
             Operand("O", rows, self.value_dim, self.out_bytes, read=False, written=True),
         )
-
-    @property
-    def compulsory_elements(self) -> int:
-        """Values that cross the boundary at least once: Q, K, V, O (each key is seen by the last query)."""
-        return sum(o.elements * (o.read + o.written) for o in self.operands)
-
-    @property
-    def compulsory_bytes(self) -> int:
-        """The same in bytes, each operand at its own width."""
-        return sum(o.bytes * (o.read + o.written) for o in self.operands)
 
     def to_json(self) -> dict[str, object]:
         """The workload as plain data, for ``--json``."""

@@ -106,3 +106,58 @@ class Workload(Protocol):
     @property
     def compulsory_bytes(self) -> int: ...
     def to_json(self) -> dict[str, object]: ...
+
+
+class TypedWorkload:
+    """What follows from the operands, the multiply-adds and the two data types, for every family.
+
+    A family is a frozen dataclass with ``dtype``, ``out_dtype``, ``operands`` and ``multiply_adds``.
+    """
+
+    dtype: str
+    out_dtype: str
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """The matrices in slow memory."""
+        raise AssertionError("a family defines its operands")
+
+    @property
+    def multiply_adds(self) -> int:
+        """Elementary products."""
+        raise AssertionError("a family defines its products")
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations, two per multiply-add; activations and softmax are not counted."""
+        return 2 * self.multiply_adds
+
+    @property
+    def in_bytes(self) -> int:
+        """Bytes of one value of an input or an intermediate."""
+        return element_bytes(self.dtype)
+
+    @property
+    def out_bytes(self) -> int:
+        """Bytes of one value of the output."""
+        return element_bytes(self.out_dtype)
+
+    @property
+    def narrowest_bytes(self) -> int:
+        """Bytes of the narrowest value held: a memory of X bytes holds at most X / this many values."""
+        return min(self.in_bytes, self.out_bytes)
+
+    @property
+    def widest_bytes(self) -> int:
+        """Bytes of the widest value held: X / this many values surely fit in X bytes."""
+        return max(self.in_bytes, self.out_bytes)
+
+    @property
+    def compulsory_elements(self) -> int:
+        """Values that cross the boundary at least once; an operand that is read and written crosses twice."""
+        return sum(o.elements * (o.read + o.written) for o in self.operands)
+
+    @property
+    def compulsory_bytes(self) -> int:
+        """The same in bytes, each operand at its own width."""
+        return sum(o.bytes * (o.read + o.written) for o in self.operands)

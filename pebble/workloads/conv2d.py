@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pebble.errors import InputError
-from pebble.workloads.base import Operand, check_dimension, default_out_dtype, element_bytes
+from pebble.workloads.base import Operand, TypedWorkload, check_dimension, default_out_dtype, element_bytes
 
 
 @dataclass(frozen=True)
-class Conv2d:
+class Conv2d(TypedWorkload):
     """Y[b,o,y,x] := sum over c, r, s of X[b, c, y stride + r, x stride + s] W[o,c,r,s].
 
     There is no padding; the output has (height - kernel) // stride + 1 rows. For a layer with padding give the
@@ -110,31 +110,6 @@ class Conv2d:
         """Elementary products."""
         return self.pixels * self.out_channels * self.taps
 
-    @property
-    def flops(self) -> int:
-        """Floating-point operations, two per multiply-add."""
-        return 2 * self.multiply_adds
-
-    @property
-    def in_bytes(self) -> int:
-        """Bytes of one value of X or W."""
-        return element_bytes(self.dtype)
-
-    @property
-    def out_bytes(self) -> int:
-        """Bytes of one value of Y."""
-        return element_bytes(self.out_dtype)
-
-    @property
-    def widest_bytes(self) -> int:
-        """Bytes of the widest value held: N / this many values surely fit in N bytes."""
-        return max(self.in_bytes, self.out_bytes)
-
-    @property
-    def narrowest_bytes(self) -> int:
-        """Bytes of the narrowest value held: a memory of N bytes holds at most N / this many values."""
-        return min(self.in_bytes, self.out_bytes)
-
     def _read_along(self, outputs: int) -> int:
         """Input positions along one direction that some output reads."""
         return (outputs - 1) * min(self.stride, self.kernel) + self.kernel
@@ -155,16 +130,6 @@ class Conv2d:
                 written=True,
             ),
         )
-
-    @property
-    def compulsory_elements(self) -> int:
-        """Values that cross the boundary at least once: the inputs that are read, W, Y."""
-        return sum(o.elements * (o.read + o.written) for o in self.operands)
-
-    @property
-    def compulsory_bytes(self) -> int:
-        """The same in bytes, each operand at its own width."""
-        return sum(o.bytes * (o.read + o.written) for o in self.operands)
 
     def to_json(self) -> dict[str, object]:
         """The workload as plain data, for ``--json``."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pebble.workloads.base import Operand, check_dimension, default_out_dtype, element_bytes
+from pebble.workloads.base import Operand, TypedWorkload, check_dimension, default_out_dtype, element_bytes
 from pebble.workloads.gemm import Gemm
 
 
 @dataclass(frozen=True)
-class Ffn:
+class Ffn(TypedWorkload):
     """Y := act(X W1) W2, or gated: Y := (act(X Wg) * (X Wu)) W2.
 
     X is tokens x d_model, the hidden layer H tokens x hidden, Y tokens x d_out. H is an intermediate: it need
@@ -86,31 +86,6 @@ class Ffn:
         return self.tokens * self.hidden * (self.up_products * self.d_model + self.d_out)
 
     @property
-    def flops(self) -> int:
-        """Floating-point operations, two per multiply-add; the activation is not counted."""
-        return 2 * self.multiply_adds
-
-    @property
-    def in_bytes(self) -> int:
-        """Bytes of one value of X, a weight matrix or H."""
-        return element_bytes(self.dtype)
-
-    @property
-    def out_bytes(self) -> int:
-        """Bytes of one value of Y."""
-        return element_bytes(self.out_dtype)
-
-    @property
-    def narrowest_bytes(self) -> int:
-        """Bytes of the narrowest value held: a memory of N bytes holds at most N / this many values."""
-        return min(self.in_bytes, self.out_bytes)
-
-    @property
-    def widest_bytes(self) -> int:
-        """Bytes of the widest value held: N / this many values surely fit in N bytes."""
-        return max(self.in_bytes, self.out_bytes)
-
-    @property
     def operands(self) -> tuple[Operand, ...]:
         """X, the weights, and Y."""
         matrices = ("Wg", "Wu") if self.gated else ("W1",)
@@ -125,16 +100,6 @@ class Ffn:
     def hidden_elements(self) -> int:
         """Values of H, which a fused schedule need not move."""
         return self.tokens * self.hidden
-
-    @property
-    def compulsory_elements(self) -> int:
-        """Values that cross the boundary at least once: X, the weights, Y."""
-        return sum(o.elements * (o.read + o.written) for o in self.operands)
-
-    @property
-    def compulsory_bytes(self) -> int:
-        """The same in bytes, each operand at its own width."""
-        return sum(o.bytes * (o.read + o.written) for o in self.operands)
 
     @property
     def gemms(self) -> tuple[Gemm, Gemm]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pebble.workloads.base import Operand, check_dimension, default_out_dtype, element_bytes
+from pebble.workloads.base import Operand, TypedWorkload, check_dimension, default_out_dtype, element_bytes
 
 
 @dataclass(frozen=True)
-class Gemm:
+class Gemm(TypedWorkload):
     """C (m x n) := A (m x k) B (k x n), or C += A B.
 
     Parameters
@@ -71,31 +71,6 @@ class Gemm:
         return self.m * self.n * self.k
 
     @property
-    def flops(self) -> int:
-        """Floating-point operations, two per multiply-add."""
-        return 2 * self.multiply_adds
-
-    @property
-    def in_bytes(self) -> int:
-        """Bytes of one value of A or B."""
-        return element_bytes(self.dtype)
-
-    @property
-    def out_bytes(self) -> int:
-        """Bytes of one value of C."""
-        return element_bytes(self.out_dtype)
-
-    @property
-    def narrowest_bytes(self) -> int:
-        """Bytes of the narrowest value held: a memory of X bytes holds at most X / this many values."""
-        return min(self.in_bytes, self.out_bytes)
-
-    @property
-    def widest_bytes(self) -> int:
-        """Bytes of the widest value held: X / this many values surely fit in X bytes."""
-        return max(self.in_bytes, self.out_bytes)
-
-    @property
     def operands(self) -> tuple[Operand, ...]:
         """A, B and C."""
         return (
@@ -103,16 +78,6 @@ class Gemm:
             Operand("B", self.k, self.n, self.in_bytes, read=True, written=False),
             Operand("C", self.m, self.n, self.out_bytes, read=self.accumulate, written=True),
         )
-
-    @property
-    def compulsory_elements(self) -> int:
-        """Values that cross the boundary at least once: A, B, C (C twice when it is read too)."""
-        return sum(o.elements * (o.read + o.written) for o in self.operands)
-
-    @property
-    def compulsory_bytes(self) -> int:
-        """The same in bytes, each operand at its own width."""
-        return sum(o.bytes * (o.read + o.written) for o in self.operands)
 
     def to_json(self) -> dict[str, object]:
         """The workload as plain data, for ``--json``."""

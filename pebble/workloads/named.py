@@ -221,9 +221,7 @@ def layer_names(model: str) -> tuple[str, ...]:
     return tuple(layer.name for layer in model_layers(model))
 
 
-def named_gemm(
-    text: str, tokens: int, dtype: str = "bf16", out_dtype: str = "", accumulate: bool = False
-) -> Gemm:
+def named_gemm(text: str, tokens: int, dtype: str = "bf16", out_dtype: str = "", accumulate: bool = False) -> Gemm:
     """The GEMM of a layer of a named model.
 
     Parameters
@@ -250,9 +248,7 @@ def named_gemm(
     model, colon, name = text.partition(":")
     if not colon or not name:
         layers = ", ".join(layer_names(model))  # an unknown model is said first
-        raise InputError(
-            f"workload: got {text!r}, expected MODEL:LAYER, such as {model}:o; its layers are {layers}."
-        )
+        raise InputError(f"workload: got {text!r}, expected MODEL:LAYER, such as {model}:o; its layers are {layers}.")
     layers_by_name = {word: layer for layer in model_layers(model) for word in (layer.name, *layer.aliases)}
     if name not in layers_by_name:
         raise UnknownNameError(f"layer of {model}", name, layers_by_name, f"{_WHERE} {model}")
