@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "figure": "a figure of a proof: ski-slope, projections, segments, pebbling, walk, gap, fusion",
     "compare": "what each tile order moves, against the proved bound",
     "simulate": "one schedule through one cache",
+    "curve": "what each schedule moves at every cache size, over the proved bound",
     "decode": "a decode step: the KV cache's share of the least traffic, what fits on chip",
     "dag": "a computation DAG: write it, count it, draw it",
     "solve": "the cheapest pebbling of a computation DAG, proved, or the tightest interval",

@@ -15,9 +15,10 @@ from pebble.comparison.core import Progress
 from pebble.comparison.ffn import simulate_ffn
 from pebble.errors import InputError
 from pebble.models.machine import Machine
-from pebble.schedules.attention import all_attention_schedules, parse_attention_schedule
-from pebble.schedules.ffn import all_ffn_schedules, parse_ffn_schedule
-from pebble.schedules.orders import all_schedules, parse_order
+from pebble.schedules.attention import AttentionSchedule, all_attention_schedules, parse_attention_schedule
+from pebble.schedules.ffn import FfnSchedule, all_ffn_schedules, parse_ffn_schedule
+from pebble.schedules.lockstep import TileShape
+from pebble.schedules.orders import TileOrder, all_schedules, parse_order
 from pebble.simulation import KernelConfig, Traffic, simulate_gemm
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, named_workload
 
@@ -61,6 +62,17 @@ def read_schedules(text: str, everything: Sequence[T], parse: Callable[[str], T]
     if not names:
         raise InputError(f"--schedules: got {text!r}, expected all, or names separated by commas.")
     return list(dict.fromkeys(parse(name) for name in names))
+
+
+def chosen_schedules(
+    text: str, workload: Gemm | Ffn | Attention, tile: TileShape
+) -> Sequence[TileOrder | FfnSchedule | AttentionSchedule]:
+    """The schedules that ``--schedules`` names for the family."""
+    if isinstance(workload, Gemm):
+        return read_schedules(text, all_schedules(), parse_order)
+    if isinstance(workload, Ffn):
+        return read_schedules(text, all_ffn_schedules(workload, tile), parse_ffn_schedule)
+    return read_schedules(text, all_attention_schedules(), parse_attention_schedule)
 
 
 def compare(

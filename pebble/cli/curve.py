@@ -1,0 +1,98 @@
+"""Traffic of every schedule at every cache size, with the proved bound beneath.
+
+examples:
+  pebble curve gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb --figure curve.pdf
+  pebble curve llama-2-7b:mlp --tokens 8192 --gpu a40 --schedules separate:row,row-fused-16
+  pebble curve gemm -m 4096 -n 4096 -k 4096 --cache 6MiB --sms 84 --policy opt --from 1MiB --to 64MiB --points 24
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import numpy as np
+
+from pebble.cli import _output
+from pebble.cli._kernel import read_kernel
+from pebble.cli._schedules import SCHEDULES_HELP, chosen_schedules, traced
+from pebble.cli._target import add_kernel_arguments, add_machine_arguments, positive, read_target
+from pebble.cli._workload import add_workload_arguments, read_workload
+from pebble.curves import MOST_POINTS, CurveReport, Kernel, curve_report, trace_of
+from pebble.errors import InputError
+from pebble.models.cache_policy import policy_title
+from pebble.models.caches.base import LINE_BYTES
+from pebble.plots.save import check_figure_path
+from pebble.units import format_capacity, parse_size
+
+_COLUMNS = 6
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``pebble curve``."""
+    add_workload_arguments(parser)
+    parser.add_argument("--schedules", default="all", metavar="NAMES", help=SCHEDULES_HELP)
+    parser.add_argument("--residual", action="store_true", help="ffn: read the input again to add it to the output")
+    parser.add_argument("--from", dest="least", metavar="SIZE", help="smallest cache (the largest tile, 64KiB or more)")
+    parser.add_argument("--to", dest="most", metavar="SIZE", help="largest cache (all operands)")
+    parser.add_argument("--points", metavar="N", default="48", help="cache sizes between the two (48)")
+    parser.add_argument("--figure", metavar="FILE", help="write the figure: .pdf, .svg or .png")
+    add_machine_arguments(parser)
+    add_kernel_arguments(parser)
+
+
+def _size(option: str, text: str, workload: Kernel) -> int:
+    return parse_size(text, option).to_bytes(workload.narrowest_bytes)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Draw and print."""
+    workload = traced(read_workload(args))
+    target = read_target(args)
+    if args.figure:
+        check_figure_path(args.figure)
+    points = positive("--points", args.points, MOST_POINTS)
+    config, stages, notes = read_kernel(args, workload, target)
+    schedules = chosen_schedules(args.schedules, workload, config.tile)
+    lines = trace_of(workload, schedules[0], config, args.residual).tile_lines
+    most = _size("--to", args.most, workload) if args.most else int(lines.sum(dtype=np.int64)) * LINE_BYTES * 5 // 4
+    least = _size("--from", args.least, workload) if args.least else max(2**16, int(lines.max()) * LINE_BYTES)
+    if least >= most:
+        raise InputError(f"--from, --to: got {format_capacity(least)}, {format_capacity(most)}, expected them rising.")
+    steps = np.geomspace(least, most, points)
+    capacities = sorted({least, most, *(int(step) // LINE_BYTES * LINE_BYTES for step in steps[1:-1])})
+    report = curve_report(workload, config, schedules, capacities, stages, args.residual)
+    if args.json:
+        _output.print_json({**report.to_json(), "notes": notes})
+    else:
+        _print(report, notes)
+    if args.figure:
+        from pebble.plots.curve import save_curve
+
+        save_curve(report, args.figure)
+        print(f"figure: {args.figure}", file=sys.stderr)
+    return 0
+
+
+def _short(capacity: int) -> str:
+    for limit, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if capacity >= limit:
+            return f"{capacity / limit:.3g}{unit}"
+    return f"{capacity}B"
+
+
+def _print(report: CurveReport, notes: list[str]) -> None:
+    config, capacities = report.config, report.capacities_bytes
+    _output.say(
+        f"{report.workload.label}: tile {config.tile}, {config.wave_blocks} blocks at once, "
+        f"{policy_title(config.policy)}: DRAM MB at each cache size"
+    )
+    print()
+    at = sorted({*np.linspace(0, len(capacities) - 1, _COLUMNS).astype(int).tolist(), report.reference})
+    names = [_short(capacities[i]) + ("*" if i == report.reference else "") for i in at]
+    rows = [[c.name, *(f"{c.dram_bytes[i] / 1e6:,.1f}" for i in at)] for c in report.schedules]
+    rows.append(["proved bound", *(f"{report.bounds[i].bytes / 1e6:,.1f}" for i in at)])
+    print(_output.table(["schedule", *names], rows))
+    _output.say("* the cache of the GPU or of --cache; the bound is for each cache and what the blocks keep on the SMs")
+    for note in notes:
+        _output.say(f"note: {note}")

@@ -1,0 +1,79 @@
+"""The capacity figure: traffic of every schedule against the cache size, with the proved bound beneath."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pebble.curves import CurveReport
+from pebble.models.cache_policy import policy_title
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, save_figure, style
+from pebble.units import format_capacity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_COLOURS = (BLUE, ORANGE, GREEN, RED, "#CC79A7", "#56B4E9")
+
+
+def plot_curve(report: CurveReport, ax: Axes) -> Axes:
+    """Curves on log axes; the best six at the capacity to look at first in colour, the others grey."""
+    from matplotlib.ticker import FuncFormatter
+
+    x = [c / 2**20 for c in report.capacities_bytes]
+    bound = [b.bytes / 1e9 for b in report.bounds]
+    shown: dict[tuple[int, ...], list[str]] = {}
+    for curve in report.schedules:
+        shown.setdefault(curve.dram_bytes, []).append(curve.name)
+    for number, (moved, names) in reversed(list(enumerate(shown.items()))):
+        coloured = number < len(_COLOURS)
+        label = ", ".join(names[:2]) + (" ..." if len(names) > 2 else "")
+        ax.plot(
+            x,
+            [m / 1e9 for m in moved],
+            color=_COLOURS[number] if coloured else GREY,
+            lw=1.4 if coloured else 0.7,
+            ls="--" if names[0].endswith("+sawtooth") else "-",
+            alpha=1 if coloured else 0.6,
+            label=label if coloured else None,
+            drawstyle="steps-post" if report.config.policy == "lru" else "default",
+            zorder=3 if coloured else 2,
+        )
+    ax.plot(x, bound, color="black", lw=1.6, label="proved bound at cache + SMs", zorder=4)
+    floor = min(bound) * 0.8
+    ax.fill_between(x, bound, [floor] * len(x), color="black", alpha=0.08, lw=0)
+    ax.axvline(report.config.cache_bytes / 2**20, color=GREY, lw=0.8, ls=":")
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log")
+    ax.set_xlim(x[0], x[-1])
+    ax.set_ylim(floor, None)
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_capacity(round(value * 2**20))))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.set_xlabel("cache size")
+    ax.set_ylabel("DRAM traffic, GB")
+    return ax
+
+
+def curve_figure(report: CurveReport) -> Figure:
+    """The figure of one report."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(style()):
+        figure = Figure(figsize=(6.4, 4.6), layout="constrained")
+        ax = plot_curve(report, figure.add_subplot())
+        config = report.config
+        ax.set_title(
+            f"{report.workload.label}\ntile {config.tile}, {config.wave_blocks} blocks at once, "
+            f"{policy_title(config.policy)}; dotted: {format_capacity(config.cache_bytes)}",
+            fontsize=8,
+            loc="left",
+        )
+        handles, labels = ax.get_legend_handles_labels()
+        figure.legend(handles[::-1], labels[::-1], loc="outside lower center", ncols=2, fontsize=6.5, frameon=False)
+    return figure
+
+
+def save_curve(report: CurveReport, path: str) -> None:
+    """Draw and write the figure; the suffix of ``path`` gives the format."""
+    save_figure(curve_figure(report), path)

@@ -1,0 +1,80 @@
+"""``pebble curve``: the points of its curves are what simulate and bound say."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pebble.cli import main
+
+GEMM = ("gemm", "-m", "1024", "-n", "768", "-k", "512")
+KERNEL = ("--sms", "12", "--tile", "128x128x64")
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    assert main([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("policy", ["lru", "opt", "fifo", "sectored", "partitions-2:oldest-of-8"])
+def test_points_are_simulations(capsys: pytest.CaptureFixture[str], policy: str) -> None:
+    found = run(capsys, "curve", *GEMM, "--cache", "512KiB", *KERNEL, "--schedules", "row,morton+sawtooth",
+                "--policy", policy, "--points", "5")  # fmt: skip
+    capacities = found["capacities_bytes"]
+    assert capacities == sorted(capacities)
+    assert 512 * 1024 in capacities
+    for curve in found["schedules"]:
+        for at, capacity in enumerate(capacities):
+            one = run(capsys, "simulate", *GEMM, "--cache", f"{capacity}B", *KERNEL, "--schedule", curve["name"],
+                      "--policy", policy)  # fmt: skip
+            assert curve["dram_read_bytes"][at] == one["dram_read_bytes"]
+            assert curve["dram_write_bytes"][at] == one["dram_write_bytes"]
+            assert found["lower_bound_bytes"][at] <= one["dram_bytes"]
+
+
+def test_accumulating_opt_is_simulated(capsys: pytest.CaptureFixture[str]) -> None:
+    found = run(capsys, "curve", *GEMM, "--accumulate-into", "--cache", "512KiB", *KERNEL, "--schedules", "row",
+                "--policy", "opt", "--points", "3")  # fmt: skip
+    for capacity, moved in zip(found["capacities_bytes"], found["schedules"][0]["dram_bytes"], strict=True):
+        memory = ("--cache", f"{capacity}B", *KERNEL)
+        one = run(capsys, "simulate", *GEMM, "--accumulate-into", *memory, "--schedule", "row",
+                  "--policy", "opt")  # fmt: skip
+        assert moved == one["dram_bytes"]
+
+
+@pytest.mark.parametrize(
+    "workload", [("llama-2-7b:mlp", "--tokens", "256"), ("llama-2-7b:attention", "--tokens", "512")]
+)
+def test_other_families(capsys: pytest.CaptureFixture[str], workload: tuple[str, ...]) -> None:
+    names = "row-fused-2,separate:row" if "mlp" in workload[0] else "fa2,unfused"
+    found = run(capsys, "curve", *workload, "--gpu", "a40", "--schedules", names, "--points", "6")
+    for curve in found["schedules"]:
+        assert curve["dram_bytes"] == sorted(curve["dram_bytes"], reverse=True)
+        assert all(b <= c for b, c in zip(found["lower_bound_bytes"], curve["dram_bytes"], strict=True))
+
+
+def test_figure_and_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    files = [tmp_path / f"{name}.svg" for name in "ab"]
+    for file in files:
+        assert main(["curve", *GEMM, "--gpu", "a40", "--schedules", "row,grouped-8", "--figure", str(file)]) == 0
+    out = capsys.readouterr().out
+    assert "6MiB*" in out
+    assert "proved bound" in out
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert "proved bound at cache + SMs" in files[0].read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--from", "4MiB", "--to", "1MiB"), "rising"),
+        (("--from", "1KiB"), "largest tile"),
+        (("--points", "0"), "--points"),
+        (("--policy", "lru+warm"), "cold start"),
+        (("--figure", "x.doc"), ".pdf"),
+    ],
+)
+def test_mistakes(capsys: pytest.CaptureFixture[str], options: tuple[str, ...], says: str) -> None:
+    assert main(["curve", *GEMM, "--cache", "512KiB", *KERNEL, "--schedules", "row", *options]) == 2
+    assert says in capsys.readouterr().err
