@@ -12,7 +12,7 @@ from pebble.dag.gemm import gemm_dag
 from pebble.game import Game, Pebbling
 from pebble.referee import replay
 from pebble.solvers.result import Incumbent, Problem
-from pebble.solvers.search import gemm_astar as astar
+from pebble.solvers.search import gemm_rules as rules
 from pebble.solvers.search import gemm_table as tables
 from pebble.solvers.search import solve_search
 from pebble.solvers.search.gemm_canon import canonical_red, class_of, least_image, make_classes
@@ -128,21 +128,23 @@ def test_canonical_forms_are_the_same_for_all_images() -> None:
             assert sorted(kept[:count].tolist()) == sorted(fixing)
 
 
-def _search_with_table(m: int, n: int, k: int, capacity: int) -> GemmSearch:
+def _search_with_table(m: int, n: int, k: int, capacity: int, detail: int) -> GemmSearch:
     game = Game.from_dag(gemm_dag(m, n, k), "in-place")
-    best = Incumbent(Problem(game, capacity), 60.0)
+    best = Incumbent(Problem(game, capacity), 600.0)
     shape = recognise(game)
     assert shape is not None
     search = GemmSearch(best.problem, best, shape)
-    table = search._build_table(float("inf"))
+    table = search._build_table(float("inf"), detail)
     assert table is not None
     search.table = table
+    search.model = search.model._replace(detail=detail)
     return search
 
 
 @pytest.mark.parametrize(("shape", "capacity"), [((2, 2, 2), 4), ((2, 3, 2), 5), ((2, 2, 3), 5), ((3, 3, 2), 4)])
-def test_table_is_a_consistent_bound_along_random_play(shape: tuple[int, int, int], capacity: int) -> None:
-    search = _search_with_table(*shape, capacity)
+@pytest.mark.parametrize("detail", [0, 1, 2])
+def test_table_is_a_consistent_bound_along_random_play(shape: tuple[int, int, int], capacity: int, detail: int) -> None:
+    search = _search_with_table(*shape, capacity, detail)
     model, classes, t = search.model, search.classes, search.table
     rng = random.Random(3)
     full = (1 << model.products_count) - 1
@@ -156,7 +158,7 @@ def test_table_is_a_consistent_bound_along_random_play(shape: tuple[int, int, in
         slot = t.nodes[tables.find_node(t.patterns, t.nodes, c, undone)]
         assert slot > 0, "every position has its entry"
         return int(
-            astar.table_bound(
+            rules.table_bound(
                 model, classes, t.patterns, t.nodes, t.values, t.offsets, np.uint64(done), np.uint64(red), c, g
             )
         )
@@ -176,7 +178,7 @@ def test_table_is_a_consistent_bound_along_random_play(shape: tuple[int, int, in
             for x in range(model.items_count):
                 if missing >> x & 1:
                     paid += x < cells or bool(done & int(model.touches[x]))
-            after, left, extra = astar.settle(model, np.uint64(done), np.uint64(red | need))
+            after, left, extra = rules.settle(model, np.uint64(done), np.uint64(red | need))
             done, red, paid = int(after), int(left), paid + int(extra)
             spent.append((paid, bound(done, red)))
         for (early, low), (late, high) in itertools.pairwise(spent):

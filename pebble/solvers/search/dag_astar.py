@@ -1,4 +1,4 @@
-"""A* over the positions of a game without recomputation, level by level of excess cost, and a beam.
+"""A* over the positions of a game without recomputation, level by level of excess cost.
 
 As in the search of the GEMM, only the successors of the present level are entered; a position whose cheapest other
 successor lies higher is queued again there.
@@ -31,23 +31,21 @@ from pebble.solvers.search.dag_rules import (
 
 U64 = NDArray[np.uint64]
 RUNNING, FOUND, EXHAUSTED, FULL, GROW = 0, 1, 2, 3, 4
-LEVELS = 1024
-BEAM_SUCCESSORS = 200  # of one position, so that a beam keeps moving
+LEVELS = 512
+DEEPEST = 128
 
 
 class Positions(NamedTuple):
-    """Positions met, cost so far, and the queue of each level."""
+    """Positions met, cost so far, and the queues: of each level, one for each number of tasks done."""
 
     words: U64
     cost: NDArray[np.int16]
-    bound: NDArray[np.int16]
     parent: NDArray[np.int32]
     queue: NDArray[np.int32]
     head: NDArray[np.int64]
     counts: NDArray[np.int64]
     """counts[0]: positions, [1]: level, [2]: expansions, [3]: the goal's parent or -1, [4]: successors looked at,
-    [5]: positions improved, [6]: the goal's cost, [7]: 1 to look for one move only, which goes to [8..] as task,
-    source, and the evicted items as two words' halves in `found`."""
+    [5]: positions improved, [6]: the goal's cost."""
     found: U64
     """Of a move looked for: task, source + 1, evicted items (2 words)."""
 
@@ -59,16 +57,15 @@ def make_positions(most: int) -> Positions:
     return Positions(
         np.empty((most, WORDS), dtype=np.uint64),
         np.empty(most, dtype=np.int16),
-        np.empty(most, dtype=np.int16),
         np.empty(most, dtype=np.int32),
         np.empty(most, dtype=np.int32),
-        np.full(LEVELS, -1, dtype=np.int64),
+        np.full((LEVELS, DEEPEST + 1), -1, dtype=np.int64),
         counts,
         np.zeros(4, dtype=np.uint64),
     )
 
 
-POSITION_BYTES = 8 * WORDS + 12 + 8  # and a hash table that is at most half full
+POSITION_BYTES = 8 * WORDS + 10 + 8  # and a hash table that is at most half full
 
 
 @njit(cache=True, nogil=True)
@@ -99,7 +96,23 @@ def rehash_positions(pos, table):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _enter(pos, table, state, cost, parent, line, bound):  # type: ignore[no-untyped-def]
+def _queue(pos, s, level):  # type: ignore[no-untyped-def]
+    """Put a position into its queue of a level."""
+    depth = popcount(pos.words[s, D0]) + popcount(pos.words[s, D1])
+    pos.queue[s] = pos.head[level, depth]
+    pos.head[level, depth] = s
+
+
+@njit(cache=True, nogil=True)
+def _deepest(pos, level, depth):  # type: ignore[no-untyped-def]
+    """The largest number of tasks done, at most `depth`, of a position queued at a level; -1 when there is none."""
+    while depth >= 0 and pos.head[level, depth] < 0:
+        depth -= 1
+    return depth
+
+
+@njit(cache=True, nogil=True)
+def _enter(pos, table, state, cost, parent, line):  # type: ignore[no-untyped-def]
     """Enter a position into a queue, or improve it; False when the arrays are full."""
     where = find_position(pos, table, state)
     if table[where] != 0:
@@ -114,10 +127,8 @@ def _enter(pos, table, state, cost, parent, line, bound):  # type: ignore[no-unt
     pos.counts[0] = s + 1
     pos.words[s] = state
     pos.cost[s] = cost
-    pos.bound[s] = bound
     pos.parent[s] = parent
-    pos.queue[s] = pos.head[line]
-    pos.head[line] = s
+    _queue(pos, s, line)
     table[where] = s + 1
     return True
 
@@ -129,7 +140,7 @@ def is_end(mod, state):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _try(mod, pos, table, s, state, t, source, cost, level, layered, use_bound, goal, log):  # type: ignore[no-untyped-def]
+def _try(mod, pos, table, s, state, t, source, cost, level, use_bound, goal, log):  # type: ignore[no-untyped-def]
     """Play task t from `state` (victims are gone) and enter the result; its level, -1 when full, -2 when sought."""
     perform(mod, state, t, source)
     log[0, 0] = 0
@@ -151,15 +162,13 @@ def _try(mod, pos, table, s, state, t, source, cost, level, layered, use_bound, 
         return f  # met before: nothing new at any level
     if use_bound:
         f += excess_bound(mod, state)
-    if f <= level:
-        line = popcount(state[D0]) + popcount(state[D1]) if layered else level
-        if not _enter(pos, table, state, cost, s, line, f):
-            return -1
+    if f <= level and not _enter(pos, table, state, cost, s, level):
+        return -1
     return f
 
 
 @njit(cache=True, nogil=True)
-def expand(mod, pos, table, s, level, layered, use_bound, goal, goal_cost, log):  # type: ignore[no-untyped-def]
+def expand(mod, pos, table, s, level, use_bound, goal, goal_cost, log):  # type: ignore[no-untyped-def]
     """Enter the successors of position s up to this level; the next level at which it has one, or -1 when full.
 
     With a `goal` (six words) nothing is entered: the move that leads there at `goal_cost` is put into `found`, and
@@ -169,7 +178,6 @@ def expand(mod, pos, table, s, level, layered, use_bound, goal, goal_cost, log):
     trial = np.empty(WORDS, np.uint64)
     paid = np.int64(pos.cost[s])
     later = LEVELS - 1
-    looked = pos.counts[4]
     victims, price = np.empty(128, np.int64), np.empty(128, np.int64)
     pick = np.empty(128, np.int64)
     sources, fee = np.empty(130, np.int64), np.empty(130, np.int64)
@@ -221,7 +229,7 @@ def expand(mod, pos, table, s, level, layered, use_bound, goal, goal_cost, log):
                         drop(trial, 2, victims[pick[q]])
                         drop(trial, 4, victims[pick[q]])
                     if len(goal) == 0 or cost == goal_cost:
-                        f = _try(mod, pos, table, s, trial, t, sources[way], cost, level, layered, use_bound, goal, log)
+                        f = _try(mod, pos, table, s, trial, t, sources[way], cost, level, use_bound, goal, log)
                         if f == -1:
                             return -1
                         if f == -2:
@@ -234,12 +242,8 @@ def expand(mod, pos, table, s, level, layered, use_bound, goal, goal_cost, log):
                             return -2
                         if f > level:
                             later = min(later, f)
-                        elif layered and pos.counts[4] - looked > BEAM_SUCCESSORS:
-                            return later
                         elif pos.counts[3] >= 0 and len(goal) == 0:
-                            if not layered:
-                                return later
-                            level = min(level, pos.counts[6] - 1)
+                            return later
                 # next choice; prices ascend, so once one is too dear, moving its lowest place on is no use
                 q = evict - 1
                 spent = paid + fee[way]
@@ -270,66 +274,33 @@ def advance(mod, pos, table, upper, work, use_bound):  # type: ignore[no-untyped
         state = np.zeros(WORDS, np.uint64)
         settle_dag(mod, state, log)
         level = excess_bound(mod, state) if use_bound else 0
-        _enter(pos, table, state, 0, -1, level, level)
+        _enter(pos, table, state, 0, -1, level)
         pos.counts[1] = level
         if is_end(mod, state):
             pos.counts[3], pos.counts[6] = 0, 0
             return FOUND
     for _ in range(work):
         level = pos.counts[1]
-        while level < upper and pos.head[level] < 0:
+        depth = _deepest(pos, level, mod.tasks)  # the one nearest to the end, so that the last level ends soon
+        while depth < 0 and level < upper:
             level += 1
+            depth = _deepest(pos, level, mod.tasks)
         pos.counts[1] = level
         if level >= upper:
             return EXHAUSTED
         if 2 * (pos.counts[0] + 4096) > len(table):
             return GROW
-        s = pos.head[level]
-        pos.head[level] = pos.queue[s]
+        s = pos.head[level, depth]
+        pos.head[level, depth] = pos.queue[s]
         if pos.cost[s] < 0:
             continue
         pos.counts[2] += 1
-        later = expand(mod, pos, table, s, level, False, use_bound, goal, 0, log)
+        later = expand(mod, pos, table, s, level, use_bound, goal, 0, log)
         if later < 0:
-            pos.queue[s] = pos.head[level]
-            pos.head[level] = s
+            _queue(pos, s, level)
             return FULL
         if pos.counts[3] >= 0:
             return FOUND
         if later < upper:
-            pos.queue[s] = pos.head[later]
-            pos.head[later] = s
-    return RUNNING
-
-
-@njit(cache=True, nogil=True)
-def beam_layer(mod, pos, table, upper, layer, width, slack, use_bound):  # type: ignore[no-untyped-def]
-    """Expand the best `width` positions with `layer` tasks done, while there is room; FULL or RUNNING."""
-    goal = np.empty(0, np.uint64)
-    log = np.zeros((mod.tasks + 2, 2), np.int64)
-    tally = np.zeros(LEVELS, np.int64)
-    s = pos.head[layer]
-    while s >= 0:
-        if pos.cost[s] >= 0:
-            tally[pos.bound[s]] += 1
-        s = pos.queue[s]
-    last, total = 0, 0
-    while last < LEVELS - 1 and total + tally[last] < width:
-        total += tally[last]
-        last += 1
-    spare = width - total
-    s = pos.head[layer]
-    while s >= 0:
-        following = pos.queue[s]
-        bound = np.int64(pos.bound[s])
-        if pos.cost[s] >= 0 and (bound < last or (bound == last and spare > 0)):
-            if bound == last:
-                spare -= 1
-            if 4 * (pos.counts[0] + 4096) > 3 * len(table):
-                return RUNNING
-            best = pos.counts[6] if pos.counts[3] >= 0 else np.int64(upper)
-            limit = min(best - 1, bound + slack)
-            if bound <= limit and expand(mod, pos, table, s, limit, True, use_bound, goal, 0, log) == -1:
-                return FULL
-        s = following
+            _queue(pos, s, later)
     return RUNNING

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from pebble.solvers.search.bits import ONE, ZERO, bit, lowest, mix, popcount
 from pebble.solvers.search.gemm_canon import class_of, least_image
-from pebble.solvers.search.gemm_model import touched_twice
-from pebble.solvers.search.gemm_table import find_node, scope
+from pebble.solvers.search.gemm_rules import compulsory_left, settle, table_bound
 
 U64 = NDArray[np.uint64]
 RUNNING, FOUND, EXHAUSTED, FULL, GROW = 0, 1, 2, 3, 4
@@ -59,66 +58,6 @@ def make_positions(most: int) -> Positions:
         head,
         counts,
     )
-
-
-@njit(cache=True, nogil=True)
-def settle(mod, D, R):  # type: ignore[no-untyped-def]
-    """Run what can run, drop what is useless, take what is free to take: (D, R, cost of the latter)."""
-    cost = 0
-    cbase = (mod.m + mod.n) * mod.k
-    full = bit(mod.products_count) - ONE if mod.products_count < 64 else ~ZERO
-    while True:
-        _, _, thrice = touched_twice(mod, R)
-        D |= thrice
-        left = R
-        while left:
-            x = lowest(left)
-            left &= left - ONE
-            if (mod.touches[x] & ~D) == ZERO:
-                R &= ~bit(x)
-        if popcount(R) >= mod.capacity or full == D:
-            return D, R, cost
-        _, twice, _ = touched_twice(mod, R)
-        found = -1
-        for x in range(mod.items_count):
-            undone = mod.touches[x] & ~D
-            if undone != ZERO and (undone & ~twice) == ZERO and not (R & bit(x)):
-                found = x
-                break
-        if found < 0:
-            return D, R, cost
-        if found < cbase or D & mod.touches[found]:
-            cost += 1
-        D |= mod.touches[found]
-
-
-@njit(cache=True, nogil=True)
-def compulsory_left(mod, D, R):  # type: ignore[no-untyped-def]
-    """What is certainly still to pay: a load per needed A or B, or touched unfinished C, that is not red."""
-    cost = 0
-    cbase = (mod.m + mod.n) * mod.k
-    for x in range(mod.items_count):
-        if not (R & bit(x)):
-            word = mod.touches[x]
-            if word & ~D and (x < cbase or word & D):
-                cost += 1
-    return cost
-
-
-@njit(cache=True, nogil=True)
-def table_bound(mod, cls, pat, nodes, V, offsets, D, R, c, g):  # type: ignore[no-untyped-def]
-    """V of the position's pattern; 0 where the table has no entry, 255 where no play reaches the end."""
-    full = bit(mod.products_count) - ONE if mod.products_count < 64 else ~ZERO
-    undone = least_image(mod, cls, c, g, scope(mod, R) & ~D)
-    slot = nodes[find_node(pat, nodes, c, undone)]
-    if slot == 0:
-        return np.int64(0)
-    untouched = 0
-    for x in range((mod.m + mod.n) * mod.k, mod.items_count):
-        if (D & mod.touches[x]) == ZERO:
-            untouched += 1
-    left = popcount(full & ~D)
-    return np.int64(V[offsets[untouched] + left - mod.k * untouched, slot - 1])
 
 
 @njit(cache=True, nogil=True)
@@ -306,10 +245,11 @@ def advance(mod, cls, pat, nodes, V, offsets, pos, table, upper, work):  # type:
 
 
 @njit(cache=True, nogil=True)
-def beam_layer(mod, cls, pat, nodes, V, offsets, pos, table, upper, layer, width, slack):  # type: ignore[no-untyped-def]
+def beam_layer(mod, cls, pat, nodes, V, offsets, pos, table, upper, layer, width, few):  # type: ignore[no-untyped-def]
     """Expand the best `width` positions with `layer` products done, while there is room; FULL or RUNNING.
 
-    Successors beyond the position's own bound plus `slack` are left out. A play found is in counts[3] and [6].
+    Only successors on a position's own level are entered, and where those are `few` or less, on its next level too.
+    A play found is in counts[3] and [6].
     """
     tally = np.zeros(LEVELS, np.int64)
     s = pos.head[layer]
@@ -332,45 +272,17 @@ def beam_layer(mod, cls, pat, nodes, V, offsets, pos, table, upper, layer, width
             best = pos.counts[6] if pos.counts[3] >= 0 else np.int64(upper)
             if 4 * (pos.counts[0] + 4096) > 3 * len(table):
                 return RUNNING
-            limit = min(best - 1, bound + slack)
-            if bound <= limit and (_expand(mod, cls, pat, nodes, V, offsets, pos, table, s, limit, True) < 0):
-                return FULL
+            if bound >= best:
+                s = following
+                continue
+            before, line = pos.counts[0], bound
+            while True:
+                later = _expand(mod, cls, pat, nodes, V, offsets, pos, table, s, line, True)
+                if later < 0:
+                    return FULL
+                best = pos.counts[6] if pos.counts[3] >= 0 else np.int64(upper)
+                if later <= line or later >= best or pos.counts[0] >= before + few:
+                    break
+                line = later
         s = following
     return RUNNING
-
-
-@njit(cache=True, nogil=True)
-def find_move(mod, cls, D, R, D_next, R_next, cost):  # type: ignore[no-untyped-def]
-    """The move from (D, R), of this cost, to a position whose canonical form is (D_next, R_next).
-
-    Returns the product, the evicted items, and the position reached; product -1 when there is none.
-    """
-    full = bit(mod.products_count) - ONE if mod.products_count < 64 else ~ZERO
-    cbase = (mod.m + mod.n) * mod.k
-    for t in range(mod.products_count):
-        if D & bit(t):
-            continue
-        missing = mod.needs[t] & ~R
-        evict = popcount(missing) + popcount(R) - mod.capacity
-        loads = 0
-        for x in range(mod.items_count):
-            if missing & bit(x) and (x < cbase or D & mod.touches[x]):
-                loads += 1
-        candidates = R & ~mod.needs[t]
-        part = candidates
-        while True:
-            if popcount(part) == max(evict, 0):
-                stores = popcount(part >> np.uint64(cbase))
-                D2, R2, extra = settle(mod, D, (R & ~part) | mod.needs[t])
-                if loads + stores + extra == cost:
-                    if full == D2:
-                        if D_next == full:
-                            return t, part, D2, R2
-                    else:
-                        c, g = class_of(mod, cls, R2)
-                        if cls.red[c] == R_next and least_image(mod, cls, c, g, D2) == D_next:
-                            return t, part, D2, R2
-            if part == ZERO:
-                break
-            part = (part - ONE) & candidates
-    return -1, ZERO, D, R

@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pebble.solvers.search.bits import ZERO, bit, mix
-from pebble.solvers.search.gemm_model import Model, move_products, permute_items, transpose_items
+from pebble.solvers.search.gemm_model import move_products, permute_items, transpose_items
 
 U64 = NDArray[np.uint64]
 
@@ -185,6 +185,3 @@ def least_image(mod, cls, c, g, D):  # type: ignore[no-untyped-def]
         if image < best:
             best = image
     return best
-
-
-__all__ = ["Classes", "Model", "canonical_red", "class_of", "least_image", "make_classes"]

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pebble.solvers.search.bits import ZERO, bit, popcount
+from pebble.solvers.search.bits import ZERO, bit
 
 U64 = NDArray[np.uint64]
 
@@ -42,7 +42,7 @@ class Model(NamedTuple):
     order: int
     """Number of symmetries."""
     detail: int
-    """What the patterns remember: 1 products with two red items or a red accumulator, 2 with any red item."""
+    """What the patterns remember, see the pattern table."""
 
 
 def _perms(size: int) -> NDArray[np.int64]:
@@ -156,26 +156,3 @@ def touched_twice(mod, R):  # type: ignore[no-untyped-def]
             twice |= once & word
             once |= word
     return once, twice, thrice
-
-
-@njit(cache=True, nogil=True)
-def count_untouched(mod, D, R):  # type: ignore[no-untyped-def]
-    """Accumulators that no product has reached yet."""
-    count = 0
-    for x in range((mod.m + mod.n) * mod.k, mod.items_count):
-        if (D & mod.touches[x]) == ZERO:
-            count += 1
-    return count
-
-
-__all__ = [
-    "Model",
-    "build_model",
-    "count_untouched",
-    "move_items",
-    "move_products",
-    "permute_items",
-    "popcount",
-    "touched_twice",
-    "transpose_items",
-]

@@ -12,6 +12,7 @@ from pebble.errors import PebbleError
 from pebble.solvers.plan import Plan, write_moves
 from pebble.solvers.result import Incumbent, Problem
 from pebble.solvers.search import gemm_astar as astar
+from pebble.solvers.search import gemm_rules as rules
 from pebble.solvers.search import gemm_table as tables
 from pebble.solvers.search.gemm_canon import Classes, make_classes
 from pebble.solvers.search.gemm_model import Model, build_model
@@ -21,12 +22,16 @@ from pebble.solvers.search.limits import Slices, memory_allowance
 PROBE_POSITIONS = 100_000
 PROBE_SHARE = 0.2  # of the time, before a table is built
 TABLE_SHARE = 0.5  # of what is left then
-BEAM_WIDTHS = (30, 300)
-BEAM_SLACK = 2
+# entries of a table with detail, per entry without (measured; they grow with the depth k), and seconds for each
+DETAIL_FACTOR = {1: 3, 2: 8, 3: 30, 4: 250, 5: 1000}
+ENTRY_SECONDS = 3e-5
+BEAM_WIDTHS = (30, 300, 3000)
+BEAM_SHARE = 0.05  # of the time left, each
+BEAM_FEW = 3
 BEAM_POSITIONS = 1 << 22
 _POSITION_BYTES = 26 + 8  # arrays, and a hash table that is at most half full
 _NODE_BYTES = 14 + 8 + 4
-_EDGE_BYTES = 5
+_EDGE_BYTES = 6
 
 
 class Table(NamedTuple):
@@ -60,15 +65,28 @@ class GemmSearch:
         positions = astar.make_positions(self._positions_allowed())
         if self._search(positions, probe_until, PROBE_POSITIONS) == "closed" or best.stopped:
             return self._reason("")
-        table = self._build_table(time.monotonic() + TABLE_SHARE * best.seconds_left)
-        if table is not None:
-            self.table = table
+        self._beam(BEAM_WIDTHS[0])
+        if self._choose_table():
             positions = astar.make_positions(self._positions_allowed())
         for width in BEAM_WIDTHS:
             self._beam(width)
         if best.closed:
             return self._reason("")
         return self._reason(self._search(positions, float("inf"), None))
+
+    def _choose_table(self) -> bool:
+        """Build the small table, then the detailed one if time and memory seem to suffice."""
+        until = time.monotonic() + TABLE_SHARE * self.best.seconds_left
+        small = self._build_table(until, 0)
+        if small is None:
+            return False
+        self.table, self.model = small, self.model._replace(detail=0)
+        entries = int(small.patterns.counts[0]) * DETAIL_FACTOR[self.shape.k]
+        if time.monotonic() + entries * ENTRY_SECONDS < until:
+            large = self._build_table(until, 1)
+            if large is not None:
+                self.table, self.model = large, self.model._replace(detail=1)
+        return True
 
     def _reason(self, why: str) -> str:
         self.best.details["states"] = self.visited
@@ -88,9 +106,10 @@ class GemmSearch:
         empty = tables.make_patterns(2, 2)
         return Table(empty, np.zeros(2, dtype=np.int32), np.zeros((0, 0), dtype=np.uint8), offsets)
 
-    def _build_table(self, until: float) -> Table | None:
+    def _build_table(self, until: float, detail: int) -> Table | None:
         """The pattern table, or None when time or memory do not suffice for it."""
         shape, best = self.shape, self.best
+        model = self.model._replace(detail=detail)
         offsets, rows = tables.row_offsets(shape.m, shape.n, shape.k)
         budget = self.memory // 2
         most_nodes = min(budget // (rows + _NODE_BYTES + 10 * _EDGE_BYTES), 1 << 28)
@@ -98,7 +117,7 @@ class GemmSearch:
         nodes = np.zeros(1 << 16, dtype=np.int32)
         slices = Slices(best, until)
         while True:
-            status = tables.explore(self.model, self.classes, patterns, nodes, slices.start())
+            status = tables.explore(model, self.classes, patterns, nodes, slices.start())
             if status == tables.GROW:
                 nodes = np.zeros(4 * len(nodes), dtype=np.int32)
                 tables.rehash_nodes(patterns, nodes)
@@ -112,10 +131,11 @@ class GemmSearch:
         values = np.full((rows, count), tables.NEVER, dtype=np.uint8)
         for left in range(shape.m * shape.n * shape.k + 1):
             for untouched in range(min(self.finals, left // shape.k) + 1):
-                tables.fill_row(self.model, patterns, order, offsets, values, left, untouched)
+                tables.fill_row(model, patterns, order, offsets, values, left, untouched)
                 if best.stopped or time.monotonic() > until:
                     return None
         best.details["table_entries"] = count
+        best.details["table_detail"] = detail
         root = int(values[offsets[self.finals], 0])
         best.raise_lower(root + self.finals, "pattern table")
         return Table(patterns, nodes, values, offsets)
@@ -131,9 +151,10 @@ class GemmSearch:
         astar.advance(*arguments, astar.LEVELS, 0)
         positions.head[:] = -1
         positions.head[0] = 0
+        until = time.monotonic() + BEAM_SHARE * self.best.seconds_left
         for layer in range(self.model.products_count):
-            status = astar.beam_layer(*arguments, self._upper(), layer, width, BEAM_SLACK)
-            if self.best.stopped or status == astar.FULL:
+            status = astar.beam_layer(*arguments, self._upper(), layer, width, BEAM_FEW)
+            if self.best.stopped or status == astar.FULL or time.monotonic() > until:
                 break
         if positions.counts[3] >= 0:
             self._report(positions, "beam")
@@ -193,7 +214,7 @@ class GemmSearch:
                 target = (positions.done[following], positions.red[following], int(positions.cost[following]))
             else:
                 target = (full, np.uint64(0), int(positions.counts[6]))
-            product, evicted, after, red_after = astar.find_move(
+            product, evicted, after, red_after = rules.find_move(
                 self.model, self.classes, done, red, target[0], target[1], target[2] - paid
             )
             if product < 0:

@@ -1,23 +1,26 @@
 """The pattern database of the in-place GEMM: a potential that never over-estimates the cost to go.
 
 A position is abstracted to (R, M, p, u): the red set R, the products M still undone among those *in scope*, the
-number p of products left and the number u of untouched accumulators. In scope are the products with two red items
-(with three they are done), those of a red accumulator and, with `detail`, those of any red item; the status of the
-others is forgotten. So p - k u - |M on red accumulators| products belong to accumulators that were begun and
-evicted; each of these has at most k - 1 of them.
+number p of products left and the number u of untouched accumulators. The status of products out of scope is forgotten.
+Detail 0, small tables: in scope are the products with two red items (with three they are done). Detail 1: also those
+of a red accumulator. Then p - k u - |M on red accumulators| products belong to accumulators that were begun and
+evicted; each of these has at most k - 1 of them. Detail 2: those of any red item.
 
 The relaxed game on abstract positions:
 
-- forget: drop a red item. Free, but an accumulator with undone products must be stored: 1.
+- forget: drop a red item. Free, but with detail an accumulator with undone products must be stored: 1.
 - run: take a product t in M or out of scope. Its missing A and B are loaded at 1 each. Its missing C is either fresh
-  (free; u falls by one; all its products are undone, so none may be known to be done) or reloaded (1; any choice of
-  at most k - 1 undone products, t among them, none known to be done). Other products that come into scope are taken
-  as undone. What then has three red items and is undone runs.
+  (free; u falls by one; none of its products may be known to be done) or reloaded. With detail a reload costs 1 and
+  comes with any choice of at most k - 1 undone products, t among them, none known to be done; a fresh C has all its
+  products undone. Without, it costs 2, for its store too. Other products that come into scope are taken as undone.
+  What then has three red items and is undone runs: p falls by their number. Without detail the status of some of
+  these is a guess, and p may fall by less, but at least by 1.
 
-Every move of the real game is a chain of these at the same cost, and V does not rise when M grows on products whose
-accumulator is not red (every move stays possible). So the least cost V(R, M, p, u) to reach p = u = 0 is a lower
-bound on the loads and spill stores still to come, final stores not counted. V obeys V(s) <= cost(s -> s') + V(s')
-for every relaxed move: this is all that a checker of the table needs.
+Every move of the real game is a chain of these at the same cost (without detail: once the store of an accumulator is
+counted with its reload), and V does not rise when M grows on products whose accumulator is not red, or without detail
+on any product (every move stays possible). So the least cost V(R, M, p, u) to reach p = u = 0 is a lower bound on
+the loads and spill stores still to come, final stores not counted. V obeys V(s) <= cost(s -> s') + V(s') for every
+relaxed move: this is all that a checker of the table needs.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ from pebble.solvers.search.gemm_model import touched_twice
 U64 = NDArray[np.uint64]
 RUNNING, DONE, FULL, GROW = 0, 1, 2, 3
 NEVER = 255
-FRESH = 128
+FRESH = 8
 
 
 class Patterns(NamedTuple):
@@ -48,8 +51,8 @@ class Patterns(NamedTuple):
     node_cells: NDArray[np.uint8]
     first_edge: NDArray[np.int64]
     edge_to: NDArray[np.int32]
-    edge_kind: NDArray[np.uint8]
-    """cost | products run << 2 | fresh << 7."""
+    edge_kind: NDArray[np.uint16]
+    """cost | fresh << 3 | fewest products run << 4 | most << 9."""
     counts: NDArray[np.int64]
     """counts[0]: nodes, counts[1]: edges, counts[2]: nodes whose moves are known."""
 
@@ -63,7 +66,7 @@ def make_patterns(max_nodes: int, max_edges: int) -> Patterns:
         np.empty(max_nodes, dtype=np.uint8),
         np.zeros(max_nodes + 1, dtype=np.int64),
         np.empty(max_edges, dtype=np.int32),
-        np.empty(max_edges, dtype=np.uint8),
+        np.empty(max_edges, dtype=np.uint16),
         np.zeros(4, dtype=np.int64),
     )
 
@@ -148,10 +151,12 @@ def _edge(pat, start, to, kind):  # type: ignore[no-untyped-def]
 def _run_edge(mod, cls, pat, table, start, R, undone, cost):  # type: ignore[no-untyped-def]
     """The move to red set R with these products undone just before those with three red items run."""
     _, _, thrice = touched_twice(mod, R)
-    to = _node(mod, cls, pat, table, R, undone & ~thrice)
+    to = _node(mod, cls, pat, table, R, undone & ~thrice & scope(mod, R))
     if to < 0:
         return False
-    _edge(pat, start, to, cost | popcount(undone & thrice) << 2)
+    most = popcount(undone & thrice)
+    fewest = most if mod.detail else 1
+    _edge(pat, start, to, cost | fewest << 4 | most << 9)
     return True
 
 
@@ -163,7 +168,7 @@ def _explore_one(mod, cls, pat, table, node):  # type: ignore[no-untyped-def]
     start = pat.counts[1]
     cbase = (mod.m + mod.n) * mod.k
     known = scope(mod, R)
-    rows = cell_rows(mod, R)
+    rows = cell_rows(mod, R) if mod.detail else ZERO
     left = R
     while left:  # forget one item
         x = lowest(left)
@@ -172,7 +177,7 @@ def _explore_one(mod, cls, pat, table, node):  # type: ignore[no-untyped-def]
         to = _node(mod, cls, pat, table, smaller, M & scope(mod, smaller))
         if to < 0:
             return False
-        _edge(pat, start, to, 1 if x >= cbase and M & mod.touches[x] else 0)
+        _edge(pat, start, to, 1 if mod.detail and x >= cbase and M & mod.touches[x] else 0)
     left = M & ~rows
     while left:  # the same with a product less undone: no move, but real positions need the entry
         low = left & (~left + ONE)
@@ -196,6 +201,15 @@ def _explore_one(mod, cls, pat, table, node):  # type: ignore[no-untyped-def]
                 return False
             continue
         row = mod.touches[cbase + lowest(accumulator)]
+        if mod.detail == 0:
+            undone = M | ((scope(mod, larger) | thrice) & ~known)
+            if not _run_edge(mod, cls, pat, table, start, larger, undone, cost + 1):
+                return False
+            if (known & row & ~M) == ZERO and not _run_edge(
+                mod, cls, pat, table, start, larger, undone, (cost - 1) | FRESH
+            ):
+                return False
+            continue
         undone = M | ((scope(mod, larger) | thrice) & ~known & ~row)
         if (known & row & ~M) == ZERO and not _run_edge(
             mod, cls, pat, table, start, larger, undone | row, (cost - 1) | FRESH
@@ -242,21 +256,24 @@ def fill_row(mod, pat, order, offsets, V, p, u):  # type: ignore[no-untyped-def]
         away = p - mod.k * u - np.int64(pat.node_open[node])
         begun = cells - u - np.int64(pat.node_cells[node])
         best = np.int64(NEVER)
-        if away >= 0 and away <= begun * (mod.k - 1):
+        if mod.detail == 0 or (away >= 0 and away <= begun * (mod.k - 1)):
             if p == 0:
                 best = np.int64(0)
             for e in range(pat.first_edge[node], pat.first_edge[node + 1]):
                 kind = np.int64(pat.edge_kind[e])
-                cost = kind & 3
+                cost = kind & 7
                 if cost >= best:
                     continue
-                v = u - (kind >> 7)
-                q = p - ((kind >> 2) & 31)
-                if v < 0 or q < mod.k * v:
+                v = u - ((kind >> 3) & 1)
+                if v < 0:
                     continue
-                value = np.int64(V[offsets[v] + q - mod.k * v, pat.edge_to[e]])
-                if value != NEVER and value + cost < best:
-                    best = value + cost
+                least = mod.k * v
+                for done in range((kind >> 4) & 31, (kind >> 9) + 1):
+                    if p - done < least:
+                        break
+                    value = np.int64(V[offsets[v] + p - done - least, pat.edge_to[e]])
+                    if value != NEVER and value + cost < best:
+                        best = value + cost
         V[row, node] = best
 
 

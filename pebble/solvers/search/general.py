@@ -1,4 +1,4 @@
-"""The search for any game without recomputation: a beam, then A* in excess cost."""
+"""The search for any game without recomputation: A* in excess cost."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 import numpy as np
 
 from pebble.errors import PebbleError
+from pebble.solvers.heuristic import solve_heuristic
 from pebble.solvers.plan import Plan, write_moves
 from pebble.solvers.result import Incumbent, Problem
 from pebble.solvers.search import dag_astar as astar
@@ -14,11 +15,7 @@ from pebble.solvers.search.dag_model import build_dag_model
 from pebble.solvers.search.dag_rules import WORDS, settle_dag
 from pebble.solvers.search.limits import Slices, memory_allowance
 
-BEAM_WIDTHS = (10, 100)
-BEAM_SHARE = 0.1  # of the time left, each
-BEAM_SLACK = 3
-BEAM_POSITIONS = 1 << 19
-PROBE_EXPANSIONS = 2000
+FIRST_SHARE = 0.3  # of the time, before a heuristic is asked for an upper bound
 
 
 class GeneralSearch:
@@ -35,11 +32,11 @@ class GeneralSearch:
         best = self.best
         best.raise_lower(self.compulsory, "compulsory bound")
         positions = astar.make_positions(max(1 << 16, self.memory // astar.POSITION_BYTES))
-        why = self._search(positions, PROBE_EXPANSIONS)
-        if why == "probe":
-            for width in BEAM_WIDTHS:
-                self._beam(width)
-            why = self._search(positions, None)
+        why = self._search(positions, time.monotonic() + FIRST_SHARE * best.seconds_left)
+        if why == "time" and not best.stopped:
+            if best.upper is None:
+                solve_heuristic(self.problem, best)
+            why = self._search(positions, float("inf"))
         if best.closed:
             return "proved optimal"
         return f"memory limit of {self.memory / 2**30:.1f} GiB" if why == "memory" else "stopped"
@@ -48,30 +45,13 @@ class GeneralSearch:
         most = astar.LEVELS - 1
         return most if self.best.upper is None else min(most, self.best.upper - self.compulsory)
 
-    def _beam(self, width: int) -> None:
-        if self.best.stopped:
-            return
-        until = time.monotonic() + BEAM_SHARE * self.best.seconds_left
-        positions = astar.make_positions(BEAM_POSITIONS)
-        table = np.zeros(2 * BEAM_POSITIONS, dtype=np.int32)
-        astar.advance(self.model, positions, table, astar.LEVELS - 1, 0, True)
-        first = int(np.bitwise_count(positions.words[0, :2]).sum())
-        positions.head[:] = -1
-        positions.head[first] = 0
-        for layer in range(first, self.model.tasks):
-            status = astar.beam_layer(self.model, positions, table, self._upper(), layer, width, BEAM_SLACK, True)
-            if self.best.stopped or status == astar.FULL or time.monotonic() > until:
-                break
-        if positions.counts[3] >= 0:
-            self._report(positions, "beam")
-
-    def _search(self, positions: astar.Positions, most: int | None) -> str:
+    def _search(self, positions: astar.Positions, until: float) -> str:
         best = self.best
         table = np.zeros(1 << 16, dtype=np.int32)
         while 2 * (int(positions.counts[0]) + 4096) > len(table):
             table = np.zeros(4 * len(table), dtype=np.int32)
         astar.rehash_positions(positions, table)
-        slices = Slices(best)
+        slices = Slices(best, until)
         begun = time.monotonic()
         before = int(positions.counts[0])
         try:
@@ -90,8 +70,6 @@ class GeneralSearch:
                     return "memory"
                 if slices.end():
                     return "time"
-                if most is not None and positions.counts[2] > most:
-                    return "probe"
         finally:
             seconds = time.monotonic() - begun
             best.details["states"] = int(positions.counts[0])
@@ -155,7 +133,7 @@ class GeneralSearch:
             goal = end if last else positions.words[chain[number + 1]]
             cost = int(positions.counts[6] if last else positions.cost[chain[number + 1]])
             log[:] = 0
-            status = astar.expand(model, positions, table, s, astar.LEVELS, False, False, goal, cost, log)
+            status = astar.expand(model, positions, table, s, astar.LEVELS, False, goal, cost, log)
             if status != -2:
                 raise PebbleError("search: a recorded position has no move to the next; please report this.")
             task, source = int(positions.found[0]), int(positions.found[1]) - 1
