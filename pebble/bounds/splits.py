@@ -58,7 +58,7 @@ def cheapest_split(value: list[int], parts: int, most: int) -> int:
         raise ValueError("the parts cannot hold it")
     top = min(most, total)
     row: list[int | None] = [value[r] if r <= top else None for r in range(total + 1)]
-    for _ in range(min(parts, total) - 1):
+    for _ in range(min(parts, max(total, 1)) - 1):
         nexts: list[int | None] = []
         for t in range(total + 1):
             options = [old + value[r] for r in range(min(top, t) + 1) if (old := row[t - r]) is not None]

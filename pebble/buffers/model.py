@@ -6,6 +6,8 @@ gap p + 1 as well; ``load[i, p, q]`` and ``copy[i, p, r, q]`` (from r) in gap p.
 
 - Loads wait for the task that needs them: slow copies stay valid until the next update of the cell, which itself needs
   it red. So only operands and target of the task at p are loaded in gap p, and only where it is done.
+- Copies wait as well, until the value is used where it goes or its source must leave; what is held is used, kept on or
+  copied from.
 - A copy's source is held at position p - 1: one loaded in the same gap is a target or operand of p and is held at p,
   so the copy can wait. Hops are a metric, so no value passes through a third memory.
 - A value loaded after it was computed was stored just after it was computed (cells: after their last update). A cell
@@ -21,11 +23,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from pebble.bounds.splits import cheapest_split
 from pebble.buffers.linear import LinearProgram
 from pebble.buffers.plan import GapPlan
+from pebble.buffers.symmetry import task_representatives
 from pebble.game import Game
 from pebble.models.buffers import BufferModel
 from pebble.solvers.heuristic import task_preds
+from pebble.solvers.lower import fewest_touched, window_entries
+
+_WINDOW = 8
 
 
 class BufferProgram:
@@ -39,6 +46,8 @@ class BufferProgram:
         self.slow: list[tuple[int, int]] = []  # loads and stores
         self.copied: list[tuple[int, int]] = []  # copies, each its weight
         self.always = 0  # stores of outputs
+        self.entering: dict[int, list[tuple[int, int]]] = defaultdict(list)  # loads and beginnings per gap
+        self.arriving: dict[int, list[tuple[int, int]]] = defaultdict(list)  # copies per gap
         self.at: dict[tuple[int, int, int], int] = {}
         self.done: dict[tuple[int, int], int] = {}
         self.red: dict[tuple[int, int, int], int] = {}
@@ -56,6 +65,8 @@ class BufferProgram:
         if self.sms == 2 and buffers.kind == "connected" and set(game.weights) == {1}:
             self._orderable()
         self.program.objective += [(self.unit * w, var) for w, var in self.slow]
+        self._useful()
+        self._windows()
 
     def _order(self, most_tasks: int | None) -> None:
         program, preds, length = self.program, task_preds(self.game), self.length
@@ -81,6 +92,9 @@ class BufferProgram:
         if self.buffers.kind == "sm-local" or self.buffers.net.uniform:
             # SMs are alike: the first task is at SM 0
             program.equal([(1, self.at[t, 0, 0]) for t in range(length)], 1)
+        # tasks that an automorphism exchanges are alike: one of each kind may be the first
+        first = task_representatives(self.game)
+        program.equal([(1, self.at[t, 0, q]) for t in first for q in range(self.sms)], 1)
 
     def _item(self, i: int) -> None:
         game, program = self.game, self.program
@@ -114,8 +128,10 @@ class BufferProgram:
                 load = self.load[i, p, q] = program.binary()
                 loads.append(load)
                 program.implies(load, *uses)
+                self.entering[p].append((weight, load))
                 if updates and not game.is_input[i]:
                     entering.append(self._start(i, p, q, begun))
+                    self.entering[p].append((weight, entering[-1]))
                 program.implies(red, load, *entering)
                 if several:  # an update leaves no other copy
                     other = [self.at[t, p, r] for t in updates for r in range(self.sms) if r != q]
@@ -200,8 +216,23 @@ class BufferProgram:
             cost = price * self.unit * self.game.weights[i]
             self.program.objective.append((int(cost), var))
             self.copied.append((self.game.weights[i], var))
+            self.arriving[p].append((self.game.weights[i], var))
             found.append(var)
         return found
+
+    def _useful(self) -> None:
+        """Rows that hold without loss: copies are not made early, and nothing is held that is not needed again."""
+        program = self.program
+        leaving_to: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+        for (i, p, r, q), copy in self.copy.items():
+            leaving_to[i, p - 1, r].append(copy)
+            uses = [self.at[t, p, q] for t in (*self.game.uses[i], *self.game.updates[i])]
+            # used at once, or the source is about to go
+            program.at_most([(1, copy), (1, self.keep[i, p - 1, r]), *((-1, use) for use in uses)], 1)
+        for (i, p, q), red in self.red.items():
+            uses = [self.at[t, p, q] for t in (*self.game.uses[i], *self.game.updates[i])]
+            stays = [self.keep[i, p, q]] if p < self.length - 1 else []
+            program.implies(red, *uses, *stays, *leaving_to[i, p, q])
 
     def _orderable(self) -> None:
         """Two memories, unit weights: not both full of what stays or leaves by a copy, with copies both ways."""
@@ -219,6 +250,31 @@ class BufferProgram:
             room[p].append((1, leaving))
         for p, flags in both.items():
             program.at_most([*room[p], *((1, flag) for flag in flags)], 2 * self.capacity + 1)
+
+    def _windows(self) -> None:
+        """Cuts: what enters in r positions in a row, into the pooled memory, and into each SM for its share of them.
+
+        An SM holds at most the capacity during the position before the window. For the SM of that position this
+        includes what its task touches, for the others it does not.
+        """
+        largest = min(self.length - 1, _WINDOW)
+        if largest < 1:
+            return
+        group = self.buffers.net.group if self.buffers.kind == "connected" else 1
+        pooled = window_entries(self.game, self.capacity * self.sms, largest)
+        alone = window_entries(self.game, self.capacity, largest)
+        touched = fewest_touched(self.game, largest)
+        idle = [max(0, weight - self.capacity) for weight in touched]
+        for r in range(1, largest + 1):
+            split = min(alone[here] + cheapest_split(idle[: r - here + 1], self.sms - 1, r) for here in range(r + 1))
+            for p in range(1, self.length - r + 1):
+                window = range(p, p + r)
+                loads = [(-w, var) for g in window for w, var in self.entering[g]]
+                copies = [(-w, var) for g in window for w, var in self.arriving[g]]
+                if group == self.sms and pooled[r]:
+                    self.program.at_most(loads, -pooled[r])
+                if split:
+                    self.program.at_most([*loads, *copies], -split)
 
     def at_least(self, slow: int, everything: int) -> None:
         """Cuts: loads + stores >= slow, and with the copies >= everything."""

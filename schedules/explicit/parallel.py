@@ -1,0 +1,298 @@
+"""GEMM on P SMs: a grid of blocks per SM, and clusters of SMs that share what they read.
+
+The multiply-adds are cut into a grid of g_m x g_n x g_k blocks (COSMA's decomposition, with the grid chosen for the
+shape, P and S). An SM that does a block holds one face of it and streams along the third dimension, for which it needs
+that face, one vector, and one more value: ``face + shorter side + 1 <= S``. Per block it moves the faces of A and B
+once, and C once out, and once in when an earlier slab along k left partial sums. So L2 sees
+
+    A m k g_n + B k n g_m + C m n (2 g_k - 1)   values (C m n 2 g_k for C += A B).
+
+Blocks go to SMs in rounds; the busiest SM does ``rounds`` blocks, each of at most ceil(m / g_m) ceil(n / g_n)
+ceil(k / g_k) multiply-adds.
+
+**Clusters** of c_m x c_n SMs do neighbouring blocks in lockstep, each holding its face of C. One SM of each row of the
+cluster reads the values of A for the step and copies them to the others of its row, one SM of each column does the
+same for B. Then L2 sees A ceil(g_n / c_n) and B ceil(g_m / c_m) times, and the rest of what enters SMs is copied:
+m k (g_n - ceil(g_n / c_n)) + k n (g_m - ceil(g_m / c_m)). With multicast the copies cost nothing and the L2 reads are
+the same. A cluster of 1 x 1 is the plain grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pebble.errors import InfeasibleError
+from pebble.workloads import Gemm
+
+_FACES = ("C", "A", "B")
+
+
+def _ceil_div(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+@dataclass(frozen=True)
+class ParallelSchedule:
+    """A legal schedule on P SMs and its exact traffic.
+
+    Attributes
+    ----------
+    gemm : Gemm
+    sms : int
+        P.
+    capacity : int
+        S, values that one SM holds.
+    grid : tuple of three int
+        Blocks along m, n, k.
+    face : str
+        The operand whose face of a block stays in the SM: ``"C"``, ``"A"`` or ``"B"``.
+    cluster : tuple of two int
+        SMs along m and n that share reads; other than (1, 1) only for face C.
+    """
+
+    gemm: Gemm
+    sms: int
+    capacity: int
+    grid: tuple[int, int, int]
+    face: str = "C"
+    cluster: tuple[int, int] = (1, 1)
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        """Largest extents of a block."""
+        g = self.gemm
+        return (_ceil_div(g.m, self.grid[0]), _ceil_div(g.n, self.grid[1]), _ceil_div(g.k, self.grid[2]))
+
+    @property
+    def peak_elements(self) -> int:
+        """Most values that an SM holds."""
+        return held(self.face, self.block)
+
+    @property
+    def clusters(self) -> int:
+        """Clusters that run at once."""
+        return self.sms // (self.cluster[0] * self.cluster[1])
+
+    @property
+    def rounds(self) -> int:
+        """Blocks that the busiest SM does."""
+        (g_m, g_n, g_k), (c_m, c_n) = self.grid, self.cluster
+        return _ceil_div(_ceil_div(g_m, c_m) * _ceil_div(g_n, c_n) * g_k, self.clusters)
+
+    @property
+    def busiest_multiply_adds(self) -> int:
+        """At most this many are done by one SM."""
+        b = self.block
+        return self.rounds * b[0] * b[1] * b[2]
+
+    @property
+    def imbalance(self) -> float:
+        """Work of the busiest SM over the mean, minus 1."""
+        return self.busiest_multiply_adds * self.sms / self.gemm.multiply_adds - 1
+
+    @property
+    def loads(self) -> dict[str, int]:
+        """Values read from L2, by operand."""
+        g, (g_m, g_n, g_k), (c_m, c_n) = self.gemm, self.grid, self.cluster
+        visits = g_k - (0 if g.accumulate else 1)
+        return {
+            "A": g.m * g.k * _ceil_div(g_n, c_n),
+            "B": g.k * g.n * _ceil_div(g_m, c_m),
+            "C": g.m * g.n * visits,
+        }
+
+    @property
+    def stores(self) -> int:
+        """Values of C written to L2."""
+        return self.gemm.m * self.gemm.n * self.grid[2]
+
+    @property
+    def copies(self) -> dict[str, int]:
+        """Values copied between SMs of a cluster, by operand."""
+        g, (g_m, g_n, _), (c_m, c_n) = self.gemm, self.grid, self.cluster
+        return {"A": g.m * g.k * (g_n - _ceil_div(g_n, c_n)), "B": g.k * g.n * (g_m - _ceil_div(g_m, c_m))}
+
+    @property
+    def l2_elements(self) -> int:
+        """Loads plus stores."""
+        return sum(self.loads.values()) + self.stores
+
+    @property
+    def remote_elements(self) -> int:
+        """Copies, one hop each."""
+        return sum(self.copies.values())
+
+    @property
+    def l2_read_bytes(self) -> int:
+        """Bytes read from L2, each operand at its own width."""
+        loads = self.loads
+        return (loads["A"] + loads["B"]) * self.gemm.in_bytes + loads["C"] * self.gemm.out_bytes
+
+    @property
+    def l2_write_bytes(self) -> int:
+        """Bytes written to L2."""
+        return self.stores * self.gemm.out_bytes
+
+    @property
+    def remote_bytes(self) -> int:
+        """Bytes copied between SMs."""
+        return self.remote_elements * self.gemm.in_bytes
+
+    def cost_elements(self, omega: Fraction) -> Fraction:
+        """Loads + stores + omega * copies, in values."""
+        return self.l2_elements + omega * self.remote_elements
+
+    def cost_bytes(self, omega: Fraction) -> Fraction:
+        """The same in bytes."""
+        return self.l2_read_bytes + self.l2_write_bytes + omega * self.remote_bytes
+
+    @property
+    def name(self) -> str:
+        """For tables."""
+        blocks = "x".join(map(str, self.block))
+        shared = "" if self.cluster == (1, 1) else f", clusters of {self.cluster[0]}x{self.cluster[1]}"
+        return f"grid {'x'.join(map(str, self.grid))} of blocks {blocks}, {self.face} held{shared}"
+
+    def to_json(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        return {
+            "grid": list(self.grid),
+            "block": list(self.block),
+            "held_operand": self.face,
+            "cluster": list(self.cluster),
+            "rounds": self.rounds,
+            "imbalance": self.imbalance,
+            "peak_elements_per_sm": self.peak_elements,
+            "l2_loads_elements": self.loads,
+            "l2_stores_elements": self.stores,
+            "sm_to_sm_elements": self.copies,
+        }
+
+
+def held(face: str, block: tuple[int, int, int]) -> int:
+    """Values that an SM needs for a block: the face, a vector along its shorter side, one more."""
+    m, n, k = block
+    p, q = {"C": (m, n), "A": (m, k), "B": (k, n)}[face]
+    return p * q + min(p, q) + 1
+
+
+def _counts(extent: int) -> list[int]:
+    """Each number of blocks that gives another block size, fewest first."""
+    found, count = [], 1
+    while count <= extent:
+        size = _ceil_div(extent, count)
+        found.append(count)
+        if size == 1:
+            break
+        count = _ceil_div(extent, size - 1)
+    return found
+
+
+def parallel_schedules(
+    gemm: Gemm, sms: int, capacity: int, clusters: tuple[tuple[int, int], ...] = ((1, 1),), tolerance: float = 0.05
+) -> Iterator[ParallelSchedule]:
+    """Grids that fit, one block size at a time, with every face and the given cluster shapes.
+
+    Parameters
+    ----------
+    gemm : Gemm
+    sms, capacity : int
+        P and S.
+    clusters : tuple of pairs
+        Shapes c_m x c_n to try, each of at most P SMs.
+    tolerance : float
+        How much more than the mean the busiest SM may do.
+
+    Yields
+    ------
+    ParallelSchedule
+        Grids beyond four times the least number of blocks that S allows are left out.
+    """
+    for c_m, c_n in clusters:
+        if c_m * c_n > sms:
+            continue
+        for face in _FACES if (c_m, c_n) == (1, 1) else ("C",):
+            for grid in _grids(gemm, sms, capacity, face):
+                found = ParallelSchedule(gemm, sms, capacity, grid, face, (c_m, c_n))
+                if found.imbalance <= tolerance:
+                    yield found
+
+
+def _grids(gemm: Gemm, sms: int, capacity: int, face: str) -> Iterator[tuple[int, int, int]]:
+    """Grids whose face fits: for each first count, second counts from the least that fits on; the third as needed."""
+    size = {"m": gemm.m, "n": gemm.n, "k": gemm.k}
+    first, second, streamed = {"C": ("m", "n", "k"), "A": ("m", "k", "n"), "B": ("k", "n", "m")}[face]
+    for count in _counts(size[first]):
+        p = _ceil_div(size[first], count)
+        fits = False
+        kept = 0
+        for other in _counts(size[second]):
+            q = _ceil_div(size[second], other)
+            if p * q + min(p, q) + 1 > capacity:
+                continue
+            fits = True
+            kept += 1
+            if kept > 24:  # more cuts only move more
+                break
+            pieces = count * other
+            # cuts of the streamed dimension serve the balance alone
+            for third in {1, *(_ceil_div(r * sms, pieces) for r in (1, 2, 3, 4)), max(1, sms // pieces)}:
+                if third <= size[streamed]:
+                    counts = {first: count, second: other, streamed: third}
+                    yield counts["m"], counts["n"], counts["k"]
+        if not fits and p == 1:
+            return
+
+
+def cluster_shapes(size: int) -> tuple[tuple[int, int], ...]:
+    """All c_m x c_n with at most ``size`` SMs, 1 x 1 first."""
+    return tuple((a, b) for a in range(1, size + 1) for b in range(1, size // a + 1))
+
+
+def best_parallel_schedule(
+    gemm: Gemm,
+    sms: int,
+    capacity: int,
+    omega: Fraction = Fraction(0),
+    largest_cluster: int = 1,
+    tolerance: float = 0.05,
+    multicast: bool = False,
+) -> ParallelSchedule:
+    """The schedule with the least loads + stores + omega * copies, in bytes.
+
+    Parameters
+    ----------
+    gemm : Gemm
+    sms, capacity : int
+        P and S.
+    omega : Fraction
+        Cost of a copied value.
+    largest_cluster : int
+        SMs that can share reads.
+    tolerance : float
+        Imbalance to allow; when nothing fits it, the best balanced of all.
+    multicast : bool
+        Copies are free: one read feeds the cluster.
+
+    Raises
+    ------
+    InfeasibleError
+        Capacity below 3.
+    """
+    if capacity < 3:
+        raise InfeasibleError(f"capacity: got {capacity} elements per SM, expected at least 3: no schedule exists.")
+    price = Fraction(0) if multicast else omega
+    shapes = cluster_shapes(min(largest_cluster, sms))
+    found = min(
+        parallel_schedules(gemm, sms, capacity, shapes, tolerance),
+        key=lambda s: (s.cost_bytes(price), s.imbalance, s.name),
+        default=None,
+    )
+    if found is None:
+        found = min(
+            parallel_schedules(gemm, sms, capacity, ((1, 1),), float("inf")),
+            key=lambda s: (s.imbalance, s.cost_bytes(price), s.name),
+        )
+    return found

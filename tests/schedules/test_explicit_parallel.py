@@ -1,0 +1,129 @@
+"""GEMM on several SMs: what the formulas claim is what the referee counts, and no bound is above it."""
+
+from __future__ import annotations
+
+from ast import literal_eval
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pebble.bounds.buffers import buffer_lower_bound, multicast_bound
+from pebble.buffers.game import BufferMove, BufferPebbling
+from pebble.buffers.referee import replay_buffers
+from pebble.dag.gemm import gemm_dag
+from pebble.errors import InfeasibleError
+from pebble.game import Game
+from pebble.models.buffers import BufferModel
+from pebble.schedules.explicit.parallel import (
+    ParallelSchedule,
+    best_parallel_schedule,
+    cluster_shapes,
+    held,
+    parallel_schedules,
+)
+from pebble.schedules.explicit.parallel_moves import parallel_moves
+from pebble.workloads import Gemm
+
+QUARTER = Fraction(1, 4)
+
+
+def replayed(schedule: ParallelSchedule):
+    game = Game.from_dag(
+        gemm_dag(schedule.gemm.m, schedule.gemm.n, schedule.gemm.k, accumulate=schedule.gemm.accumulate)
+    )
+    tasks = {}
+    for task in game.tasks:
+        i, j = literal_eval(game.names[task.target].removeprefix("C"))
+        (a,) = (game.names[o] for o in task.operands if game.names[o].startswith("A"))
+        tasks[i, j, literal_eval(a.removeprefix("A"))[1]] = task.name
+    moves = []
+    for op, operand, index, sm, source in parallel_moves(schedule):
+        node = tasks[index] if op == "compute" else f"{operand}[{index[0]},{index[1]}]"
+        moves.append(BufferMove(op, node, sm, source))
+    buffers = BufferModel("connected", schedule.sms, QUARTER)
+    pebbling = BufferPebbling(game.variant, buffers, schedule.capacity, tuple(moves), schedule.cost_elements(QUARTER))
+    return replay_buffers(game, pebbling)
+
+
+def check(schedule: ParallelSchedule) -> None:
+    found = replayed(schedule)
+    assert sum(found.loads) == sum(schedule.loads.values())
+    assert sum(found.stores) == schedule.stores
+    assert sum(found.copies) == found.hops == schedule.remote_elements
+    assert max(found.peak) <= schedule.peak_elements <= schedule.capacity
+    assert max(found.tasks) <= schedule.busiest_multiply_adds
+    gemm, sms, capacity = schedule.gemm, schedule.sms, schedule.capacity
+    most = max(max(found.tasks), -(-gemm.multiply_adds // sms))
+    joined = BufferModel("connected", sms, QUARTER)
+    for share in (None, most):
+        assert buffer_lower_bound(gemm, capacity, joined, share).elements <= schedule.cost_elements(QUARTER)
+        if schedule.cluster == (1, 1):
+            assert (
+                buffer_lower_bound(gemm, capacity, BufferModel("sm-local", sms), share).elements <= schedule.l2_elements
+            )
+        else:
+            wide = max(schedule.cluster[0] * schedule.cluster[1], 1)
+            assert multicast_bound(gemm, capacity, sms, wide, share).elements <= schedule.l2_elements
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    st.tuples(st.integers(1, 7), st.integers(1, 7), st.integers(1, 6)),
+    st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3)),
+    st.sampled_from(["C", "A", "B"]),
+    st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    st.integers(0, 3),
+    st.booleans(),
+)
+def test_every_grid_is_legal_and_counted(shape, grid, face, cluster, spare, accumulate) -> None:
+    gemm = Gemm(*shape, accumulate=accumulate)
+    # counts that some block size gives, as the search uses them
+    grid = tuple(-(-e // -(-e // min(c, e))) for c, e in zip(grid, shape, strict=True))
+    cluster = cluster if face == "C" else (1, 1)
+    block = tuple(-(-e // c) for e, c in zip(shape, grid, strict=True))
+    sms = cluster[0] * cluster[1] * (1 + spare)
+    check(ParallelSchedule(gemm, sms, held(face, block), grid, face, cluster))
+
+
+@pytest.mark.parametrize("shape", [(9, 9, 9), (12, 4, 3), (4, 4, 30), (30, 2, 2), (1, 20, 5)])
+@pytest.mark.parametrize("sms", [1, 4, 6])
+def test_the_best_is_legal_and_above_the_bounds(shape, sms) -> None:
+    gemm = Gemm(*shape)
+    for capacity in (3, 12, 40):
+        check(best_parallel_schedule(gemm, sms, capacity))
+        check(best_parallel_schedule(gemm, sms, capacity, QUARTER, sms, 0.3))
+
+
+def test_a_large_gemm() -> None:
+    gemm = Gemm(8192, 8192, 8192)
+    local = best_parallel_schedule(gemm, 108, 229376)
+    assert local.imbalance <= 0.05 and local.rounds * 108 >= local.grid[0] * local.grid[1]
+    bound = buffer_lower_bound(gemm, 229376, BufferModel("sm-local", 108), local.busiest_multiply_adds).elements
+    assert bound <= local.l2_elements <= 1.1 * bound
+    costs = []
+    for omega in (Fraction(0), Fraction(1, 10), QUARTER, Fraction(1)):
+        joined = best_parallel_schedule(gemm, 108, 229376, omega, 16)
+        costs.append(joined.cost_elements(omega))
+        model = BufferModel("connected", 108, omega, "cluster-16")
+        assert buffer_lower_bound(gemm, 229376, model).elements <= costs[-1] <= local.l2_elements
+    assert costs == sorted(costs)
+    cast = best_parallel_schedule(gemm, 108, 229376, largest_cluster=4, multicast=True)
+    assert multicast_bound(gemm, 229376, 108, 4).elements <= cast.l2_elements < local.l2_elements
+
+
+def test_larger_clusters_never_cost_more() -> None:
+    gemm = Gemm(2048, 4096, 1024)
+    costs = [best_parallel_schedule(gemm, 132, 60000, QUARTER, size).cost_bytes(QUARTER) for size in (1, 2, 4, 8, 16)]
+    assert costs == sorted(costs, reverse=True)
+
+
+def test_the_search_keeps_its_promises() -> None:
+    gemm = Gemm(1000, 700, 300)
+    for schedule in parallel_schedules(gemm, 12, 5000, cluster_shapes(4), 0.2):
+        assert schedule.peak_elements <= 5000 and schedule.imbalance <= 0.2
+    # so few tiles that nothing is balanced: the best balanced of all comes back
+    assert best_parallel_schedule(Gemm(3, 1, 1), 2, 10).rounds >= 1
+    with pytest.raises(InfeasibleError):
+        best_parallel_schedule(gemm, 2, 2)
