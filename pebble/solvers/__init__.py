@@ -22,6 +22,7 @@ __all__ = ["SOLVERS", "Progress", "SolveResult", "Status", "cross_check", "solve
 
 # name -> "module:function", imported when asked for
 SOLVERS: dict[str, str] = {
+    "search": "pebble.solvers.search:solve_search",
     "cpsat": "pebble.solvers.cpsat:solve_cpsat",
     "milp": "pebble.solvers.milp:solve_milp",
     "heuristic": "pebble.solvers.heuristic:solve_heuristic",
@@ -133,7 +134,7 @@ def _run_to_the_limit(run: Solver, best: Incumbent, progress: Callable[[Progress
         return outcome[0] if outcome else "proved optimal"  # type: ignore[return-value]
     if best.stop.is_set():
         return "interrupted"
-    if best.seconds_left == 0:
+    if best.seconds_left == 0 or outcome[0] == "stopped":  # a solver leaves a moment before its time is up
         return f"time limit of {best.deadline - best.started:g} s"
     return outcome[0]  # type: ignore[return-value]
 
