@@ -159,7 +159,7 @@ def _play_at_random(rng: random.Random, model: object) -> None:
     state = np.zeros(rules.WORDS, dtype=np.uint64)
     paid, seen = 0, []
     while (state[0].item().bit_count() + state[1].item().bit_count()) < model.tasks:  # type: ignore[attr-defined]
-        seen.append((paid, int(rules.excess_bound(model, state))))
+        seen.append((paid, int(rules.excess_bound(model, state, 1 << 20))))
         ready = [t for t in range(model.tasks) if rules.ready(model, state, t)]  # type: ignore[attr-defined]
         t = rng.choice(ready)
         operands = int(model.operands[t, 0]) | int(model.operands[t, 1]) << 64  # type: ignore[attr-defined]

@@ -161,7 +161,7 @@ def _try(mod, pos, table, s, state, t, source, cost, level, use_bound, goal, log
     if table[where] != 0 and pos.cost[table[where] - 1] <= cost:
         return f  # met before: nothing new at any level
     if use_bound:
-        f += excess_bound(mod, state)
+        f += excess_bound(mod, state, level - cost + 1)
     if f <= level and not _enter(pos, table, state, cost, s, level):
         return -1
     return f
@@ -273,7 +273,7 @@ def advance(mod, pos, table, upper, work, use_bound):  # type: ignore[no-untyped
     if pos.counts[0] == 0:
         state = np.zeros(WORDS, np.uint64)
         settle_dag(mod, state, log)
-        level = excess_bound(mod, state) if use_bound else 0
+        level = excess_bound(mod, state, LEVELS) if use_bound else 0
         _enter(pos, table, state, 0, -1, level)
         pos.counts[1] = level
         if is_end(mod, state):

@@ -195,12 +195,12 @@ def settle_dag(mod, state, log):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def excess_bound(mod, state):  # type: ignore[no-untyped-def]
+def excess_bound(mod, state, enough):  # type: ignore[no-untyped-def]
     """Evictions still to be paid for, at least: the worst over tasks of what must be live around each.
 
     When task t runs, every item that something before it has touched and it or something after it reads is live.
     Those beyond the capacity are in slow memory by then; each that is not there yet is still to be paid for, at 1 if
-    slow memory has or may have it at no further cost, else 2.
+    slow memory has or may have it at no further cost, else 2. The look at tasks ends at a bound that is `enough`.
     """
     live0, live1 = state[R0], state[R1]
     away0, away1 = ZERO, ZERO
@@ -261,4 +261,6 @@ def excess_bound(mod, state):  # type: ignore[no-untyped-def]
                 price = extra if extra <= low else low + 2 * (extra - low)
                 if price > worst:
                     worst = price
+                    if worst >= enough:
+                        return worst
     return worst

@@ -15,7 +15,7 @@ from pebble.solvers.search.dag_model import build_dag_model
 from pebble.solvers.search.dag_rules import WORDS, settle_dag
 from pebble.solvers.search.limits import Slices, memory_allowance
 
-FIRST_SHARE = 0.3  # of the time, before a heuristic is asked for an upper bound
+FIRST_SHARE = 0.75  # of the time, before a heuristic is asked for an upper bound
 
 
 class GeneralSearch:
