@@ -24,7 +24,7 @@ from pebble.schedules.ffn import FfnKernel, FfnSchedule, ffn_trace
 from pebble.schedules.lockstep import lockstep_trace, values_held_by_blocks
 from pebble.schedules.orders import TileOrder
 from pebble.schedules.trace import Trace
-from pebble.simulation import KernelConfig
+from pebble.simulation import KernelConfig, timed_trace
 from pebble.workloads import Attention, Ffn, Gemm
 
 Schedule = TileOrder | FfnSchedule | AttentionSchedule
@@ -117,6 +117,8 @@ def trace_of(workload: Kernel, schedule: Schedule, config: KernelConfig, residua
         A schedule of another family, or a trace that is too long.
     """
     if isinstance(workload, Gemm) and isinstance(schedule, TileOrder):
+        if not config.execution.is_reference:
+            return timed_trace(workload, schedule, config)
         rows, cols, _ = config.tile.grid(workload)
         tiles = schedule.tiles(rows, cols, config.order_params)
         granularity = "line" if parse_policy(config.policy).needs_lines else "auto"

@@ -8,9 +8,11 @@ from pebble.models.cache_policy import parse_policy
 from pebble.models.caches import CacheCounts, get_policy
 from pebble.models.caches.base import LINE_BYTES
 from pebble.models.caches.lockstep_lru import LockstepGemm, lockstep_lru
+from pebble.schedules.execution import LOCKSTEP, Execution
 from pebble.schedules.lockstep import TileShape, check_length, lockstep_trace
 from pebble.schedules.lockstep_shape import lockstep_shape
 from pebble.schedules.orders import OrderParams, TileOrder
+from pebble.schedules.timed import TimedGemm
 from pebble.schedules.trace import Trace
 from pebble.workloads import Gemm
 
@@ -31,6 +33,8 @@ class KernelConfig:
         The cache between the SMs and DRAM.
     policy : str
         Its model, a name of `pebble.models.cache_policy`.
+    execution : Execution
+        How the blocks run in time.
     """
 
     tile: TileShape
@@ -38,6 +42,7 @@ class KernelConfig:
     blocks_per_sm: int
     cache_bytes: int
     policy: str = "lru"
+    execution: Execution = LOCKSTEP
 
     @property
     def wave_blocks(self) -> int:
@@ -131,8 +136,10 @@ def simulate_gemm(gemm: Gemm, order: TileOrder, config: KernelConfig) -> Traffic
     """
     check_length(gemm, config.tile)  # before a grid of hundreds of millions of tiles is walked
     rows, cols, _ = config.tile.grid(gemm)
-    tiles = order.tiles(rows, cols, config.order_params)
     policy = parse_policy(config.policy)
+    if not config.execution.is_reference:
+        return simulate_trace(order.name, timed_trace(gemm, order, config), config.cache_bytes, config.policy)
+    tiles = order.tiles(rows, cols, config.order_params)
     if policy == parse_policy("lru"):
         closed = lockstep_shape(gemm, tiles, config.tile, config.wave_blocks, order.sawtooth)
         counts = lockstep_lru(LockstepGemm(**closed), config.cache_bytes // LINE_BYTES) if closed else None
@@ -141,6 +148,18 @@ def simulate_gemm(gemm: Gemm, order: TileOrder, config: KernelConfig) -> Traffic
     granularity = "line" if policy.needs_lines else "auto"
     trace = lockstep_trace(gemm, tiles, config.tile, config.wave_blocks, order.sawtooth, granularity, config.sms)
     return simulate_trace(order.name, trace, config.cache_bytes, config.policy)
+
+
+def timed_trace(gemm: Gemm, order: TileOrder, config: KernelConfig) -> Trace:
+    """The trace of an order under ``config.execution``.
+
+    Raises
+    ------
+    InputError
+        Too many block steps, or a tile that is not whole lines wide.
+    """
+    kernel = TimedGemm(gemm, order, config.tile, config.wave_blocks, config.execution, config.order_params)
+    return kernel.trace(config.sms)
 
 
 def simulate_trace(name: str, trace: Trace, cache_bytes: int, policy: str = "lru") -> Traffic:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from pebble.cli._target import MAX_SMS, Target, positive
+from pebble.cli._target import MAX_SMS, Target, natural, positive
 from pebble.errors import InputError
 from pebble.models.cache_policy import parse_policy
 from pebble.models.machine import Machine
+from pebble.schedules.execution import parse_execution
 from pebble.schedules.lockstep import TileShape
 from pebble.schedules.trace import LINE_BYTES
 from pebble.simulation import KernelConfig
@@ -107,5 +108,11 @@ def read_kernel(
         raise InputError("--sms missing: expected --sms NUMBER beside --cache, the number of SMs of the GPU.")
     blocks = positive("--blocks-per-sm", args.blocks_per_sm, 64)
     stages = positive("--stages", args.stages, 64)
+    execution = parse_execution(args.execution, args.cluster, natural("--seed", args.seed, 10**6))
+    if not execution.is_reference:
+        if not isinstance(workload, Gemm):
+            raise InputError(f"--execution: got {execution.name} with {workload.label}, which runs in lockstep only.")
+        cluster = "x".join(map(str, execution.cluster))
+        notes.append(f"execution {execution.name}, clusters of {cluster}; the reference is lockstep, 1x1")
     policy, cache_bytes, model_notes = read_cache_model(args.policy, target, workload.narrowest_bytes)
-    return KernelConfig(tile, sms, blocks, cache_bytes, policy), stages, notes + model_notes
+    return KernelConfig(tile, sms, blocks, cache_bytes, policy, execution), stages, notes + model_notes

@@ -9,6 +9,7 @@ from pebble.cli._workload import whole_number
 from pebble.errors import InputError
 from pebble.models.cache_policy import POLICIES_HELP
 from pebble.models.machine import Machine, load_machine, load_machine_file
+from pebble.schedules.execution import EXECUTION_HELP
 from pebble.units import Size, parse_size
 
 MAX_SMS = 100_000
@@ -30,6 +31,11 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--blocks-per-sm", metavar="B", default="1", help="blocks that run at once on an SM (1)")
     group.add_argument("--stages", metavar="N", default="1", help="A and B tiles that a block holds at once (1)")
     group.add_argument("--policy", default="lru", help=POLICIES_HELP)
+    group.add_argument("--execution", default="lockstep", metavar="NAME", help=EXECUTION_HELP)
+    group.add_argument(
+        "--cluster", default="1x1", metavar="MxN", help="gemm: blocks that share fetches by multicast (1x1)"
+    )
+    group.add_argument("--seed", default="0", metavar="N", help="of the skew of --execution dynamic-S (0)")
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,14 @@ def positive(option: str, text: str, most: int) -> int:
     number = whole_number(option, text)
     if not 1 <= number <= most:
         raise InputError(f"{option}: got {number}, expected a whole number from 1 to {most}.")
+    return number
+
+
+def natural(option: str, text: str, most: int) -> int:
+    """A whole number from 0 to ``most``, or one sentence."""
+    number = whole_number(option, text)
+    if not 0 <= number <= most:
+        raise InputError(f"{option}: got {number}, expected a whole number from 0 to {most}.")
     return number
 
 

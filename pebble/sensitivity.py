@@ -1,0 +1,125 @@
+"""How much the answer moves when its assumptions do: skew between blocks, cache size, which SM sits where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pebble.curves import curve_of, trace_of
+from pebble.models.cache_policy import parse_policy
+from pebble.models.caches.base import LINE_BYTES
+from pebble.models.caches.sm_map import SM_MAPS
+from pebble.schedules.execution import parse_execution
+from pebble.schedules.orders import TileOrder
+from pebble.simulation import KernelConfig, simulate_gemm
+from pebble.workloads import Gemm
+
+SKEWS = (1, 2, 5, 10, 20)
+SEEDS = (0, 1, 2)
+SCALES = (0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25)
+CLIFF = 0.15  # a change of traffic by this share within 10 % of capacity or 5 % of skew is worth a warning
+
+
+@dataclass(frozen=True)
+class Moved:
+    """DRAM bytes under one changed assumption: least and most over the seeds."""
+
+    what: str
+    least_bytes: int
+    most_bytes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"what": self.what, "least_bytes": self.least_bytes, "most_bytes": self.most_bytes}
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """What ``pebble simulate --sensitivity`` adds.
+
+    Attributes
+    ----------
+    base_bytes : int
+        The answer itself.
+    skew, capacity, maps : tuple of Moved
+        Under skew between blocks, at other cache sizes, and under other SM-to-part maps (partitions and chiplets only).
+    warnings : tuple of str
+        One sentence for each cliff; empty when the answer is steady.
+    """
+
+    base_bytes: int
+    skew: tuple[Moved, ...]
+    capacity: tuple[Moved, ...]
+    maps: tuple[Moved, ...]
+    warnings: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return {
+            "base_bytes": self.base_bytes,
+            **{name: [m.to_json() for m in getattr(self, name)] for name in ("skew", "capacity", "maps")},
+            "warnings": list(self.warnings),
+        }
+
+
+def _skewed(gemm: Gemm, order: TileOrder, config: KernelConfig, cluster: str) -> list[Moved]:
+    moved = []
+    for skew in SKEWS:
+        runs = [
+            simulate_gemm(gemm, order, replace(config, execution=parse_execution(f"dynamic-{skew}", cluster, seed)))
+            for seed in SEEDS
+        ]
+        found = [run.dram_bytes for run in runs]
+        moved.append(Moved(f"skew {skew} %", min(found), max(found)))
+    return moved
+
+
+def sensitivity(gemm: Gemm, order: TileOrder, config: KernelConfig) -> Sensitivity:
+    """Vary the assumptions of one simulation.
+
+    Parameters
+    ----------
+    gemm, order, config
+        As for `simulate_gemm`; the skew starts from dynamic dispatch of the same tiles (clusters kept), the capacities
+        from the execution of ``config``.
+
+    Returns
+    -------
+    Sensitivity
+        Cost: some 25 simulations.
+    """
+    base = simulate_gemm(gemm, order, config).dram_bytes
+    cluster = "x".join(map(str, config.execution.cluster))
+    tiled = config.execution.kind in ("lockstep", "persistent", "dynamic")
+    skew = _skewed(gemm, order, config, cluster) if tiled else []
+    trace = trace_of(gemm, order, config)
+    least = int(trace.tile_lines.max()) * LINE_BYTES
+    scaled = [(scale, int(config.cache_bytes * scale) // LINE_BYTES * LINE_BYTES) for scale in SCALES]
+    scaled = [(scale, size) for scale, size in scaled if size >= least]
+    curve = curve_of(order.name, trace, config.policy, [size // LINE_BYTES for _, size in scaled])
+    capacity = [Moved(f"cache x {scale:g}", b, b) for (scale, _), b in zip(scaled, curve.dram_bytes, strict=True)]
+    maps: list[Moved] = []
+    if parse_policy(config.policy).parts > 1:
+        plain = config.policy.split("+")
+        plain = [part for part in plain if not part.startswith(("map-", "seed-"))]
+        for sm_map in SM_MAPS:
+            seeds = SEEDS if sm_map == "random" else SEEDS[:1]
+            names = ["+".join([*plain, f"map-{sm_map}", f"seed-{seed}"]) for seed in seeds]
+            found = [simulate_gemm(gemm, order, replace(config, policy=name)).dram_bytes for name in names]
+            maps.append(Moved(f"SM map {sm_map}", min(found), max(found)))
+    return Sensitivity(base, tuple(skew), tuple(capacity), tuple(maps), tuple(_warnings(base, skew, capacity, maps)))
+
+
+def _warnings(base: int, skew: list[Moved], capacity: list[Moved], maps: list[Moved]) -> list[str]:
+    found = []
+    near = [m for m in capacity if m.what in ("cache x 0.9", "cache x 0.95", "cache x 1.05", "cache x 1.1")]
+    small = [m for m in skew if m.what in ("skew 1 %", "skew 2 %", "skew 5 %")]
+    for what, values in (
+        ("a cliff of capacity: within 10 % of this cache size", near),
+        ("sensitive to skew: with up to 5 % between blocks", small),
+        ("sensitive to which SM sits where: with another map", maps),
+    ):
+        far = max((max(abs(m.least_bytes - base), abs(m.most_bytes - base)) for m in values), default=0) / base
+        if far > CLIFF:
+            found.append(f"{what} traffic changes by {far:.0%}")
+    return found

@@ -1,0 +1,199 @@
+"""How the blocks of a tiled GEMM run in time: lock step, persistent, dynamic with skew, clusters, split-K, Stream-K.
+
+Names:
+
+- ``lockstep``: waves of P blocks, a barrier after each; the reference.
+- ``persistent``: P blocks stay and take every P-th tile, without a barrier. With equal speeds this is lock step.
+- ``dynamic-S``: tiles go, in order, to the first free slot; a slot starts up to S percent of a tile late, and a tile
+  takes 1 + N(0, S percent) times as long, drawn with a seed.
+- ``split-k-S``: k in S slices, the slice slowest; each block writes a partial tile in fp32, a second kernel adds them
+  (CUTLASS GemmSplitKHorizontal and Identity).
+- ``stream-k``: each of P blocks takes an equal share of all k steps; the block that begins a tile adds the others'
+  partials (Osama, Merrill et al., PPoPP 2023, algorithm 5).
+- ``stream-k-hybrid``: Stream-K for the first tiles only, so many that whole waves remain (one full wave and the rest).
+
+With a cluster of M x N blocks each A tile is fetched once for the N blocks of a cluster row and each B tile once for
+the M of a column; clusters run as one. A plain unit of time is one k step.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pebble.errors import InputError, UnknownNameError
+
+EXECUTIONS = ("lockstep", "persistent", "dynamic-5", "split-k-4", "stream-k", "stream-k-hybrid")
+EXECUTION_HELP = (
+    "gemm: how blocks run: lockstep, persistent, dynamic-S (skew of S percent), split-k-S, stream-k, stream-k-hybrid "
+    "(lockstep)"
+)
+_NUMBERED = re.compile(r"(dynamic|split-k)-([0-9]{1,4})")
+MAX_SPLITS, MAX_SKEW, MAX_CLUSTER = 256, 100, 16
+_LEAST_SPEED = 0.2
+
+
+@dataclass(frozen=True)
+class Execution:
+    """A parsed name.
+
+    Attributes
+    ----------
+    kind : str
+    number : int
+        Skew in percent, or slices of k.
+    cluster : tuple of int
+        Blocks of a cluster along M and N.
+    seed : int
+        Of the skew.
+    """
+
+    kind: str = "lockstep"
+    number: int = 0
+    cluster: tuple[int, int] = (1, 1)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.cluster) < 1 or self.cluster[0] * self.cluster[1] > MAX_CLUSTER:
+            raise InputError(f"cluster: got {self.cluster}, expected MxN of at most {MAX_CLUSTER} blocks, such as 2x1.")
+        if self.blocks_in_cluster > 1 and self.kind not in ("lockstep", "persistent", "dynamic"):
+            raise InputError(f"cluster: got a cluster with {self.name}, expected lockstep, persistent or dynamic.")
+
+    @property
+    def name(self) -> str:
+        """The name that `parse_execution` reads."""
+        return f"{self.kind}-{self.number}" if self.kind in ("dynamic", "split-k") else self.kind
+
+    @property
+    def blocks_in_cluster(self) -> int:
+        """Blocks that run as one."""
+        return self.cluster[0] * self.cluster[1]
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether this is the plain lock-step trace."""
+        return self.kind == "lockstep" and self.cluster == (1, 1)
+
+
+LOCKSTEP = Execution()
+
+
+def parse_execution(text: str, cluster: str = "1x1", seed: int = 0) -> Execution:
+    """Read a name and a cluster.
+
+    Raises
+    ------
+    UnknownNameError
+        Not a name of this module.
+    InputError
+        A number out of range.
+
+    Examples
+    --------
+    >>> parse_execution("dynamic-10", "2x1").cluster
+    (2, 1)
+    """
+    name = text.strip().lower()
+    sides = cluster.lower().split("x")
+    if len(sides) != 2 or not all(side.isdecimal() and len(side) < 4 for side in sides):
+        raise InputError(f"cluster: got {cluster!r}, expected MxN, such as 2x1.")
+    shape = (int(sides[0]), int(sides[1]))
+    match = _NUMBERED.fullmatch(name)
+    if match:
+        number, most = int(match[2]), MAX_SKEW if match[1] == "dynamic" else MAX_SPLITS
+        if number > most or (match[1] == "split-k" and number < 1):
+            raise InputError(f"execution: got {text!r}, expected a number up to {most}.")
+        return Execution(match[1], number, shape, seed)
+    if name == "dynamic":
+        return Execution("dynamic", 5, shape, seed)
+    if name not in ("lockstep", "persistent", "stream-k", "stream-k-hybrid"):
+        raise UnknownNameError("execution", text, EXECUTIONS, "pebble simulate --help")
+    return Execution(name, 0, shape, seed)
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Work in issue order: segment i computes k steps ``begin[i]`` to ``end[i]`` of a tile.
+
+    ``owner[i]`` is True where the segment writes the tile of C, after adding the partials of the others; the others
+    write a partial tile. ``slot`` and ``start`` say where and when it runs, ``pace`` how long one step takes.
+    """
+
+    tile: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    owner: NDArray[np.bool_]
+    slot: NDArray[np.int64]
+    start: NDArray[np.float64]
+    pace: NDArray[np.float64]
+    turn: NDArray[np.int64]  # how many tiles its slot did before
+
+
+def run_tiles(tiles: int, steps: int, slots: int, execution: Execution) -> Segments:
+    """Whole tiles on ``slots`` slots: when and where each runs, for lockstep, persistent and dynamic."""
+    number = np.arange(tiles, dtype=np.int64)
+    if execution.kind == "dynamic":
+        random = np.random.default_rng(execution.seed)
+        skew = execution.number / 100
+        free = [(late * skew * steps, slot) for slot, late in enumerate(random.random(slots).tolist())]
+        heapq.heapify(free)
+        pace = np.maximum(_LEAST_SPEED, 1 + skew * random.standard_normal(tiles))
+        slot, start, turn = np.empty(tiles, np.int64), np.empty(tiles), np.empty(tiles, np.int64)
+        done = [0] * slots
+        for i in range(tiles):
+            start[i], at = free[0]
+            slot[i], turn[i] = at, done[at]
+            done[at] += 1
+            heapq.heapreplace(free, (start[i] + steps * float(pace[i]), at))
+    else:
+        slot, turn = number % slots, number // slots
+        start, pace = (turn * steps).astype(np.float64), np.ones(tiles)
+    whole = np.ones(tiles, bool)
+    return Segments(number, np.zeros(tiles, np.int64), np.full(tiles, steps), whole, slot, start, pace, turn)
+
+
+def run_stream_k(tiles: int, steps: int, slots: int, hybrid: bool) -> Segments:
+    """Equal shares of all k steps of the first ``streamed`` tiles, then whole tiles in waves."""
+    streamed = tiles
+    if hybrid:
+        rest = tiles % slots
+        streamed = 0 if rest == 0 else min(tiles, rest + (slots if tiles > slots else 0))
+    total = streamed * steps
+    rows: list[tuple[int, int, int, bool, int, float]] = []
+    for slot in range(slots if total else 0):
+        at, end = slot * total // slots, (slot + 1) * total // slots
+        first = at
+        while at < end:
+            tile, begin = divmod(at, steps)
+            stop = min(steps, begin + end - at)
+            rows.append((tile, begin, stop, begin == 0, slot, float(at - first)))
+            at += stop - begin
+    share = -(-total // slots)
+    for number in range(streamed, tiles):
+        turn, slot = divmod(number - streamed, slots)
+        rows.append((number, 0, steps, True, slot, float(share + turn * steps)))
+    columns = [np.array(x) for x in zip(*rows, strict=True)]
+    whole = [columns[i].astype(np.int64) for i in (0, 1, 2, 4)]
+    zero = np.zeros(len(rows), np.int64)
+    return Segments(
+        whole[0], whole[1], whole[2], columns[3].astype(bool), whole[3], columns[5], np.ones(len(rows)), zero
+    )
+
+
+def run_split_k(tiles: int, steps: int, slots: int, slices: int) -> Segments:
+    """Slices of k, slice slowest, in waves; no segment owns its tile (a second kernel adds the partials)."""
+    slices = min(slices, steps)
+    length = -(-steps // slices)
+    slices = -(-steps // length)
+    number = np.arange(tiles * slices, dtype=np.int64)
+    piece, tile = number // tiles, number % tiles
+    begin = piece * length
+    end = np.minimum(begin + length, steps)
+    wave = number // slots
+    start = (wave * length).astype(np.float64)
+    nobody = np.zeros(len(number), bool)
+    return Segments(tile, begin, end, nobody, number % slots, start, np.ones(len(number)), wave)
