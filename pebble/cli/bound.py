@@ -5,6 +5,11 @@ examples:
   pebble bound llama-3-8b:gate_up --tokens 8192 --gpu h100-sxm5-80gb
   pebble bound ffn --tokens 8192 --d-model 4096 --hidden 11008 --cache 40MiB
   pebble bound attention --queries 32768 --keys 32768 --head-dim 128 --cache 228KiB
+  pebble bound dag.json --capacity 8
+  pebble bound gemm -m 8192 -n 8192 -k 8192 --gpu h200-sxm-141gb --buffers connected --omega 0.25
+  pebble bound gemm -m 4096 -n 4096 -k 4096 --cache 228KiB --sms 108 --buffers sm-local --multicast 4
+
+With --buffers sm-local, pooled or connected, --cache is the storage of one SM and the traffic is that from L2 to SMs.
 """
 
 from __future__ import annotations
@@ -17,8 +22,11 @@ from pebble.bounded import Answer, answer, lower_bound, to_json
 from pebble.bounds import judge
 from pebble.capacity import Capacity, cache_capacity, chip_capacity
 from pebble.cli import _output
+from pebble.cli._buffers import add_buffer_arguments, add_level_arguments, l2_document, print_l2, wants_l2
+from pebble.cli._dag_bound import add_dag_bound_arguments, is_dag_file, run_dag_bound
 from pebble.cli._target import MAX_SMS, add_machine_arguments, positive, read_target
 from pebble.cli._workload import AnyWorkload, add_workload_arguments, read_workload
+from pebble.errors import InputError
 from pebble.units import Size, format_bytes, format_capacity
 
 
@@ -34,12 +42,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="whether a value may be computed twice; the bound for one GEMM holds either way",
     )
     parser.add_argument("--certificate", metavar="FILE", help="write the proof, for `pebble verify`")
+    add_buffer_arguments(parser)
+    add_level_arguments(parser)
+    add_dag_bound_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the bound."""
+    if is_dag_file(args.workload):
+        return run_dag_bound(args)
     workload = read_workload(args)
     target = read_target(args)
+    if wants_l2(args):
+        if args.certificate is not None:
+            raise InputError("--certificate: the checker does not know the bounds of several SMs yet; leave it out.")
+        document = l2_document(args, workload, target)
+        if args.json:
+            _output.print_json(document)
+        else:
+            print_l2(document)
+        return 0
     others: list[Capacity] = []
     if target.machine is not None:
         capacity = chip_capacity(target.machine, workload)
@@ -84,6 +106,7 @@ def bound_document(
         "workload": {"label": workload.label, **workload.to_json()},
         "capacity": capacity.to_json(),
         "buffers": "single",
+        "level": "dram",
         "recompute": "allowed" if recompute else "forbidden",
         **to_json(found),
         "published": [bound.to_json() for bound in published],

@@ -6,6 +6,7 @@ examples:
   pebble compare gemm -m 4096 -n 4096 -k 4096 --cache 6MiB --sms 84 --schedules row,morton,grouped-8+sawtooth
   pebble compare llama-2-7b:mlp --tokens 8192 --gpu a40 --figure out.pdf
   pebble compare gemm -m 256 -n 256 -k 384 --tile 128x128x128 --cache 160KiB --exact
+  pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu h200-sxm-141gb --buffers connected --topology cluster-16
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from pebble.cli import _output
+from pebble.cli._buffers import add_buffer_arguments, run_compare_l2, wants_l2
 from pebble.cli._kernel import read_kernel
 from pebble.cli._schedules import SCHEDULES_HELP, compare, traced
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, read_target
@@ -49,6 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--time-limit", metavar="S", default="60", help="seconds for --exact (60)")
     add_machine_arguments(parser)
     add_kernel_arguments(parser)
+    add_buffer_arguments(parser)
+    parser.add_argument("--level", metavar="L", help="boundary: dram, or l2 for L2 to SMs (l2 with --buffers)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
     target = read_target(args)
     if args.figure is not None:
         check_figure_path(args.figure)  # before the work, not after it
+    if wants_l2(args):
+        return run_compare_l2(args, workload, target)
     if args.exact:
         from pebble.cli._exact import run_exact
 

@@ -19,14 +19,10 @@ the same. A cluster of 1 x 1 is the plain grid.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pebble.errors import InfeasibleError
 from pebble.workloads import Gemm
-
-_FACES = ("C", "A", "B")
 
 
 def _ceil_div(a: int, b: int) -> int:
@@ -50,6 +46,8 @@ class ParallelSchedule:
         The operand whose face of a block stays in the SM: ``"C"``, ``"A"`` or ``"B"``.
     cluster : tuple of two int
         SMs along m and n that share reads; other than (1, 1) only for face C.
+    group : int
+        SMs that can reach each other, consecutive ones; 0 for all. A cluster lies in one group.
     """
 
     gemm: Gemm
@@ -58,6 +56,7 @@ class ParallelSchedule:
     grid: tuple[int, int, int]
     face: str = "C"
     cluster: tuple[int, int] = (1, 1)
+    group: int = 0
 
     @property
     def block(self) -> tuple[int, int, int]:
@@ -73,7 +72,13 @@ class ParallelSchedule:
     @property
     def clusters(self) -> int:
         """Clusters that run at once."""
-        return self.sms // (self.cluster[0] * self.cluster[1])
+        size, group = self.cluster[0] * self.cluster[1], self.group or self.sms
+        return self.sms // group * (group // size) + self.sms % group // size
+
+    def first_sm(self, cluster: int) -> int:
+        """The lowest SM of a cluster."""
+        size, group = self.cluster[0] * self.cluster[1], self.group or self.sms
+        return cluster // (group // size) * group + cluster % (group // size) * size
 
     @property
     def rounds(self) -> int:
@@ -176,123 +181,3 @@ def held(face: str, block: tuple[int, int, int]) -> int:
     m, n, k = block
     p, q = {"C": (m, n), "A": (m, k), "B": (k, n)}[face]
     return p * q + min(p, q) + 1
-
-
-def _counts(extent: int) -> list[int]:
-    """Each number of blocks that gives another block size, fewest first."""
-    found, count = [], 1
-    while count <= extent:
-        size = _ceil_div(extent, count)
-        found.append(count)
-        if size == 1:
-            break
-        count = _ceil_div(extent, size - 1)
-    return found
-
-
-def parallel_schedules(
-    gemm: Gemm, sms: int, capacity: int, clusters: tuple[tuple[int, int], ...] = ((1, 1),), tolerance: float = 0.05
-) -> Iterator[ParallelSchedule]:
-    """Grids that fit, one block size at a time, with every face and the given cluster shapes.
-
-    Parameters
-    ----------
-    gemm : Gemm
-    sms, capacity : int
-        P and S.
-    clusters : tuple of pairs
-        Shapes c_m x c_n to try, each of at most P SMs.
-    tolerance : float
-        How much more than the mean the busiest SM may do.
-
-    Yields
-    ------
-    ParallelSchedule
-        Grids beyond four times the least number of blocks that S allows are left out.
-    """
-    for c_m, c_n in clusters:
-        if c_m * c_n > sms:
-            continue
-        for face in _FACES if (c_m, c_n) == (1, 1) else ("C",):
-            for grid in _grids(gemm, sms, capacity, face):
-                found = ParallelSchedule(gemm, sms, capacity, grid, face, (c_m, c_n))
-                if found.imbalance <= tolerance:
-                    yield found
-
-
-def _grids(gemm: Gemm, sms: int, capacity: int, face: str) -> Iterator[tuple[int, int, int]]:
-    """Grids whose face fits: for each first count, second counts from the least that fits on; the third as needed."""
-    size = {"m": gemm.m, "n": gemm.n, "k": gemm.k}
-    first, second, streamed = {"C": ("m", "n", "k"), "A": ("m", "k", "n"), "B": ("k", "n", "m")}[face]
-    for count in _counts(size[first]):
-        p = _ceil_div(size[first], count)
-        fits = False
-        kept = 0
-        for other in _counts(size[second]):
-            q = _ceil_div(size[second], other)
-            if p * q + min(p, q) + 1 > capacity:
-                continue
-            fits = True
-            kept += 1
-            if kept > 24:  # more cuts only move more
-                break
-            pieces = count * other
-            # cuts of the streamed dimension serve the balance alone
-            for third in {1, *(_ceil_div(r * sms, pieces) for r in (1, 2, 3, 4)), max(1, sms // pieces)}:
-                if third <= size[streamed]:
-                    counts = {first: count, second: other, streamed: third}
-                    yield counts["m"], counts["n"], counts["k"]
-        if not fits and p == 1:
-            return
-
-
-def cluster_shapes(size: int) -> tuple[tuple[int, int], ...]:
-    """All c_m x c_n with at most ``size`` SMs, 1 x 1 first."""
-    return tuple((a, b) for a in range(1, size + 1) for b in range(1, size // a + 1))
-
-
-def best_parallel_schedule(
-    gemm: Gemm,
-    sms: int,
-    capacity: int,
-    omega: Fraction = Fraction(0),
-    largest_cluster: int = 1,
-    tolerance: float = 0.05,
-    multicast: bool = False,
-) -> ParallelSchedule:
-    """The schedule with the least loads + stores + omega * copies, in bytes.
-
-    Parameters
-    ----------
-    gemm : Gemm
-    sms, capacity : int
-        P and S.
-    omega : Fraction
-        Cost of a copied value.
-    largest_cluster : int
-        SMs that can share reads.
-    tolerance : float
-        Imbalance to allow; when nothing fits it, the best balanced of all.
-    multicast : bool
-        Copies are free: one read feeds the cluster.
-
-    Raises
-    ------
-    InfeasibleError
-        Capacity below 3.
-    """
-    if capacity < 3:
-        raise InfeasibleError(f"capacity: got {capacity} elements per SM, expected at least 3: no schedule exists.")
-    price = Fraction(0) if multicast else omega
-    shapes = cluster_shapes(min(largest_cluster, sms))
-    found = min(
-        parallel_schedules(gemm, sms, capacity, shapes, tolerance),
-        key=lambda s: (s.cost_bytes(price), s.imbalance, s.name),
-        default=None,
-    )
-    if found is None:
-        found = min(
-            parallel_schedules(gemm, sms, capacity, ((1, 1),), float("inf")),
-            key=lambda s: (s.imbalance, s.cost_bytes(price), s.name),
-        )
-    return found

@@ -41,7 +41,7 @@ class _Player:
         for slab in self.k:
             for top in range(0, len(self.m), c_m):
                 for left in range(0, len(self.n), c_n):
-                    first = number % self.schedule.clusters * c_m * c_n
+                    first = self.schedule.first_sm(number % self.schedule.clusters)
                     number += 1
                     rows, cols = self.m[top : top + c_m], self.n[left : left + c_n]
                     if self.schedule.face == "C":

@@ -16,14 +16,9 @@ from pebble.dag.gemm import gemm_dag
 from pebble.errors import InfeasibleError
 from pebble.game import Game
 from pebble.models.buffers import BufferModel
-from pebble.schedules.explicit.parallel import (
-    ParallelSchedule,
-    best_parallel_schedule,
-    cluster_shapes,
-    held,
-    parallel_schedules,
-)
+from pebble.schedules.explicit.parallel import ParallelSchedule, held
 from pebble.schedules.explicit.parallel_moves import parallel_moves
+from pebble.schedules.explicit.parallel_search import best_parallel_schedule, cluster_shapes, parallel_schedules
 from pebble.workloads import Gemm
 
 QUARTER = Fraction(1, 4)

@@ -1,0 +1,162 @@
+"""FFN and attention on P SMs.
+
+**Attention**: each SM holds a band of r query rows with their outputs and softmax state, and K and V stream by, one key
+at a time: r (d + e + 1) + d + e + 1 <= S for head dimension d, value dimension e. All queries that share K and V (the
+query heads of a group) form the bands of one group, cut evenly so that the bands of all groups fill whole rounds of
+SMs as well as they can. Clusters of c SMs do bands of one group in lockstep: one reads a key, the others get a copy.
+A causal mask only leaves work out.
+
+**FFN**: two GEMMs, each on its own best grid, the hidden layer through slow memory; gated: gate and up in one GEMM,
+then an elementwise pass. Or rows: the tokens cut evenly among SMs, each with its own fused schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from pebble.errors import InfeasibleError
+from pebble.schedules.explicit.ffn import best_ffn_schedule
+from pebble.schedules.explicit.parallel_search import best_parallel_schedule
+from pebble.workloads import Attention, Ffn
+
+
+def _ceil_div(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+@dataclass(frozen=True)
+class ChainOnSms:
+    """A schedule's traffic at both boundaries of the SMs.
+
+    Attributes
+    ----------
+    name : str
+    l2_elements, remote_elements : int
+        Loads + stores, and copies of one hop.
+    l2_read_bytes, l2_write_bytes, remote_bytes : int
+    imbalance : float
+        Work of the busiest SM over the mean, minus 1.
+    details : mapping
+    """
+
+    name: str
+    l2_elements: int
+    remote_elements: int
+    l2_read_bytes: int
+    l2_write_bytes: int
+    remote_bytes: int
+    imbalance: float
+    details: Mapping[str, object]
+
+    def cost_elements(self, omega: Fraction) -> Fraction:
+        """Loads + stores + omega * copies, in values."""
+        return self.l2_elements + omega * self.remote_elements
+
+    def cost_bytes(self, omega: Fraction) -> Fraction:
+        """The same in bytes."""
+        return self.l2_read_bytes + self.l2_write_bytes + omega * self.remote_bytes
+
+    def to_json(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        return {"imbalance": self.imbalance, **self.details}
+
+
+def attention_on_sms(attention: Attention, sms: int, capacity: int, cluster: int = 1, group: int = 0) -> ChainOnSms:
+    """Bands of queries, clusters of ``cluster`` SMs that share keys.
+
+    Parameters
+    ----------
+    attention : Attention
+    sms, capacity : int
+        P and S.
+    cluster : int
+        SMs that share what they read.
+    group : int
+        SMs that can reach each other, a multiple of the cluster where it can be; 0 for all.
+
+    Raises
+    ------
+    InfeasibleError
+        Not one row fits.
+    """
+    wide = attention.head_dim + attention.value_dim
+    rows = min((capacity - wide - 1) // (wide + 1), attention.stacked_queries)
+    if rows < 1:
+        raise InfeasibleError(
+            f"capacity: got {capacity} elements per SM, expected at least {2 * wide + 2}: one query row."
+        )
+    group = group or sms
+    clusters = sms // group * (group // cluster) + sms % group // cluster
+    least = _ceil_div(attention.stacked_queries, rows * cluster)  # super-bands of one group of heads
+    rounds = _ceil_div(least * attention.groups, clusters)
+    bands = max(least, rounds * clusters // attention.groups)
+    band = _ceil_div(attention.stacked_queries, bands * cluster)
+    bands = _ceil_div(attention.stacked_queries, band * cluster)
+    pieces = _ceil_div(attention.stacked_queries, band)
+    rounds = _ceil_div(bands * attention.groups, clusters)
+    keys = attention.groups * attention.keys * wide
+    once = attention.groups * attention.stacked_queries
+    reads = once * attention.head_dim + keys * bands
+    writes = once * attention.value_dim
+    copies = keys * (pieces - bands)
+    shared = "" if cluster == 1 else f", clusters of {cluster}"
+    return ChainOnSms(
+        f"bands of {band} queries{shared}",
+        reads + writes,
+        copies,
+        reads * attention.in_bytes,
+        writes * attention.out_bytes,
+        copies * attention.in_bytes,
+        rounds * band * sms / once - 1,
+        {"band_rows": band, "bands_per_group": pieces, "cluster": cluster, "rounds": rounds},
+    )
+
+
+def best_attention_on_sms(
+    attention: Attention, sms: int, capacity: int, omega: Fraction = Fraction(0), largest_cluster: int = 1
+) -> ChainOnSms:
+    """The cluster size that costs least, among schedules balanced to 25 % if there are any."""
+    group = min(largest_cluster, sms)
+    found = [attention_on_sms(attention, sms, capacity, c, group) for c in range(1, group + 1)]
+    balanced = [s for s in found if s.imbalance <= 0.25] or found
+    return min(balanced, key=lambda s: (s.cost_bytes(omega), s.imbalance))
+
+
+def best_ffn_on_sms(
+    ffn: Ffn, sms: int, capacity: int, omega: Fraction = Fraction(0), largest_cluster: int = 1
+) -> ChainOnSms:
+    """Separate kernels on their best grids, or rows of tokens with a fused schedule each, whichever costs less."""
+    parts = [best_parallel_schedule(g, sms, capacity, omega, largest_cluster) for g in ffn.gemms]
+    between = ffn.hidden_elements if ffn.gated else 0
+    separate = ChainOnSms(
+        "separate kernels: " + " then ".join(p.name for p in parts),
+        sum(p.l2_elements for p in parts) + 3 * between,
+        sum(p.remote_elements for p in parts),
+        sum(p.l2_read_bytes for p in parts) + 2 * between * ffn.in_bytes,
+        sum(p.l2_write_bytes for p in parts) + between * ffn.in_bytes,
+        sum(p.remote_bytes for p in parts),
+        max(p.imbalance for p in parts),
+        {"kernels": [p.to_json() for p in parts]},
+    )
+    share = _ceil_div(ffn.tokens, sms)
+    full, rest = divmod(ffn.tokens, share)
+    # all SMs but the last do the same
+    pieces = [(full, best_ffn_schedule(replace(ffn, tokens=share), capacity))]
+    if rest:
+        pieces.append((1, best_ffn_schedule(replace(ffn, tokens=rest), capacity)))
+    elements = sum(count * s.elements for count, s in pieces)
+    total = sum(count * s.bytes for count, s in pieces)
+    writes = ffn.tokens * ffn.d_out * ffn.out_bytes
+    rows = ChainOnSms(
+        f"{share} tokens per SM, {pieces[0][1].name}",
+        elements,
+        0,
+        total - writes,
+        writes,
+        0,
+        share * sms / ffn.tokens - 1,
+        {"per_sm": pieces[0][1].to_json()},
+    )
+    return min((separate, rows), key=lambda s: s.cost_bytes(omega))

@@ -1,0 +1,185 @@
+"""The grid of blocks and the cluster shape that move least, for a shape, P and S."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from pebble.errors import InfeasibleError
+from pebble.schedules.explicit.parallel import ParallelSchedule
+from pebble.workloads import Gemm
+
+FloatArray = npt.NDArray[np.float64]
+_FACES = ("C", "A", "B")
+
+
+def _ceil_div(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def _counts(extent: int) -> list[int]:
+    """Each number of blocks that gives another block size, fewest first."""
+    found, count = [], 1
+    while count <= extent:
+        size = _ceil_div(extent, count)
+        found.append(count)
+        if size == 1:
+            break
+        count = _ceil_div(extent, size - 1)
+    return found
+
+
+def parallel_schedules(
+    gemm: Gemm,
+    sms: int,
+    capacity: int,
+    clusters: tuple[tuple[int, int], ...] = ((1, 1),),
+    tolerance: float = 0.05,
+    group: int = 0,
+) -> Iterator[ParallelSchedule]:
+    """Grids that fit, one block size at a time, with every face and the given cluster shapes.
+
+    Parameters
+    ----------
+    gemm : Gemm
+    sms, capacity : int
+        P and S.
+    clusters : tuple of pairs
+        Shapes c_m x c_n to try, each of at most P SMs.
+    tolerance : float
+        How much more than the mean the busiest SM may do.
+    group : int
+        SMs that can reach each other; 0 for all.
+
+    Yields
+    ------
+    ParallelSchedule
+        Grids beyond four times the least number of blocks that S allows are left out.
+    """
+    for c_m, c_n in clusters:
+        if c_m * c_n > sms:
+            continue
+        for face in _FACES if (c_m, c_n) == (1, 1) else ("C",):
+            for grid in _grids(gemm, sms, capacity, face):
+                found = ParallelSchedule(gemm, sms, capacity, grid, face, (c_m, c_n), group)
+                if found.imbalance <= tolerance:
+                    yield found
+
+
+def _grids(gemm: Gemm, sms: int, capacity: int, face: str) -> Iterator[tuple[int, int, int]]:
+    """Grids whose face fits: for each first count, second counts from the least that fits on; the third as needed."""
+    size = {"m": gemm.m, "n": gemm.n, "k": gemm.k}
+    first, second, streamed = {"C": ("m", "n", "k"), "A": ("m", "k", "n"), "B": ("k", "n", "m")}[face]
+    for count in _counts(size[first]):
+        p = _ceil_div(size[first], count)
+        fits = False
+        kept = 0
+        for other in _counts(size[second]):
+            q = _ceil_div(size[second], other)
+            if p * q + min(p, q) + 1 > capacity:
+                continue
+            fits = True
+            kept += 1
+            if kept > 24:  # more cuts only move more
+                break
+            pieces = count * other
+            # cuts of the streamed dimension serve the balance alone
+            for third in {1, *(_ceil_div(r * sms, pieces) for r in (1, 2, 3, 4)), max(1, sms // pieces)}:
+                if third <= size[streamed]:
+                    counts = {first: count, second: other, streamed: third}
+                    yield counts["m"], counts["n"], counts["k"]
+        if not fits and p == 1:
+            return
+
+
+def cluster_shapes(size: int) -> tuple[tuple[int, int], ...]:
+    """All c_m x c_n with at most ``size`` SMs, 1 x 1 first."""
+    return tuple((a, b) for a in range(1, size + 1) for b in range(1, size // a + 1))
+
+
+def _cheapest(
+    gemm: Gemm,
+    sms: int,
+    capacity: int,
+    grids: FloatArray,
+    face: str,
+    cluster: tuple[int, int],
+    group: int,
+    omega: float,
+    tolerance: float,
+) -> ParallelSchedule | None:
+    """The best of many grids for one cluster shape, all at once; the formulas of `ParallelSchedule`."""
+    if not len(grids):
+        return None
+    g_m, g_n, g_k = grids.T
+    c_m, c_n = cluster
+    m, n, k = gemm.m, gemm.n, gemm.k
+    down, across = np.ceil(g_m / c_m), np.ceil(g_n / c_n)
+    clusters = ParallelSchedule(gemm, sms, capacity, (1, 1, 1), face, cluster, group).clusters
+    rounds = np.ceil(down * across * g_k / clusters)
+    busiest = rounds * np.ceil(m / g_m) * np.ceil(n / g_n) * np.ceil(k / g_k)
+    visits = 2 * g_k - (0 if gemm.accumulate else 1)
+    shared = omega * (m * k * (g_n - across) + k * n * (g_m - down))
+    cost = (m * k * across + k * n * down + shared) * gemm.in_bytes + m * n * visits * gemm.out_bytes
+    cost[busiest * sms > (1 + tolerance) * gemm.multiply_adds] = np.inf
+    best = int(np.lexsort((busiest, cost))[0])
+    if np.isinf(cost[best]):
+        return None
+    grid = (int(g_m[best]), int(g_n[best]), int(g_k[best]))
+    return ParallelSchedule(gemm, sms, capacity, grid, face, cluster, group)
+
+
+def best_parallel_schedule(
+    gemm: Gemm,
+    sms: int,
+    capacity: int,
+    omega: Fraction = Fraction(0),
+    largest_cluster: int = 1,
+    tolerance: float = 0.05,
+    multicast: bool = False,
+) -> ParallelSchedule:
+    """The schedule with the least loads + stores + omega * copies, in bytes.
+
+    Parameters
+    ----------
+    gemm : Gemm
+    sms, capacity : int
+        P and S.
+    omega : Fraction
+        Cost of a copied value.
+    largest_cluster : int
+        SMs that can share reads.
+    tolerance : float
+        Imbalance to allow; when nothing fits it, the best balanced of all.
+    multicast : bool
+        Copies are free: one read feeds the cluster.
+
+    Raises
+    ------
+    InfeasibleError
+        Capacity below 3.
+    """
+    if capacity < 3:
+        raise InfeasibleError(f"capacity: got {capacity} elements per SM, expected at least 3: no schedule exists.")
+    price = Fraction(0) if multicast else omega
+    group = min(largest_cluster, sms)
+    grids = {face: np.array(sorted(set(_grids(gemm, sms, capacity, face))), dtype=np.float64) for face in _FACES}
+    tried = [
+        _cheapest(gemm, sms, capacity, grids[face], face, shape, group, float(price), tolerance)
+        for shape in cluster_shapes(group)
+        for face in (_FACES if shape == (1, 1) else ("C",))
+    ]
+    found = min(
+        (s for s in tried if s is not None),
+        key=lambda s: (s.cost_bytes(price), s.imbalance, s.name),
+        default=None,
+    )
+    if found is None:
+        found = min(
+            parallel_schedules(gemm, sms, capacity, ((1, 1),), float("inf")),
+            key=lambda s: (s.imbalance, s.cost_bytes(price), s.name),
+        )
+    return found

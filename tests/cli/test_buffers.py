@@ -1,0 +1,128 @@
+"""``--buffers`` and ``--level l2`` as a user runs them."""
+
+import json
+
+import pytest
+
+from pebble.cli import main
+from pebble.schedules.explicit.ffn import best_ffn_schedule
+from pebble.schedules.explicit.parallel_chain import attention_on_sms, best_attention_on_sms, best_ffn_on_sms
+from pebble.workloads import Attention, Ffn
+
+GEMM = ("gemm", "-m", "8192", "-n", "8192", "-k", "8192")
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict:
+    assert main([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def bytes_of(document: dict) -> int:
+    return document["lower_bound"]["bytes"]
+
+
+def test_bound_contract(capsys: pytest.CaptureFixture[str]) -> None:
+    pooled, joined, local = (
+        run(capsys, "bound", *GEMM, "--gpu", "a100-sxm4-40gb", "--buffers", *rest)
+        for rest in (("pooled",), ("connected", "--omega", "0.25"), ("sm-local",))
+    )
+    assert local["capacity"]["bytes"] == 448 * 1024 and local["capacity"]["elements"] == 229376
+    assert (local["sms"], local["level"], local["buffers"]) == (108, "l2", "sm-local")
+    assert bytes_of(pooled) < bytes_of(joined) < bytes_of(local)
+    assert bytes_of(local) / bytes_of(pooled) <= 108**0.5
+    assert local["balanced_bound"]["bytes"] >= bytes_of(local)
+    for document in (pooled, joined, local):
+        assert document["upper_bound"]["bytes"] >= bytes_of(document)
+        assert document["gap"] == document["upper_bound"]["elements"] / document["lower_bound"]["elements"]
+        (shared,) = document["other_capacities"]
+        assert "shared memory of one SM alone" in shared["capacity"]["detail"]
+        assert shared["lower_bound"]["bytes"] > bytes_of(document)
+    assert local["per_sm"]["memory_independent_regime"] == 3
+    names = [m["buffers"] for m in local["models"]]
+    assert names[0].startswith("pooled") and names[-1].startswith("sm-local")
+    factors = [m["over_pooled"] for m in local["models"]]
+    assert factors == sorted(factors) and factors[0] == 1
+
+
+def test_cache_is_of_one_sm(capsys: pytest.CaptureFixture[str]) -> None:
+    found = run(capsys, "bound", *GEMM, "--cache", "228KiB", "--sms", "108", "--level", "l2", "--multicast", "4")
+    assert found["capacity"]["total_elements"] == 108 * 116736
+    cast = found["multicast"]
+    assert cast["l2_requests_bound"]["elements"] <= cast["schedule"]["l2_elements"] < found["lower_bound"]["elements"]
+
+
+def test_level_dram_is_the_default_without_buffers(capsys: pytest.CaptureFixture[str]) -> None:
+    plain = run(capsys, "bound", *GEMM, "--cache", "40MiB")
+    named = run(capsys, "bound", *GEMM, "--cache", "40MiB", "--level", "dram", "--buffers", "single")
+    assert plain == named and plain["level"] == "dram"
+    chip = run(capsys, "bound", *GEMM, "--gpu", "a100-sxm4-40gb", "--level", "dram", "--buffers", "sm-local")
+    assert chip["capacity"]["what"] == "chip"
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        ("ffn", "--tokens", "2048", "--d-model", "1024", "--hidden", "4096"),
+        ("attention", "--queries", "4096", "--keys", "4096", "--head-dim", "128", "--heads", "8", "--causal"),
+        ("gemm", "-m", "2048", "-n", "2048", "-k", "64"),
+    ],
+)
+@pytest.mark.parametrize("net", ["all-to-all", "cluster-8", "ring", "partitions-2"])
+def test_bounds_are_below_the_schedules(capsys, workload, net) -> None:
+    found = run(capsys, "bound", *workload, "--gpu", "h200-sxm-141gb", "--buffers", "connected", "--topology", net)
+    assert found["lower_bound"]["bytes"] <= found["upper_bound"]["bytes"]
+    compared = run(capsys, "compare", *workload, "--gpu", "h200-sxm-141gb", "--buffers", "connected", "--topology", net)
+    assert compared["lower_bound"]["bytes"] == bytes_of(found)
+    assert compared["upper_bound"]["bytes"] <= found["upper_bound"]["bytes"]
+    for row in compared["schedules"]:
+        assert row["ratio_to_lower_bound"] >= 1
+        assert row["from_l2_bytes_per_sm"] * 132 == pytest.approx(row["from_l2_bytes"])
+
+
+def test_text(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    assert main(["bound", *GEMM, "--gpu", "h200-sxm-141gb", "--buffers", "connected", "--topology", "cluster-16"]) == 0
+    out = capsys.readouterr().out
+    assert "from other SMs" in out and "x pooled" in out
+    assert max(map(len, out.splitlines())) <= 70
+    assert main(["compare", *GEMM, "--gpu", "h200-sxm-141gb", "--level", "l2"]) == 0
+    assert "tile 128x128" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--buffers", "sm-lcal", "--sms", "2"), "did you mean sm-local"),
+        (("--buffers", "sm-local"), "--sms missing"),
+        (("--omega", "0.3"), "--buffers"),
+        (("--buffers", "sm-local", "--sms", "2", "--omega", "0.3"), "connected"),
+        (("--buffers", "connected", "--sms", "2", "--omega", "2"), "from 0 to 1"),
+        (("--buffers", "connected", "--sms", "4", "--topology", "mesh-3x3"), "3 * 3"),
+        (("--level", "l3"), "did you mean l2"),
+        (("--level", "l2", "--buffers", "single"), "sm-local"),
+        (("--buffers", "pooled", "--sms", "4", "--multicast", "2"), "sm-local"),
+        (("--buffers", "sm-local", "--sms", "4", "--certificate", "c.json"), "leave it out"),
+    ],
+)
+def test_mistakes_are_one_sentence(capsys, arguments, words) -> None:
+    assert main(["bound", "gemm", "-m", "64", "-n", "64", "-k", "64", "--cache", "4KiB", *arguments]) == 2
+    message = capsys.readouterr().err
+    assert words in message and message.count("\n") == 1
+
+
+def test_what_is_not_bounded_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    ffn = ("ffn", "--tokens", "64", "--d-model", "64", "--hidden", "64", "--cache", "4KiB", "--sms", "4")
+    assert main(["bound", *ffn, "--buffers", "sm-local", "--recompute", "allowed"]) == 2
+    assert "without recomputation" in capsys.readouterr().err
+
+
+def test_chain_schedules_on_one_sm_are_those_of_one_memory() -> None:
+    ffn = Ffn(64, 32, 100)
+    assert best_ffn_on_sms(ffn, 1, 3000).l2_elements <= best_ffn_schedule(ffn, 3000).elements
+    attention = Attention(1000, 1000, 16)
+    found = attention_on_sms(attention, 1, 33 * 251 + 100)
+    assert found.details["bands_per_group"] == 4
+    assert found.l2_elements == 2 * 1000 * 16 + 4 * 2 * 1000 * 16
+    joined = best_attention_on_sms(attention, 8, 33 * 20, largest_cluster=4)
+    assert joined.remote_elements > 0
+    assert joined.l2_elements < attention_on_sms(attention, 8, 33 * 20).l2_elements
