@@ -164,6 +164,7 @@ def comparison_figure(result: Comparison) -> Figure:
                 plot_walk(walks[i], result, cell)
             else:
                 cell.set_visible(False)
+        assert isinstance(result.workload, Gemm)
         rows, cols, _ = TileShape.parse(config.tile).grid(result.workload)
         wave = "; white: the first wave" if max(rows, cols) <= _MOST_CELLS else ""
         lower.suptitle(f"walk over the grid of {rows} x {cols} tiles, dark first{wave}", fontsize=7)

@@ -1,0 +1,56 @@
+"""A lower bound on the cost of pebbling any DAG, and what the theorems share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pebble.game import Game, Variant
+
+ONE_SHOT = (Variant.ONE_SHOT, Variant.ONE_SHOT_SLIDING)
+EVERY_PLAIN = (*ONE_SHOT, Variant.RECOMPUTE, Variant.RECOMPUTE_SLIDING)
+EVERY = tuple(Variant)
+
+
+@dataclass(frozen=True)
+class DagBound:
+    """One theorem on one game.
+
+    Attributes
+    ----------
+    name, source : str
+        The theorem, and where it is from.
+    value : int or None
+        No pebbling costs less; None where the theorem does not hold for the variant, or was not computed.
+    variants : tuple of Variant
+        Where the theorem holds.
+    note : str
+        What gave the value, or why there is none.
+    """
+
+    name: str
+    source: str
+    value: int | None
+    variants: tuple[Variant, ...]
+    note: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return {
+            "name": self.name,
+            "value": self.value,
+            "holds_for": [str(variant) for variant in self.variants],
+            "note": self.note,
+            "source": self.source,
+        }
+
+
+def same_weight(game: Game) -> int | None:
+    """The weight of every item, if all weigh the same."""
+    weights = set(game.weights)
+    return weights.pop() if len(weights) == 1 else None
+
+
+def edges(game: Game) -> list[tuple[int, int]]:
+    """(operand, value) of a game without cells."""
+    return [(operand, task.target) for task in game.tasks for operand in task.operands]

@@ -1,0 +1,20 @@
+"""Windows of consecutive tasks: each touches at least so many values, all but the held ones are loaded or begun in it.
+
+The argument is that of `pebble.bounds.gemm`, with the least number of touched values found by search over sets
+of tasks instead of geometry. `pebble.solvers.lower` computes it, since every solver starts from it.
+"""
+
+from pebble.bounds.dag.base import EVERY, ONE_SHOT, DagBound
+from pebble.game import Game, Variant
+from pebble.solvers.lower import segment_bound
+
+VARIANTS = (*ONE_SHOT, Variant.IN_PLACE)
+SOURCE = "segment accounting, after Irony, Toledo, Tiskin 2004"
+
+
+def bound(game: Game, capacity: int, seconds: float) -> DagBound:
+    """Holds where a value is computed once, with weights."""
+    if game.variant not in VARIANTS:
+        return DagBound("segments", SOURCE, None, VARIANTS, "does not hold when values may be computed again")
+    assert game.variant in EVERY
+    return DagBound("segments", SOURCE, segment_bound(game, capacity), VARIANTS, "windows of consecutive tasks")
