@@ -4,6 +4,7 @@ examples:
   pebble solve gemm -m 2 -n 2 -k 3 --capacity 5
   pebble solve diamond --size 4 --capacity 3 --variant recompute
   pebble solve dag.json --capacity 8 --time-limit 60 --json
+  pebble solve gemm -m 2 -n 2 -k 1 --capacity 3 --buffers connected --sms 2 --omega 0.25
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pebble.cli import _output
+from pebble.cli._buffers import add_buffer_arguments
 from pebble.cli._dag import add_dag_arguments, family_help, read_dag_argument
+from pebble.cli._solve_buffers import add_solve_arguments, read_solve_buffers, run_buffers
 from pebble.errors import GapOpenError, InfeasibleError, InputError
 from pebble.game import Variant
 
@@ -48,6 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--time-limit", default="60", metavar="SECONDS", help="default 60")
     parser.add_argument("--seed", default="0", metavar="N", help="default 0")
     parser.add_argument("--require-optimal", action="store_true", help="exit 3 unless the optimum is proved")
+    add_buffer_arguments(parser)
+    add_solve_arguments(parser)
     parser.epilog = family_help()
 
 
@@ -57,11 +62,14 @@ def run(args: argparse.Namespace) -> int:
     seed = _number("--seed", args.seed)
     time_limit = _seconds(args.time_limit)
     variant = None if args.variant is None else Variant.parse(args.variant)
+    buffers = read_solve_buffers(args)
     stop = threading.Event()
     with _interruptible(stop):
         from pebble.solvers import solve
 
         label, dag = read_dag_argument(args, variant)
+        if buffers is not None:
+            return run_buffers(args, label, dag, capacity, variant, buffers, time_limit, seed, stop)
         try:
             with _progress() as show:
                 result = solve(dag, capacity, variant, args.solver, time_limit, seed, progress=show, stop=stop)

@@ -126,3 +126,37 @@ def test_chain_schedules_on_one_sm_are_those_of_one_memory() -> None:
     joined = best_attention_on_sms(attention, 8, 33 * 20, largest_cluster=4)
     assert joined.remote_elements > 0
     assert joined.l2_elements < attention_on_sms(attention, 8, 33 * 20).l2_elements
+
+
+SMALL = ("solve", "gemm", "-m", "2", "-n", "2", "-k", "1", "--capacity", "3")
+
+
+def test_solve(capsys: pytest.CaptureFixture[str]) -> None:
+    found = run(capsys, *SMALL, "--buffers", "connected", "--sms", "2", "--omega", "0.25")
+    assert (found["lower_bound"], found["upper_bound"], found["status"]) == (8.5, 8.5, "optimal")
+    assert sum(found["per_sm"]["copies_in"]) == 2 and sum(found["per_sm"]["tasks"]) == 4
+    assert {move[0] for move in found["moves"]} <= {"load", "store", "compute", "delete", "copy"}
+    local = run(capsys, *SMALL, "--buffers", "sm-local", "--tasks-per-sm", "2")
+    assert local["per_sm"]["tasks"] == [2, 2] and local["omega"] is None
+    pooled = run(capsys, *SMALL, "--buffers", "pooled", "--sms", "2")
+    single = run(capsys, *SMALL, "--buffers", "single")
+    assert pooled["upper_bound"] <= found["upper_bound"] <= local["upper_bound"]
+    assert found["upper_bound"] <= single["upper_bound"]
+    assert main([*SMALL, "--buffers", "sm-local"]) == 0
+    assert "at 0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--sms", "2"), 2, "--buffers"),
+        (("--buffers", "sm-local", "--variant", "recompute"), 2, "in-place"),
+        (("--buffers", "sm-local", "--sms", "17"), 2, "1 to 16"),
+        (("--buffers", "sm-local", "--tasks-per-sm", "1"), 2, "at least 2"),
+        (("--buffers", "sm-local", "--capacity", "2"), 4, "at least 3"),
+    ],
+)
+def test_solve_mistakes(capsys, arguments, code, words) -> None:
+    assert main([*SMALL, *arguments]) == code
+    message = capsys.readouterr().err
+    assert words in message and message.count("\n") == 1
