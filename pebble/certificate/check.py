@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .lower import check_lower
+from .optimum import check_optimum
 from .reading import MAX_FILE_BYTES, RefusedError, array, choice, equal, fields, parse
 from .schedules import check_upper
 from .statement import read_workload
@@ -53,6 +54,8 @@ def check(document: Any, folder: Path | None = None) -> list[str]:
     statement = document["statement"]
     if type(statement) is not dict:
         raise RefusedError("statement", "expected an object")
+    if "game" in statement:
+        return check_optimum(statement, claims, folder)
     fields(statement, "statement", ("workload",))
     workload = read_workload(statement["workload"], "statement.workload")
     said = []

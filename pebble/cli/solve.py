@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pebble.cli import _output
@@ -27,6 +28,7 @@ from pebble.errors import GapOpenError, InfeasibleError, InputError
 from pebble.game import Variant
 
 if TYPE_CHECKING:
+    from pebble.dag.base import Dag
     from pebble.solvers import Progress, SolveResult
 
 MAX_CAPACITY = 2**60
@@ -51,6 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--time-limit", default="60", metavar="SECONDS", help="default 60")
     parser.add_argument("--seed", default="0", metavar="N", help="default 0")
     parser.add_argument("--require-optimal", action="store_true", help="exit 3 unless the optimum is proved")
+    parser.add_argument(
+        "--certificate", metavar="FILE", help="write the pebbling and a proof of the bound, for `pebble verify`"
+    )
     add_buffer_arguments(parser)
     add_solve_arguments(parser)
     parser.epilog = family_help()
@@ -77,6 +82,8 @@ def run(args: argparse.Namespace) -> int:
             if args.json:
                 _output.print_json(_infeasible(label, capacity, variant or Variant.default_for(dag), args, error))
             raise
+        if args.certificate is not None and not stop.is_set():
+            _certify(dag, capacity, result, args.certificate)
         if args.json:
             _output.print_json(_document(label, capacity, result))
         else:
@@ -91,6 +98,21 @@ def run(args: argparse.Namespace) -> int:
             "a proved optimum; give it more --time-limit, or another --solver."
         )
     return 0
+
+
+def _certify(dag: Dag, capacity: int, result: SolveResult, path: str) -> None:
+    """Write the certificate, and say so where it proves less than was solved."""
+    from pebble.game import Game
+    from pebble.proof.optimum import solve_certificate
+
+    document = solve_certificate(Game.from_dag(dag, result.variant), capacity, result, Path(path))
+    proved = document["claims"][-1]["cost"]
+    if proved < result.lower_bound:
+        print(
+            f"note: the certificate proves a lower bound of {proved}, not of {result.lower_bound}: no proof of it was "
+            "found that can be checked without search",
+            file=sys.stderr,
+        )
 
 
 def _document(label: str, capacity: int, result: SolveResult) -> dict[str, Any]:

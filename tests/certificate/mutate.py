@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -45,7 +46,7 @@ def changed(value: Any) -> Iterator[Any]:
         yield from (value + 1, value - 1, 2 * value + 3, 0 if value else 7, -value - 1, str(value), True, None)
     elif isinstance(value, str):
         yield from ("", value + " ", value + "0", None, 0)
-        if value and value[0].isdigit():
+        if re.fullmatch("[0-9]+(/[0-9]+)?", value):
             number = Fraction(value)
             yield from (str(number + Fraction(1, 10**6)), str(number / 2), str(number * 2 + 1), "1/0", "-1", "nan")
     elif value is None:

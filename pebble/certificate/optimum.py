@@ -1,0 +1,60 @@
+"""Optima of small games: a pebbling, replayed, and a proof that none is cheaper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from .games import check_pebbling, read_game
+from .geometry import Box
+from .lower import Part, _segments
+from .positions import check_positions
+from .potential import check_potential, read_gemm
+from .reading import RefusedError, choice, equal, fields, integer
+
+METHODS = ("compulsory", "segments", "potential", "positions")
+
+
+def check_optimum(statement: Any, claims: list[Any], folder: Path | None) -> list[str]:
+    """Check the claims about a game.
+
+    Raises
+    ------
+    RefusedError
+        The first step that fails.
+    """
+    fields(statement, "statement", ("game",))
+    game = read_game(statement["game"], "statement.game")
+    size = f"{len(game.names)} values and {len(game.tasks)} computations"
+    name = f"this game of {size} ({game.variant}, S = {game.capacity})"
+    lower, upper = 0, None
+    said = []
+    for number, claim in enumerate(claims):
+        at = f"claims[{number}]"
+        if type(claim) is not dict:
+            raise RefusedError(at, "expected an object")
+        if choice(claim.get("claim"), f"{at}.claim", ("pebbling", "no cheaper pebbling")) == "pebbling":
+            upper = check_pebbling(game, claim, at)
+            said.append(f"a pebbling of {name} costs {upper}")
+            continue
+        fields(claim, at, ("claim", "cost", "proof"))
+        lower = integer(claim["cost"], f"{at}.cost", 1, 10**12)
+        proof, where = claim["proof"], f"{at}.proof"
+        if type(proof) is not dict:
+            raise RefusedError(where, "expected an object")
+        method = choice(proof.get("method"), f"{where}.method", METHODS)
+        if method == "compulsory":
+            fields(proof, where, ("method",))
+            equal(lower, game.compulsory, f"{at}.cost", "what every pebbling moves")
+        elif method == "segments":
+            fields(proof, where, ("method", "m", "n", "k", "values", "theorem", "segments", "shares"))
+            products = read_gemm(game, proof, where)
+            part = Part(Box(products.m, products.n, products.k), products.count, 0)
+            bound = _segments(part, game.capacity, proof, where, ("method", "m", "n", "k", "values"))
+            equal(lower, bound, f"{at}.cost", "moves, at least")
+        else:
+            (check_potential if method == "potential" else check_positions)(game, lower, proof, folder, where)
+        said.append(f"no pebbling of {name} costs less than {lower}")
+    if upper is not None and lower == upper:
+        said.append(f"so the optimum is {lower}")
+    return said

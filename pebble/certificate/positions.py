@@ -1,0 +1,219 @@
+"""A refutation: a closed list of positions shows that no pebbling of a one-shot game costs less than claimed.
+
+For games where each value is computed once, without sliding, all weights 1. Every pebbling loads each input that is
+used and stores each output; what it moves beyond that is its *excess*. Without loss of generality
+
+- a value is loaded when a computation needs it and evicted when room is needed, exactly as many as needed (keeping a
+  value longer never costs more), and dropped when no computation to come needs it;
+- an output is stored at once; any other computed value when it is first evicted.
+
+So evicting a value that is still needed costs an excess of 1 (its load) for inputs, outputs and values stored before,
+and 2 otherwise. A position is (D, R, K): the values computed, those red and still needed, and those of R that are
+computed, no outputs, and stored. A move computes a value whose operands are all there or computed, after evicting.
+
+*Forced moves.* A computation whose operands are all red, and for whose result there is room, is done at once when its
+result is needed by nothing; or when it is the last use of an operand y, and the result is at most as dear to evict as
+y from now on: the result is an output, or y would cost 2. Until the moment at which another schedule does it, the
+result can stand wherever y stands there, at no higher cost.
+
+*Excess to come.* When a value t is computed, every value that has been touched by then and is needed then or later is
+live. The operands of t are red; of the other live values all but S - 1 - operands are in slow memory. Those that are
+not there now must still be evicted, at 1 or 2 each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from math import comb
+from pathlib import Path
+from typing import Any
+
+from .games import Game
+from .reading import RefusedError, fields
+from .sidefile import records
+
+MAGIC = b"pebble positions 1\n"
+MAX_POSITIONS = 2_000_000
+MAX_CHOICES = 200_000
+MAX_SIZE = 512
+
+Position = tuple[int, int, int]
+
+
+def bits(word: int) -> Iterator[int]:
+    """The numbers of the bits that are set."""
+    while word:
+        low = word & -word
+        yield low.bit_length() - 1
+        word ^= low
+
+
+class Moves:
+    """The moves of a game between positions, in excess over what every pebbling moves."""
+
+    def __init__(self, game: Game, at: str = "game") -> None:
+        if game.variant != "one-shot" or set(game.weights) != {1} or len(game.names) > MAX_SIZE:
+            raise RefusedError(at, f"positions are defined for one-shot games of up to {MAX_SIZE} values of weight 1")
+        size = len(game.names)
+        self.capacity = game.capacity
+        self.operands, self.uses = [0] * size, [0] * size
+        self.order = _topological(game, at)
+        self.computed = sum(1 << x for x in self.order)
+        inputs = sum(1 << x for x in range(size) if not self.computed >> x & 1)
+        if any(not game.is_input[x] for x in bits(inputs)):
+            raise RefusedError(at, "a value that nothing computes is no input")
+        outputs = sum(1 << x for x in range(size) if game.is_output[x])
+        needed = {x for task in game.tasks for x in task.operands}
+        if any(x not in needed and not game.is_output[x] for x in self.order):
+            raise RefusedError(at, "a value is computed that nothing needs, so a pebbling may leave it out")
+        self.cheap, self.outputs = inputs | outputs, outputs
+        for task in game.tasks:
+            self.operands[task.target] = sum(1 << x for x in task.operands)
+            for x in task.operands:
+                self.uses[x] |= 1 << task.target
+        before, after = [0] * size, [0] * size
+        for x in self.order:
+            for y in bits(self.operands[x]):
+                before[x] |= before[y] | 1 << y
+        for x in self.order:
+            for y in bits(before[x]):
+                after[y] |= 1 << x
+        # what the computations that come before x touch, and what x and those that come after it need
+        self.touched_before, self.needed_from = [0] * size, [0] * size
+        for x in self.order:
+            for y in bits(before[x] & self.computed):
+                self.touched_before[x] |= self.operands[y] | 1 << y
+            self.needed_from[x] = self.operands[x]
+            for y in bits(after[x]):
+                self.needed_from[x] |= self.operands[y]
+
+    def compute(self, position: Position, x: int) -> Position:
+        """Load what x needs, compute it, drop what nothing needs any more."""
+        done, red, kept = position
+        kept |= self.operands[x] & ~red & self.computed & ~self.outputs
+        done |= 1 << x
+        red |= self.operands[x] | 1 << x
+        for y in bits(self.operands[x] | 1 << x):
+            if not self.uses[y] & ~done:
+                red &= ~(1 << y)
+        return done, red, kept & red
+
+    def settle(self, position: Position) -> Position:
+        """The position after all forced moves."""
+        moved = True
+        while moved:
+            moved = False
+            done, red, kept = position
+            if red.bit_count() >= self.capacity:
+                break
+            for x in self.order:
+                if not done >> x & 1 and not self.operands[x] & ~red and self._forced(x, done, kept):
+                    position = self.compute(position, x)
+                    moved = True
+                    break
+        return position
+
+    def _forced(self, x: int, done: int, kept: int) -> bool:
+        if not self.uses[x]:
+            return True
+        for y in bits(self.operands[x]):
+            last = self.uses[y] & ~done == 1 << x
+            if last and (self.outputs >> x & 1 or not (self.cheap | kept) >> y & 1):
+                return True
+        return False
+
+    def to_come(self, position: Position) -> int:
+        """An excess that every way from here still pays."""
+        done, red, kept = position
+        away = 0
+        for y, uses in enumerate(self.uses):
+            if uses & ~done and not red >> y & 1 and (uses & done or done >> y & 1):
+                away |= 1 << y
+        worst, cheap = 0, self.cheap | kept
+        for x in self.order:
+            if done >> x & 1:
+                continue
+            operands = self.operands[x]
+            live = (red | away | self.touched_before[x]) & self.needed_from[x] & ~operands & ~(1 << x)
+            missing = (live & ~away).bit_count() + operands.bit_count() + 1 - self.capacity
+            if 2 * missing > worst:
+                low = (live & ~away & cheap).bit_count()
+                worst = max(worst, missing if missing <= low else 2 * missing - low)
+        return worst
+
+    def successors(self, position: Position, at: str = "position") -> Iterator[tuple[int, Position]]:
+        """Every move and its excess."""
+        done, red, kept = position
+        for x in self.order:
+            operands = self.operands[x]
+            if done >> x & 1 or operands & self.computed & ~done:
+                continue
+            over = (red | operands | 1 << x).bit_count() - self.capacity
+            if over <= 0:
+                yield 0, self.settle(self.compute(position, x))
+                continue
+            spare = list(bits(red & ~operands))
+            if comb(len(spare), over) > MAX_CHOICES:
+                raise RefusedError(at, "a position has too many ways to evict")
+            for chosen in combinations(spare, over):
+                gone = sum(1 << y for y in chosen)
+                price = 2 * over - (gone & (self.cheap | kept)).bit_count()
+                yield price, self.settle(self.compute((done, red & ~gone, kept & ~gone), x))
+
+
+def _topological(game: Game, at: str) -> tuple[int, ...]:
+    """Computed values, each after its operands."""
+    waiting = {task.target: sum(bool(game.updates[x]) for x in task.operands) for task in game.tasks}
+    users: dict[int, list[int]] = {}
+    for task in game.tasks:
+        for x in task.operands:
+            users.setdefault(x, []).append(task.target)
+    ready = [x for x, count in waiting.items() if not count]
+    order: list[int] = []
+    while ready:
+        x = ready.pop()
+        order.append(x)
+        for y in users.get(x, ()):
+            waiting[y] -= 1
+            if not waiting[y]:
+                ready.append(y)
+    if len(order) != len(game.tasks) or any(task.after for task in game.tasks):
+        raise RefusedError(at, "the computations cannot be put in order")
+    return tuple(sorted(order, key=order.index))
+
+
+def check_positions(game: Game, cost: int, proof: Any, folder: Path | None, at: str) -> None:
+    """Every move from a listed position leads to a listed one, or costs too much; none of them is the end.
+
+    Raises
+    ------
+    RefusedError
+        The list is not closed, so it proves nothing.
+    """
+    fields(proof, at, ("method", "table"))
+    moves = Moves(game, at)
+    limit = cost - game.compulsory
+    width = -(-len(game.names) // 8)
+    listed: dict[Position, int] = {}
+    for record in records(folder, proof["table"], MAGIC, 3 * width + 2, f"{at}.table"):
+        words = [int.from_bytes(record[i * width : (i + 1) * width], "little") for i in range(3)]
+        if len(listed) >= MAX_POSITIONS:
+            raise RefusedError(f"{at}.table", "it has too many positions")
+        listed[words[0], words[1], words[2]] = int.from_bytes(record[3 * width :], "little")
+
+    def covered(position: Position, excess: int) -> bool:
+        if excess >= limit:
+            return True
+        known = listed.get(position)
+        return (known is not None and known <= excess) or excess + moves.to_come(position) >= limit
+
+    where = f"{at}.table"
+    if not covered(moves.settle((0, 0, 0)), 0):
+        raise RefusedError(where, "the first position is not listed")
+    for number, (position, excess) in enumerate(listed.items()):
+        if position[0] & moves.computed == moves.computed:
+            raise RefusedError(where, f"position {number} is the end of a pebbling that costs less than claimed")
+        for price, following in moves.successors(position, where):
+            if not covered(following, excess + price):
+                raise RefusedError(where, f"a move from position {number} leads to one that is not listed")

@@ -1,0 +1,143 @@
+"""Certificates for small games: the pebbling that a solver found, and a proof that none is cheaper."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import zlib
+from pathlib import Path
+from typing import Any
+
+from pebble.certificate import FORMAT, VERSION
+from pebble.certificate.games import Game as CheckedGame
+from pebble.certificate.games import read_game
+from pebble.certificate.positions import MAGIC as POSITIONS_MAGIC
+from pebble.certificate.positions import MAX_POSITIONS, Moves, Position
+from pebble.certificate.reading import RefusedError
+from pebble.errors import InputError
+from pebble.game import Game
+from pebble.proof.certificate import checked, write_certificate
+from pebble.proof.potential import potential_proof, segments_proof
+from pebble.solvers.result import SolveResult
+
+
+def game_statement(game: Game, capacity: int) -> dict[str, Any]:
+    """The game as plain data, in the checker's terms."""
+    roles = {
+        (True, True): "input and output",
+        (True, False): "input",
+        (False, True): "output",
+        (False, False): "between",
+    }
+    values = [
+        [name, weight, roles[blue, out]]
+        for name, weight, blue, out in zip(game.names, game.weights, game.is_input, game.is_output, strict=True)
+    ]
+    tasks = [[t.name, t.target, list(t.operands), list(t.after)] for t in game.tasks]
+    return {"variant": str(game.variant), "capacity": capacity, "values": values, "tasks": tasks}
+
+
+def solve_certificate(
+    game: Game, capacity: int, result: SolveResult, path: Path, seconds: float = 120.0
+) -> dict[str, Any]:
+    """Write the certificate of what `pebble solve` found; a table goes into a file beside it.
+
+    Parameters
+    ----------
+    game : Game
+    capacity : int
+    result : SolveResult
+        Its pebbling, and its lower bound, for which a proof is looked for.
+    path : Path
+        Where the certificate goes.
+    seconds : float
+        How long to look for a proof; what is proved by then is written.
+
+    Returns
+    -------
+    dict
+        The certificate. Its lower bound is the solver's, or the best that could be proved here.
+
+    Raises
+    ------
+    NotCertifiedError
+        The checker refuses what was found.
+    InputError
+        A file cannot be written.
+    """
+    statement = game_statement(game, capacity)
+    checkable = read_game(statement, "game")
+    claims: list[dict[str, Any]] = []
+    if result.pebbling is not None:
+        moves = [move.to_json() for move in result.moves]
+        claims.append({"claim": "pebbling", "cost": result.pebbling.cost, "moves": moves})
+    claims.append(_lower(game, checkable, result.lower_bound, path, time.monotonic() + seconds))
+    document = {"format": FORMAT, "version": VERSION, "statement": {"game": statement}, "claims": claims}
+    checked(document, path.parent)
+    write_certificate(document, path)
+    return document
+
+
+def _lower(game: Game, checkable: CheckedGame, wanted: int, path: Path, until: float) -> dict[str, Any]:
+    best = {"claim": "no cheaper pebbling", "cost": checkable.compulsory, "proof": {"method": "compulsory"}}
+    if wanted <= checkable.compulsory:
+        return best
+    found: tuple[int, dict[str, Any], bytes | None] | None = None
+    try:
+        if game.variant == "one-shot":
+            found = positions_proof(checkable, wanted, until)
+        elif game.variant == "in-place":
+            found = segments_proof(game, checkable)
+            if found is None or found[0] < wanted:
+                found = potential_proof(game, checkable, until) or found
+    except RefusedError:
+        return best  # the checker has no rules for a game like this
+    if found is None or found[0] <= checkable.compulsory:
+        return best
+    cost, proof, table = found
+    if table is not None:
+        proof["table"] = _write_table(table, proof.pop("records"), path)
+    return {"claim": "no cheaper pebbling", "cost": cost, "proof": proof}
+
+
+def _write_table(table: bytes, count: int, path: Path) -> dict[str, Any]:
+    packed = zlib.compress(table, 9)
+    name = f"{path.stem}.table"
+    try:
+        path.with_name(name).write_bytes(packed)
+    except OSError as error:
+        raise InputError(f"--certificate: {path.with_name(name)} cannot be written: {error.strerror}.") from None
+    return {"file": name, "sha256": hashlib.sha256(packed).hexdigest(), "records": count}
+
+
+def positions_proof(game: CheckedGame, cost: int, until: float) -> tuple[int, dict[str, Any], bytes] | None:
+    """All positions that could lead to less than a cost, as a closed list; None when there is no time for it."""
+    moves = Moves(game)
+    limit = cost - game.compulsory
+    start = moves.settle((0, 0, 0))
+    best: dict[Position, int] = {}
+    levels: list[list[Position]] = [[] for _ in range(limit)]
+
+    def meet(position: Position, excess: int) -> None:
+        if excess < limit and excess < best.get(position, limit) and excess + moves.to_come(position) < limit:
+            best[position] = excess
+            levels[excess].append(position)
+
+    meet(start, 0)
+    for excess, level in enumerate(levels):
+        while level:
+            position = level.pop()
+            if best[position] < excess:
+                continue
+            if len(best) > MAX_POSITIONS or time.monotonic() > until:
+                return None
+            for price, following in moves.successors(position):
+                meet(following, excess + price)
+    width = -(-len(game.names) // 8)
+    parts = [POSITIONS_MAGIC]
+    if not best:  # the start alone shows it; a list has at least one entry
+        best[start] = 0
+    for position, excess in sorted(best.items()):
+        parts += [word.to_bytes(width, "little") for word in position]
+        parts.append(excess.to_bytes(2, "little"))
+    return cost, {"method": "positions", "records": len(best)}, b"".join(parts)
