@@ -1,0 +1,211 @@
+"""pebble's cache simulators beside libcachesim and pycachesim: first zero differences, then speed.
+
+    python benchmarks/cachesim/compare.py [--rounds 3] [--small] > benchmarks/cachesim/recorded.md
+
+Both sides run in turn, on one core, in one process; a ratio is that of the medians of CPU seconds. libcachesim (GPL)
+and pycachesim (AGPL) are comparators that the user installs: `pip install libcachesim==0.3.5 pycachesim`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import libcachesim
+import numba
+import numpy as np
+import traces
+
+from pebble.models.caches.fifo import simulate_fifo
+from pebble.models.caches.flat import coalesce, flat_set_misses
+from pebble.models.caches.lockstep_lru import LockstepGemm, lockstep_lru
+from pebble.models.caches.lru import simulate_lru
+from pebble.models.caches.lru_curve import lru_curve
+from pebble.models.caches.opt import simulate_opt
+from pebble.models.caches.opt_curve import opt_curve
+from pebble.schedules.lockstep import TileShape
+from pebble.schedules.lockstep_shape import lockstep_shape
+from pebble.schedules.orders import parse_order
+from pebble.schedules.trace import Trace, TraceChunk
+from pebble.workloads import Gemm
+
+MIB_LINES = 8192
+OURS = {"lru": simulate_lru, "fifo": simulate_fifo, "opt": simulate_opt}
+THEIRS = {"lru": libcachesim.LRU, "fifo": libcachesim.FIFO, "opt": libcachesim.Belady}
+
+
+def theirs(policy: str, path: Path, capacity: int, accesses: int) -> int:
+    """Misses of libcachesim's C path."""
+    reader = libcachesim.TraceReader(str(path), libcachesim.TraceType.ORACLE_GENERAL_TRACE)
+    cache = THEIRS[policy](capacity, hashpower=20)
+    ratio, _ = cache.process_trace(reader)
+    return round(ratio * accesses)
+
+
+def pieces(ids: np.ndarray, sizes: np.ndarray) -> Trace:
+    """A trace of pieces as `coalesce` finds them."""
+    chunk = TraceChunk(ids, np.zeros(len(ids), np.uint8), np.empty(0, np.int64), 0)
+    return Trace(("A",), sizes, np.zeros(len(sizes), np.uint8), len(ids), lambda: iter([chunk]))
+
+
+def flat_misses(policy: str, lines: np.ndarray, count: int, capacity: int) -> int:
+    """From a flat array of lines to misses."""
+    return OURS[policy](pieces(*coalesce(lines, count)), capacity).misses_lines
+
+
+def seconds(run: Callable[[], object], repeat: int = 1) -> tuple[float, object]:
+    """CPU seconds of one run (the mean of ``repeat``), and what it returned."""
+    gc.collect()
+    begin = time.process_time()
+    for _ in range(repeat):
+        found = run()
+    return (time.process_time() - begin) / repeat, found
+
+
+def gate(folder: Path) -> None:
+    """Zero differences, or stop."""
+    print("| trace | lines touched | policy | capacity | misses, both |\n|---|---|---|---|---|")
+    for name, trace in (("GEMM 3072x3072x1024", traces.gemm(3072, 3072, 1024)), ("FFN, row-fused-4", traces.ffn()),
+                        ("attention, fa2", traces.attention())):  # fmt: skip
+        lines = traces.flat(trace)
+        path = folder / "gate.oracle"
+        traces.write_oracle(trace, lines, path)
+        count = int(trace.tile_lines.sum())
+        for policy in OURS:
+            for mib in (1, 3, 6):
+                expected = theirs(policy, path, mib * MIB_LINES, len(lines))
+                for found in (
+                    OURS[policy](trace, mib * MIB_LINES).misses_lines,
+                    flat_misses(policy, lines, count, mib * MIB_LINES),
+                ):
+                    if found != expected:
+                        raise SystemExit(f"{name} {policy} {mib} MiB: {found} against {expected}")
+                print(f"| {name} | {len(lines):,} | {policy} | {mib} MiB | {expected:,} |")
+        sets(name, lines)
+        path.unlink()
+
+
+def sets(name: str, lines: np.ndarray) -> None:
+    """16 ways, modulo, against pycachesim."""
+    try:
+        import cachesim
+    except ImportError:
+        print(f"| {name} | {len(lines):,} | 16-way | - | pycachesim is not installed |")
+        return
+    few = lines[:400_000]
+    for kib in (256, 512, 2048):
+        capacity = kib * MIB_LINES // 1024
+        memory = cachesim.MainMemory()
+        cache = cachesim.Cache("L", capacity // 16, 16, 128, "LRU", write_allocate=True, write_back=True)
+        memory.load_to(cache)
+        memory.store_from(cache)
+        simulator = cachesim.CacheSimulator(cache, memory)
+        for line in few.tolist():
+            simulator.load(line * 128, 1)
+        expected = cache.backend.MISS_count
+        found = flat_set_misses(few, capacity, 16, hashed=False)
+        if found != expected:
+            raise SystemExit(f"{name} 16-way {kib} KiB: {found} against {expected}")
+        print(f"| {name} | {len(few):,} | 16-way modulo LRU (pycachesim) | {kib} KiB | {expected:,} |")
+
+
+def machine() -> str:
+    """What ran."""
+    model = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+                  if line.startswith("model name")), platform.processor())  # fmt: skip
+    return (
+        f"{model}, {os.cpu_count()} cores, {len(os.sched_getaffinity(0))} used; Python {platform.python_version()}, "
+        f"numpy {np.__version__}, numba {numba.__version__}, libcachesim 0.3.5; load {os.getloadavg()[0]:.1f} before"
+    )
+
+
+def main() -> int:
+    """Gate, then measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--small", action="store_true", help="an eighth of the anchor's depth")
+    parser.add_argument("--gate-only", action="store_true")
+    args = parser.parse_args()
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    print(f"Machine: {machine()}.\n\n## Zero differences\n")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        gate(folder)
+        if not args.gate_only:
+            measure(folder, args.rounds, 1024 if args.small else 8192)
+    return 0
+
+
+def measure(folder: Path, rounds: int, depth: int) -> None:
+    """The table of ratios."""
+    trace = traces.gemm(k=depth)
+    lines = traces.flat(trace)
+    count, n = int(trace.tile_lines.sum()), len(lines)
+    path = folder / "anchor.oracle"
+    traces.write_oracle(trace, lines, path)
+    problem, tile = Gemm(8192, 8192, depth), TileShape(128, 128, 64)
+    shape = lockstep_shape(problem, parse_order("row").tiles(64, 64), tile, 132)
+    assert shape is not None
+    closed = LockstepGemm(**shape)
+    size = 40 * MIB_LINES
+
+    def curve_flat() -> object:
+        return lru_curve(pieces(*coalesce(lines, count)))
+
+    # name, comparator, our run, repetitions, accept, excellent
+    rows: list[tuple[str, str, Callable[[], object], int, float, float]] = [
+        ("flat line LRU", "lru", lambda: flat_misses("lru", lines, count, size), 1, 40, 100),
+        ("flat line FIFO", "fifo", lambda: flat_misses("fifo", lines, count, size), 1, 100, 200),
+        ("flat line OPT, with its look ahead", "opt", lambda: flat_misses("opt", lines, count, size), 1, 30, 90),
+        ("16-way hashed LRU, flat (against their LRU)", "lru", lambda: flat_set_misses(lines, size), 1, 15, 55),
+        ("run-level LRU", "lru", lambda: simulate_lru(trace, size), 5, 2000, 3000),
+        ("run-level FIFO", "fifo", lambda: simulate_fifo(trace, size), 5, 5000, 9000),
+        ("run-level exact OPT", "opt", lambda: simulate_opt(trace, size), 3, 400, 1500),
+        ("LRU curve, all sizes, flat (against one LRU run)", "lru", curve_flat, 1, 5, 10),
+        ("LRU curve, all sizes, run-level (the same)", "lru", lambda: lru_curve(trace), 2, 400, 1000),
+        ("OPT curve, all sizes (against one Belady run)", "opt", lambda: opt_curve(trace), 1, 15, 60),
+        ("lock-step LRU, closed form", "lru", lambda: lockstep_lru(closed, size), 50, 20000, 100000),
+    ]
+    for row in rows:
+        row[2]()  # compile, and touch the memory once
+    their: dict[str, list[float]] = {policy: [] for policy in THEIRS}
+    our: list[list[float]] = [[] for _ in rows]
+    for _ in range(rounds):
+        for policy in THEIRS:
+            spent, misses = seconds(lambda policy=policy: theirs(policy, path, size, n))  # type: ignore[misc]
+            their[policy].append(spent)
+            if misses != OURS[policy](trace, size).misses_lines:
+                raise SystemExit(f"anchor {policy}: {misses}")
+            print(f"{policy} {spent:.1f} s", file=sys.stderr)
+        for i, row in enumerate(rows):
+            our[i].append(seconds(row[2], row[3])[0])
+    print(f"\n## Speed: GEMM 8192x8192x{depth} bf16, tile 128x128x64, 132 blocks a wave, row first, 40 MiB\n")
+    print(f"{n:,} line accesses, {trace.touches:,} tile touches; medians of {rounds} rounds in turn, CPU seconds.\n")
+    print("| what | libcachesim s | pebble s | line accesses/s | ratio | accept | excellent | reached |")
+    print("|---|---|---|---|---|---|---|---|")
+    for row, spent in zip(rows, our, strict=True):
+        ours_s, theirs_s = statistics.median(spent), statistics.median(their[row[1]])
+        ratio = theirs_s / ours_s
+        reached = "excellent" if ratio >= row[5] else "accept" if ratio >= row[4] else "NO"
+        print(
+            f"| {row[0]} | {theirs_s:.2f} | {ours_s:.3g} | {n / ours_s:.3g} | {ratio:,.0f}x | {row[4]:,}x | "
+            f"{row[5]:,}x | {reached} |"
+        )
+    print(
+        "\nThe splay-tree tool that draws libcachesim's LRU curves is not in the Python package; the LRU curves are put"
+    )
+    print(
+        "against one LRU run at one size instead, which is a little faster than that tool (10.2 to 8.9 M accesses/s)."
+    )
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
