@@ -1,0 +1,60 @@
+"""Sphinx configuration: builds without network and without warnings."""
+
+from typing import Any
+
+import matplotlib
+from sphinx_gallery.scrapers import figure_rst
+
+import pebble
+from pebble.plots.save import style
+
+
+def scrape_figure(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
+    """The example's ``figure``, which is no pyplot figure, so that equal inputs give equal files."""
+    figure = block_vars["example_globals"].get("figure")
+    if figure is None:
+        return ""
+    path = next(iter(block_vars["image_path_iterator"]))
+    with matplotlib.rc_context(style()):
+        figure.savefig(path, dpi=150)
+    rst: str = figure_rst([path], gallery_conf["src_dir"])
+    return rst
+
+
+project = "pebble"
+author = copyright = "The pebble developers"
+version = release = pebble.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "gallery/*", "auto_examples/*.ipynb", "auto_examples/*.py", "sg_execution_times.rst"]
+html_theme = "pydata_sphinx_theme"
+html_title = "pebble"
+html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
+html_sourcelink_suffix = ""
+
+autosummary_generate = True
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"/plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 1e9,
+    "image_scrapers": (scrape_figure,),
+    "reset_modules": (),
+    "remove_config_comments": True,
+}
+suppress_warnings = ["config.cache"]  # the scraper is a function
