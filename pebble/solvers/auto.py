@@ -7,22 +7,21 @@ from pebble.solvers.result import Incumbent, Problem
 
 
 def solve_auto(problem: Problem, best: Incumbent) -> str:
-    """Heuristic first. While a gap is open: search, if nothing may be recomputed and the game fits its masks; CP-SAT,
-    if search cannot play the game or runs out of memory and the game is small enough."""
+    """Heuristic first. While a gap is open: search, if the game fits its masks; CP-SAT, if search cannot play the
+    game or runs out of memory and the game is small enough."""
     from pebble.solvers import cpsat, heuristic
 
     reason = heuristic.solve_heuristic(problem, best)
     best.details["solver"] = "heuristic"
     if best.closed:
         return reason
-    if not problem.game.variant.recompute:
-        from pebble.solvers.search import solve_search
+    from pebble.solvers.search import solve_search
 
-        try:
-            reason = solve_search(problem, best)
-            best.details["solver"] = "search"
-        except InputError:
-            pass  # too large for it; the next one may take it
+    try:
+        reason = solve_search(problem, best)
+        best.details["solver"] = "search"
+    except InputError:
+        pass  # too large for it; the next one may take it
     if best.stopped or not cpsat.fits(problem.game):
         return reason
     best.details["solver"] = "cpsat"

@@ -1,7 +1,7 @@
 """Search that proves optima: best-first over positions in normal form, with bounds that are themselves proofs.
 
-The in-place GEMM has its own search, with symmetry and a pattern table; every other game without recomputation
-goes to the general one.
+The in-place GEMM has its own search, with symmetry and a pattern table; games with recomputation have one over red and
+stored values; every other game goes to the general one.
 """
 
 from __future__ import annotations
@@ -17,8 +17,12 @@ def solve_search(problem: Problem, best: Incumbent) -> str:
     Raises
     ------
     InputError
-        The variant allows recomputation, or the game is too large for bit masks.
+        The game is too large for bit masks, or is weighted and allows recomputation.
     """
+    if problem.game.variant.recompute:
+        from pebble.solvers.search.recompute import solve_recompute
+
+        return solve_recompute(problem, best)
     from pebble.solvers.search.gemm_shape import recognise
 
     shape = recognise(problem.game)

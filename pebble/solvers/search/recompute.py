@@ -1,0 +1,295 @@
+"""The search for games with recomputation: A* over (red values, stored values).
+
+Without weights, and with at most 32 values. What has been computed before does not matter, only what is red and what
+is stored, so a position is two masks. Moves in normal form:
+
+- a value is placed, loaded or computed; when fast memory is full another leaves, for nothing, or stored for one;
+- while there is room, a value that can be computed is computed at once: more red values never hurt;
+- an output is stored when it is computed: its store is due in any case, and nothing undoes it;
+- values that no missing output depends on are dropped.
+
+In sliding variants the operand that leaves may be one of the computation. The bound on what is left: each missing
+output is stored, and each input that is not red but is needed by any way to compute a missing output is loaded.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from pebble.errors import InputError
+from pebble.game import Game, Move
+from pebble.solvers.result import Incumbent, Problem
+from pebble.solvers.search.limits import Slices, memory_allowance
+
+MOST_ITEMS = 32
+_LEVELS = 2048
+_POSITION_BYTES = 40
+_LOAD, _COMPUTE = 0, 1
+RUNNING, FOUND, EXHAUSTED, FULL = 0, 1, 2, 3
+
+
+class Rules(NamedTuple):
+    """A game as masks: operands and ancestors (itself included) of each value, inputs, outputs, and the capacity."""
+
+    operands: NDArray[np.uint64]
+    ancestors: NDArray[np.uint64]
+    inputs: np.uint64
+    outputs: np.uint64
+    capacity: int
+    sliding: bool
+
+
+def read_rules(game: Game, capacity: int) -> Rules:
+    """The masks of a game.
+
+    Raises
+    ------
+    InputError
+        Unequal weights, or more than 32 values.
+    """
+    if game.size > MOST_ITEMS or len(set(game.weights)) > 1:
+        raise InputError(
+            f"solver search: with recomputation it plays at most {MOST_ITEMS} values of one weight, got {game.size} "
+            f"values of {len(set(game.weights))} weights; use --solver cpsat, or `pebble bound`."
+        )
+    operands = [0] * game.size
+    ancestors = [1 << i for i in range(game.size)]
+    for task in game.tasks:  # in topological order
+        for operand in task.operands:
+            operands[task.target] |= 1 << operand
+            ancestors[task.target] |= ancestors[operand]
+    inputs = sum(1 << i for i in range(game.size) if game.is_input[i])
+    outputs = sum(1 << i for i in range(game.size) if game.is_output[i] and not game.is_input[i])
+    return Rules(
+        np.array(operands, np.uint64),
+        np.array(ancestors, np.uint64),
+        np.uint64(inputs),
+        np.uint64(outputs),
+        capacity // game.weights[0],
+        game.variant.sliding,
+    )
+
+
+@numba.njit(cache=True)
+def _count(mask):  # type: ignore[no-untyped-def]
+    total = 0
+    while mask:
+        mask &= mask - np.uint64(1)
+        total += 1
+    return total
+
+
+@numba.njit(cache=True)
+def _clean(red, stored, ancestors, outputs):  # type: ignore[no-untyped-def]
+    """Drop what no missing output depends on."""
+    useful = np.uint64(0)
+    for v in range(ancestors.shape[0]):
+        if (outputs & ~stored) >> np.uint64(v) & np.uint64(1):
+            useful |= ancestors[v]
+    return red & useful, stored & (useful | outputs)
+
+
+@numba.njit(cache=True)
+def _left(red, stored, operands, inputs, outputs):  # type: ignore[no-untyped-def]
+    """A cost that is still to come."""
+    wanted = outputs & ~stored
+    total = _count(wanted)
+    seen = wanted
+    while wanted:
+        more = np.uint64(0)
+        for v in range(operands.shape[0]):
+            if wanted >> np.uint64(v) & np.uint64(1):
+                more |= operands[v]
+        more &= ~(red | stored | seen)
+        total += _count(more & inputs)
+        seen |= more
+        wanted = more & ~inputs
+    return total
+
+
+@numba.njit(cache=True)
+def _find(keys, table, key):  # type: ignore[no-untyped-def]
+    """The slot of a key in the hash table, or of the free place where it belongs."""
+    mask = np.uint64(table.shape[0] - 1)
+    slot = (key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(17) & mask
+    while table[slot] >= 0 and keys[table[slot]] != key:
+        slot = (slot + np.uint64(1)) & mask
+    return slot
+
+
+@numba.njit(cache=True)
+def _reach(red, stored, cost, parent, move, keys, costs, parents, how, table, queue, heads, counts, rules, upper):  # type: ignore[no-untyped-def]
+    """Enter a position reached at this cost, unless it is known as cheap or cannot beat the upper bound."""
+    operands, ancestors, inputs, outputs, _, _ = rules
+    red, stored = _clean(red, stored, ancestors, outputs)
+    total = cost + _left(red, stored, operands, inputs, outputs)
+    if total >= upper:
+        return
+    key = red | stored << np.uint64(32)
+    slot = _find(keys, table, key)
+    at = table[slot]
+    if at < 0:
+        at = counts[0]
+        counts[0] += 1
+        keys[at] = key
+        table[slot] = at
+    elif costs[at] <= cost:
+        return
+    costs[at], parents[at], how[at] = cost, parent, move
+    entry = counts[1]
+    counts[1] += 1
+    queue[entry, 0], queue[entry, 1], queue[entry, 2] = at, cost, heads[total]
+    heads[total] = entry
+    if total < counts[2]:
+        counts[2] = total
+
+
+@numba.njit(cache=True)
+def _advance(keys, costs, parents, how, table, queue, heads, counts, rules, upper, steps):  # type: ignore[no-untyped-def]
+    operands, ancestors, inputs, outputs, capacity, sliding = rules
+    one = np.uint64(1)
+    n = operands.shape[0]
+    for _ in range(steps):
+        while counts[2] < upper and heads[counts[2]] < 0:
+            counts[2] += 1
+        if counts[2] >= upper:
+            return EXHAUSTED
+        if counts[0] + 2 * n * n > keys.shape[0] or counts[1] + 2 * n * n > queue.shape[0]:
+            return FULL
+        entry = heads[counts[2]]
+        heads[counts[2]] = queue[entry, 2]
+        at, cost = queue[entry, 0], queue[entry, 1]
+        if costs[at] != cost:
+            continue
+        red, stored = keys[at] & np.uint64(0xFFFFFFFF), keys[at] >> np.uint64(32)
+        if outputs & ~stored == 0:
+            counts[3] = at
+            return FOUND
+        ready = np.uint64(0)
+        useful = np.uint64(0)
+        for v in range(n):
+            if (outputs & ~stored) >> np.uint64(v) & one:
+                useful |= ancestors[v]
+        for v in range(n):
+            bit = one << np.uint64(v)
+            if useful & ~(inputs | red) & bit and operands[v] & ~red == 0:
+                ready |= bit
+        full = _count(red) >= capacity
+        for v in range(n):
+            bit = one << np.uint64(v)
+            if ready & bit:
+                pay = 1 if outputs & ~stored & bit else 0
+                after = stored | (outputs & bit)
+                if not full:
+                    _reach(red | bit, after, cost + pay, at, v | _COMPUTE << 6, keys, costs, parents, how, table, queue,
+                           heads, counts, rules, upper)  # fmt: skip
+                    break
+                may_leave = red if sliding else red & ~operands[v]
+            elif useful & ~red & (inputs | stored) & bit and (full or ready == 0):
+                pay, after = 1, stored
+                if not full:
+                    _reach(red | bit, after, cost + pay, at, v | _LOAD << 6, keys, costs, parents, how, table, queue,
+                           heads, counts, rules, upper)  # fmt: skip
+                    continue
+                may_leave = red
+            else:
+                continue
+            kind = _COMPUTE if ready & bit else _LOAD
+            for u in range(n):
+                other = one << np.uint64(u)
+                if not may_leave & other:
+                    continue
+                move = v | kind << 6 | (u + 1) << 8
+                _reach(red & ~other | bit, after, cost + pay, at, move, keys, costs, parents, how, table, queue,
+                       heads, counts, rules, upper)  # fmt: skip
+                if not (inputs | stored) & other:
+                    _reach(red & ~other | bit, after | other, cost + pay + 1, at, move | 1 << 15, keys, costs, parents,
+                           how, table, queue, heads, counts, rules, upper)  # fmt: skip
+    return RUNNING
+
+
+def _write(game: Game, rules: Rules, steps: list[int]) -> tuple[Move, ...]:
+    """The moves of the steps found, with the values deleted that the search dropped."""
+    task_of = {task.target: task.name for task in game.tasks}
+    moves: list[Move] = []
+    red, stored = 0, 0
+    for step in steps:
+        v, kind, u, keep = step & 63, step >> 6 & 1, (step >> 8 & 63) - 1, step >> 15 & 1
+        if keep:
+            moves.append(Move("store", game.names[u]))
+            stored |= 1 << u
+        slides = u >= 0 and kind == _COMPUTE and int(rules.operands[v]) >> u & 1
+        if u >= 0 and not slides:
+            moves.append(Move("delete", game.names[u]))
+        if u >= 0:
+            red &= ~(1 << u)
+        if slides:
+            moves.append(Move("slide", task_of[v], game.names[u]))
+        elif kind == _COMPUTE:
+            moves.append(Move("compute", task_of[v]))
+        else:
+            moves.append(Move("load", game.names[v]))
+        red |= 1 << v
+        if kind == _COMPUTE and int(rules.outputs) & ~stored & 1 << v:
+            moves.append(Move("store", game.names[v]))
+            stored |= 1 << v
+        kept, still = _clean(np.uint64(red), np.uint64(stored), rules.ancestors, rules.outputs)
+        for i in range(game.size):
+            if red >> i & 1 and not int(kept) >> i & 1:
+                moves.append(Move("delete", game.names[i]))
+        red, stored = int(kept), int(still)
+    return tuple(moves)
+
+
+def solve_recompute(problem: Problem, best: Incumbent) -> str:
+    """Prove the optimum of a game with recomputation; the reason why it stopped.
+
+    Raises
+    ------
+    InputError
+        Unequal weights, or more than 32 values.
+    """
+    game = problem.game
+    rules = read_rules(game, problem.capacity)
+    unit = game.weights[0]
+    room = int(min(memory_allowance() // _POSITION_BYTES, 20_000_000))
+    size = 1 << max(16, room.bit_length())
+    keys, costs = np.empty(room, np.uint64), np.empty(room, np.int16)
+    parents, how = np.empty(room, np.int32), np.empty(room, np.int32)
+    table = np.full(size, -1, np.int32)
+    queue = np.empty((room, 3), np.int32)
+    heads = np.full(_LEVELS, -1, np.int32)
+    counts = np.array([0, 0, _LEVELS, -1], np.int64)  # positions, queue entries, level, goal
+    state = (keys, costs, parents, how, table, queue, heads, counts, rules)
+
+    def upper() -> int:
+        # one more than the best known, so that an optimum already found is found again and proved
+        return _LEVELS - 1 if best.upper is None else min(_LEVELS - 1, best.upper // unit)
+
+    # inputs that are outputs too are blue from the start
+    _reach(np.uint64(0), np.uint64(0), 0, -1, 0, *state, upper())
+    slices = Slices(best, float("inf"))
+    while True:
+        status = _advance(*state, upper(), slices.start())
+        best.raise_lower(min(int(counts[2]), upper()) * unit, "search")
+        if status == FOUND:
+            steps = []
+            at = int(counts[3])
+            while parents[at] >= 0:
+                steps.append(int(how[at]))
+                at = int(parents[at])
+            best.offer(_write(game, rules, steps[::-1]), "search")
+            break
+        if status == EXHAUSTED:
+            break
+        if status == FULL:
+            best.details["states"] = int(counts[0])
+            return "memory limit"
+        if slices.end():
+            break
+    best.details["states"] = int(counts[0])
+    return "proved optimal" if best.closed else "stopped"
