@@ -1,4 +1,4 @@
-"""A figure of a proof: ski-slope, projections, segments, pebbling, walk, gap, fusion.
+"""A figure of a proof: ski-slope, projections, segments, pebbling, walk, gap, fusion, buffers, placement.
 
 examples:
   pebble figure ski-slope --out ski-slope.pdf
@@ -7,6 +7,8 @@ examples:
   pebble figure pebbling --solution solved.json --out pebbling.svg     (from `pebble solve ... --json`)
   pebble figure walk --schedules row,hilbert --grid 16x16 --out walk.png
   pebble figure fusion llama-2-7b:mlp --tokens 8192 --out fusion.pdf
+  pebble figure buffers --out buffers.svg
+  pebble figure placement --grid 16x16 --sms 8 --out placement.svg
 """
 
 from __future__ import annotations
@@ -38,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", help="a name that ends in .pdf, .svg or .png; default NAME.svg")
     parser.add_argument("--cache", metavar="SIZE", help="projections, segments, pebbling: fast memory, such as 60el")
     parser.add_argument("--schedules", metavar="A,B", help="ski-slope, walk: tile orders, up to four")
-    parser.add_argument("--sms", metavar="P", help="ski-slope, walk: SMs of the kernel (108)")
-    parser.add_argument("--grid", metavar="RxC", help="walk: the tile grid (32x32)")
+    parser.add_argument("--sms", metavar="P", help="ski-slope, walk: SMs of the kernel (108); placement: SMs (8)")
+    parser.add_argument("--grid", metavar="RxC", help="walk, placement: the tile grid (32x32, 16x16)")
     parser.add_argument("--segments", metavar="H", help="segments: how many (as many as prove most)")
     parser.add_argument("--solution", metavar="FILE", help="pebbling: what `pebble solve ... --json` printed")
 
@@ -176,6 +178,43 @@ def _fusion(args: argparse.Namespace) -> Figure:
 
 
 # name -> how it is drawn, and the arguments it takes
+def _buffers(args: argparse.Namespace) -> Figure:
+    from pebble.bounds.buffers import check_workload
+    from pebble.models.buffers import sm_bytes
+    from pebble.models.machine import load_machine
+    from pebble.plots.buffers import Chip, buffers_figure
+
+    workload = check_workload(Gemm(8192, 8192, 8192) if args.workload is None else read_workload(args), False)
+    chips = []
+    for name, sku in (("A100", "a100-sxm4-40gb"), ("H200", "h200-sxm-141gb")):
+        machine = load_machine(sku)
+        chips.append(Chip(name, machine.sms, sm_bytes(machine)))
+    return buffers_figure(workload, chips)
+
+
+def _placement(args: argparse.Namespace) -> Figure:
+    from pebble.models.buffers import Topology
+    from pebble.placement import MAX_EXACT_SMS, block_deal, deal, place_exact, place_fast
+    from pebble.plots.placement import placement_figure
+    from pebble.schedules.orders import OrderParams, parse_order
+
+    sides = (args.grid or "16x16").split("x")
+    if len(sides) != 2:
+        raise InputError(f"--grid: got {args.grid!r}, expected tiles such as 16x16.")
+    rows, cols = (positive("--grid", side, _MAX_SIDE) for side in sides)
+    sms = positive("--sms", args.sms or "8", min(256, rows * cols))
+    down = max(d for d in range(1, sms + 1) if sms % d == 0 and d * d <= sms)
+    place = place_exact if sms <= MAX_EXACT_SMS else place_fast
+    hilbert = parse_order("hilbert").tiles(rows, cols, OrderParams(sms=sms, tile_m=128, tile_n=128))
+    blocks = block_deal(rows, cols, sms // down, down)
+    cases = [
+        ("blocks", blocks, "ring"),
+        ("blocks", blocks, f"mesh-{down}x{sms // down}"),
+        ("hilbert", deal(hilbert, rows, cols, sms), f"mesh-{down}x{sms // down}"),
+    ]
+    return placement_figure([(name, place(slots, Topology(net, sms))) for name, slots, net in cases])
+
+
 FIGURES: dict[str, tuple[Callable[[argparse.Namespace], Figure], tuple[str, ...]]] = {
     "ski-slope": (_ski_slope, ("workload", "schedules", "sms")),
     "projections": (_projections, ("workload", "cache")),
@@ -184,4 +223,6 @@ FIGURES: dict[str, tuple[Callable[[argparse.Namespace], Figure], tuple[str, ...]
     "walk": (_walk, ("schedules", "grid", "sms")),
     "gap": (_gap, ()),
     "fusion": (_fusion, ("workload",)),
+    "buffers": (_buffers, ("workload",)),
+    "placement": (_placement, ("grid", "sms")),
 }

@@ -1,0 +1,107 @@
+"""Traffic into SMs under each buffer model: against P, against S, and against the price of a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from pebble.bounds.buffers import balanced_share, buffer_lower_bound
+from pebble.buffered import SharedWork, best_on_sms
+from pebble.models.buffers import BufferModel
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_OMEGAS = tuple(Fraction(i, 20) for i in range(21))
+_POINTS = tuple(Fraction(i, 20) for i in (0, 2, 5, 10, 20))
+_QUARTER = Fraction(1, 4)
+
+
+@dataclass(frozen=True)
+class Chip:
+    """P SMs that each hold so many bytes."""
+
+    name: str
+    sms: int
+    sm_bytes: int
+
+
+def _models(sms: int) -> list[tuple[str, str, BufferModel]]:
+    return [
+        ("sm-local", RED, BufferModel("sm-local", sms)),
+        ("connected, omega 1/4", BLUE, BufferModel("connected", sms, _QUARTER)),
+        ("pooled", GREEN, BufferModel("pooled", sms)),
+    ]
+
+
+def _gb(workload: SharedWork, capacity: int, model: BufferModel) -> float:
+    share = balanced_share(workload, model.sms) if model.memories > 1 else None
+    return buffer_lower_bound(workload, capacity, model, share).bytes / 1e9
+
+
+def plot_against_sms(workload: SharedWork, chip: Chip, ax: Axes) -> Axes:
+    """Balanced bounds as SMs of one size are added."""
+    counts = [p for p in (1, 2, 4, 8, 16, 32, 64, 108, 132, 192, 256, 512) if p <= 4 * chip.sms]
+    capacity = chip.sm_bytes // workload.narrowest_bytes
+    for number, (label, color, _) in enumerate(_models(1)):
+        ax.loglog(counts, [_gb(workload, capacity, _models(p)[number][2]) for p in counts], color=color, label=label)
+    ax.axvline(chip.sms, color=GREY, lw=0.8, ls=":")
+    ax.set_xlabel(f"SMs of {chip.sm_bytes // 1024} KiB each")
+    ax.set_ylabel("traffic into and out of SMs, GB")
+    ax.legend(frameon=False, fontsize=7)
+    return ax
+
+
+def plot_against_size(workload: SharedWork, chip: Chip, ax: Axes) -> Axes:
+    """Balanced bounds as the storage of an SM grows."""
+    sizes = [2**i for i in range(14, 23)]
+    for label, color, model in _models(chip.sms):
+        values = [_gb(workload, size // workload.narrowest_bytes, model) for size in sizes]
+        ax.loglog([size / 1024 for size in sizes], values, color=color, label=label)
+    ax.axvline(chip.sm_bytes / 1024, color=GREY, lw=0.8, ls=":")
+    ax.set_xlabel(f"KiB per SM, {chip.sms} SMs")
+    return ax
+
+
+def plot_against_omega(workload: SharedWork, chips: Sequence[Chip], ax: Axes) -> Axes:
+    """Bound and schedules against the price of a copy: all SMs joined, and clusters of 16."""
+    for chip, color in zip(chips, (BLUE, ORANGE), strict=False):
+        capacity = chip.sm_bytes // workload.narrowest_bytes
+        fits = chip.sm_bytes // workload.widest_bytes
+        for net, line, mark in (("all-to-all", "-", "o"), ("cluster-16", "--", "^")):
+            values = [_gb(workload, capacity, BufferModel("connected", chip.sms, w, net)) for w in _OMEGAS]
+            ax.plot([float(w) for w in _OMEGAS], values, color=color, ls=line, label=f"{chip.name}, {net}")
+            for w in _POINTS:
+                found = best_on_sms(workload, fits, BufferModel("connected", chip.sms, w, net))
+                assert found is not None
+                ax.plot(float(w), float(found.cost_bytes(w)) / 1e9, mark, color=color, ms=4, mfc="none")
+    ax.set_xlabel("omega: cost of a copied value")
+    ax.set_ylim(0)
+    ax.legend(frameon=False, fontsize=6, title="bound (lines), best schedule (marks)", title_fontsize=6)
+    return ax
+
+
+def buffers_figure(workload: SharedWork, chips: Sequence[Chip]) -> Figure:
+    """The three on one page; the first chip is the one of the first two panels.
+
+    Parameters
+    ----------
+    workload : Gemm, Ffn or Attention
+    chips : sequence of Chip
+        One or two.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(style()):
+        figure = Figure(figsize=(9.6, 3.0), layout="constrained")
+        axes = figure.subplots(1, 3)
+        plot_against_sms(workload, chips[0], axes[0])
+        plot_against_size(workload, chips[0], axes[1])
+        plot_against_omega(workload, chips, axes[2])
+        figure.suptitle(f"{workload.label}: balanced bounds at the L2-to-SM boundary, {chips[0].name}", fontsize=8)
+    return figure

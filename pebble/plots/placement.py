@@ -1,0 +1,54 @@
+"""The owner map: which SM does each tile, and which holds each panel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pebble.placement import Placement
+from pebble.plots.save import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MOST_NUMBERS = 400
+
+
+def plot_owners(placement: Placement, title: str, ax: Axes) -> Axes:
+    """Tiles coloured by the SM that does them; left and above the SMs that hold the panels of A and of B."""
+    rows, cols = placement.slot_of.shape
+    sms = placement.topology.sms
+    shown = np.full((rows + 2, cols + 2), np.nan)
+    shown[2:, 2:] = placement.owner
+    shown[2:, 0] = placement.row_home
+    shown[0, 2:] = placement.col_home
+    ax.imshow(shown, cmap="tab20" if sms <= 20 else "nipy_spectral", vmin=0, vmax=max(sms - 1, 1), aspect="equal")
+    if shown.size <= _MOST_NUMBERS:
+        for (i, j), value in np.ndenumerate(shown):
+            if not np.isnan(value):
+                ax.text(j, i, f"{int(value)}", ha="center", va="center", fontsize=5)
+    proved = "proved least" if placement.gap == 0 else f"at most {placement.gap:.1%} above the least"
+    ax.set_title(f"{title}\n{placement.topology.name}: {placement.cost} panel hops, {proved}", fontsize=7)
+    ax.set_xlabel("above: who holds the columns of B", fontsize=7)
+    ax.set_ylabel("left: who holds the rows of A", fontsize=7)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    return ax
+
+
+def placement_figure(placements: Sequence[tuple[str, Placement]]) -> Figure:
+    """Owner maps side by side."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(style()):
+        figure = Figure(figsize=(2.9 * len(placements), 3.3), layout="constrained")
+        axes = figure.subplots(1, len(placements), squeeze=False)
+        for (title, placement), ax in zip(placements, axes.flat, strict=True):
+            plot_owners(placement, title, ax)
+    return figure
