@@ -17,6 +17,7 @@ from typing import Any
 from .geometry import MAX_LEAVES, Box, prove_by_means, prove_redone, prove_touched
 from .reading import RefusedError, array, choice, equal, fields, fraction, integer
 from .statement import Workload
+from .tied import prove_tied
 
 MAX_SEGMENTS = 2**128
 
@@ -74,7 +75,11 @@ def _fused(workload: Workload, redo: bool, capacity: int, proof: Any, at: str) -
     among: tuple[str, ...] = ("compulsory", "segments")
     if workload.family in ("ffn", "attention"):
         among = (*among, "recompute, cut by second products", "recompute, cut by distinct products")
+    if workload.option.get("gated") and not redo:
+        among = (*among, "tied segments")
     theorem = _theorem(proof, at, among)
+    if theorem == "tied segments":
+        return _tied(workload, capacity, proof, at), 0
     if theorem == "compulsory":
         fields(proof, at, ("theorem",))
         # a stored score is loaded again: both moves come on top
@@ -94,7 +99,11 @@ def _separate(workload: Workload, redo: bool, capacity: int, proof: Any, at: str
     """All intermediates go through slow memory: stored by one kernel, loaded by the next, from empty memory."""
     m, k, f, l, cells = _chain(workload)
     crossing = 2 * cells * workload.groups
-    if _theorem(proof, at, ("kernel by kernel", "segments")) == "segments":
+    tied = ("tied segments",) if workload.option.get("gated") else ()
+    theorem = _theorem(proof, at, ("kernel by kernel", "segments", *tied))
+    if theorem == "tied segments":
+        return _tied(workload, capacity, proof, at) + cells, crossing
+    if theorem == "segments":
         part = _parts(workload)[_form(workload, proof, at)]
         return _segments(part, capacity, proof, at, ("form",)) + cells, crossing
     fields(proof, at, ("theorem", "kernels"))
@@ -112,6 +121,12 @@ def _separate(workload: Workload, redo: bool, capacity: int, proof: Any, at: str
         else:
             total += _segments(part, capacity, kernel, where)
     return total, crossing
+
+
+def _tied(workload: Workload, capacity: int, proof: Any, at: str) -> int:
+    m, k, f, l, _ = _chain(workload)
+    total = prove_tied(m, k, f, l, proof, at)
+    return _whole(total - (proof["segments"] - 1) * capacity)
 
 
 def _form(workload: Workload, proof: Any, at: str) -> str:

@@ -145,14 +145,15 @@ def array(value: Any, at: str, least: int = 0, most: int = 10**6) -> list[Any]:
     return value
 
 
-def fraction(value: Any, at: str) -> Fraction:
-    """``"3"`` or ``"22/7"``: a fraction of at least 0, in quotes."""
+def fraction(value: Any, at: str, signed: bool = False) -> Fraction:
+    """``"3"`` or ``"22/7"``: a fraction in quotes, at least 0 unless ``signed``."""
     match = None
     if type(value) is str and len(value) <= MAX_FRACTION_DIGITS:
-        match = _FRACTION.fullmatch(value)
+        match = _FRACTION.fullmatch(value[1:] if signed and value.startswith("-") else value)
     if match is None:
         raise RefusedError(at, f'got {show(value)}, expected a fraction in quotes, such as "22/7"')
-    return Fraction(int(match[1]), int(match[2] or 1))
+    number = Fraction(int(match[1]), int(match[2] or 1))
+    return -number if value.startswith("-") else number
 
 
 def equal(claimed: object, found: object, at: str, what: str) -> None:

@@ -154,3 +154,50 @@ def recompute_geometry(workload: Workload, proof: dict[str, Any], capacity: int)
             )
         )
     return blocks
+
+
+def tied_geometry(workload: Workload, proof: dict[str, Any], capacity: int) -> list[Block]:
+    """The theorem that ties gate and up cells together by their elementwise products."""
+    _, _, _, l, cells = _chain(workload)
+    h, weight, tau, phi = proof["segments"], *(Fraction(proof[x]) for x in ("lambda", "tau", "phi"))
+    bound = h * phi + (weight - 2 - tau * l) * cells - (h - 1) * capacity
+    return [
+        Block("section", "Segments"),
+        Block(
+            "text",
+            f"Cut the schedule into $h = {number(h)}$ segments of equal work. A value touched in a segment was "
+            f"held when it "
+            "began (at most $S$ at each cut), is loaded in it, or is an accumulator begun in it. Gate and up cells, "
+            f"$2 m f = {number(2 * cells)}$, are begun free and need not be stored, so they are subtracted. The "
+            f"elementwise "
+            "product of a gate and an up cell is done in one segment, which touches both. With $T$ cells "
+            "touched in a "
+            "segment, $e$ of them gate cells, $v_1$ multiply-adds of gate and up, $v_2$ of down, and $M$ "
+            "elementwise products,",
+        ),
+        Block("formula", "X \\ge T + v_1 G(T; \\min(m, 2f)) + v_2 G(e; \\min(m, f)), \\qquad M \\le \\min(e, T - e)"),
+        Block(
+            "text",
+            "where $G(e; p)$ is $2 / \\sqrt{e}$ up to $p^2$ and $1/p + p/e$ beyond (Loomis and Whitney, and the "
+            "sides of the box).",
+        ),
+        Block("section", "Arithmetic"),
+        Block(
+            "text",
+            f"With $\\lambda = {_decimal(weight)}$ and $\\tau = {_signed(tau)}$ every segment has $X - \\lambda "
+            f"M + \\tau v_2 \\ge "
+            f"\\varphi = {number(phi)}$. The checker proves it on boxes of $T$ and $e$, in whole numbers. All "
+            f"$M$ add up to "
+            "$m f$ and all $v_2$ to $m f l$, so",
+        ),
+        Block(
+            "formula",
+            "Q \\ge h \\varphi + (\\lambda - 2 - \\tau l)\\, m f - (h - 1) S \\quad\\Rightarrow\\quad Q \\ge "
+            + number(-(-bound.numerator // bound.denominator)),
+        ),
+    ]
+
+
+def _signed(value: Fraction) -> str:
+    millionths = abs(value.numerator) * 10**9 // value.denominator
+    return f"{'-' if value < 0 else ''}{millionths // 10**9}.{millionths % 10**9:09d}\\ldots"

@@ -6,11 +6,16 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pebble.bounds.base import LowerBound
 from pebble.bounds.chain import box_bound
+from pebble.bounds.ffn_gated import _Segment
 from pebble.certificate.geometry import LARGEST_WHOLE, Box
 from pebble.certificate.lower import Part, _chain, _parts
 from pebble.certificate.statement import Workload as Statement
+from pebble.certificate.tied import CELL_BITS
 from pebble.errors import PebbleError
 from pebble.proof.multipliers import counted_share, kept_leaves, least_sum, redone_leaves, share, text
 
@@ -87,7 +92,7 @@ def _proof(statement: Statement, told: Any, target: int) -> dict[str, Any] | Non
     if told.get("cut_by") == "distinct products":
         return _distinct(m, k, f, l, cells, told["segments"])
     if "phi" in told:
-        return None
+        return _tied(m, k, f, l, told)
     for form, part in _parts(statement).items():
         boxes = [part.box.rows, part.box.cols, part.box.depth]
         if "box" in told and (told["box"] != boxes or told["products"] != part.products):
@@ -182,6 +187,27 @@ def _redone(m: int, k: int, f: int, l: int, v: int, count: int) -> dict[str, Any
         "multipliers": [text(p) for p in multipliers],
         "leaves": leaves,
     }
+
+
+def _tied(m: int, k: int, f: int, l: int, told: Any) -> dict[str, Any]:
+    """The parameters of the bound, and the edges of the boxes from which it was found."""
+    segment = _Segment(m, k, f, l, m * f * (2 * k + l) // told["segments"])
+    low = segment.products / (segment.k + segment.l) * (1 - 1e-9)
+    cells = np.geomspace(low, 2 * segment.cells, 25)
+    gate_cells = np.append(0.0, np.geomspace(low / 64, segment.cells, 24))
+    return {
+        "theorem": "tied segments",
+        "segments": told["segments"],
+        **{name: told[name] for name in ("lambda", "tau", "phi")},
+        "cells": _units(cells, 2 * m * f),
+        "gate_cells": _units(gate_cells, m * f),
+    }
+
+
+def _units(edges: NDArray[np.float64], last: int) -> list[int]:
+    """Edges in the checker's units, the last one exact."""
+    found = [int(Fraction(float(x)) * 2**CELL_BITS) for x in edges[:-1]]
+    return [*found, last << CELL_BITS]
 
 
 def _distinct(m: int, k: int, f: int, l: int, cells: int, h: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pebble.certificate.lower import Part, _chain, _parts, strict_stores
 from pebble.certificate.statement import Workload, read_workload
-from pebble.proof.geometry_text import geometry, recompute_geometry
+from pebble.proof.geometry_text import geometry, recompute_geometry, tied_geometry
 from pebble.proof.text import Block, number
 
 _GAMES = {
@@ -133,6 +133,8 @@ def _proof(workload: Workload, claim: dict[str, Any]) -> list[Block]:
         return [*_segments(part, proof), *geometry(part.box, proof), *_arithmetic(part, proof, capacity)] + (
             _strict(workload, spilled, 1) if spilled else []
         )
+    if proof["theorem"] == "tied segments":
+        return tied_geometry(workload, proof, capacity)
     return recompute_geometry(workload, proof, capacity)
 
 

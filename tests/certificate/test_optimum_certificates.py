@@ -29,15 +29,26 @@ from tests.certificate.mutate import mutations
 
 OPTIMA = {
     (2, 2, 2): (17, 14, 13, 12),
-    (2, 2, 3): (25, 20, 19, 17, 16),
-    (2, 3, 2): (25, 20, None, 17, 16),  # None: more than the table proves at its root
+    (2, 2, 3): (25, 20, 19),
+    (2, 3, 2): (25, 20),  # None: more than the table proves at its root
     (3, 2, 2): (25, 20),
     (2, 3, 3): (37, 29, 27),
     (3, 2, 3): (37, 29),
     (3, 3, 2): (37, 29, None),
-    (3, 3, 3): (55, None, 39),
+    (3, 3, 3): (55,),
 }
-SLOW = {(2, 3, 3, 6): 25, (2, 3, 3, 7): 23, (3, 2, 3, 6): 25, (3, 3, 2, 7): 23, (3, 3, 2, 8): 22}
+SLOW = {
+    (2, 2, 3, 6): 17,
+    (2, 2, 3, 7): 16,
+    (2, 3, 2, 6): 17,
+    (3, 2, 2, 6): 17,
+    (3, 3, 3, 5): 39,
+    (2, 3, 3, 6): 25,
+    (2, 3, 3, 7): 23,
+    (3, 2, 3, 6): 25,
+    (3, 3, 2, 7): 23,
+    (3, 3, 2, 8): 22,
+}
 
 
 def certified(game: Game, capacity: int, cost: int, path: Path, pebbling: Pebbling | None = None) -> dict[str, Any]:
@@ -94,7 +105,7 @@ def random_dag(rnd: random.Random) -> nx.DiGraph[Any]:
     return dag
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(15))
 def test_refutations_prove_the_optimum_and_no_more(seed: int, tmp_path: Path) -> None:
     rnd = random.Random(seed)
     dag = random_dag(rnd)

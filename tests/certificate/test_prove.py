@@ -17,6 +17,7 @@ CASES = {
     "ffn --tokens 8192 --d-model 4096 --hidden 11008 --cache 40MiB": 253338648,
     "ffn --tokens 400 --d-model 1 --hidden 400 --d-out 9 --cache 400el --recompute allowed": None,
     "ffn --tokens 300 --d-model 60 --hidden 200 --d-out 40 --gated --cache 500el --recompute allowed": None,
+    "ffn --tokens 300 --d-model 20 --hidden 900 --d-out 90 --gated --cache 3000el": None,
     "attention --queries 32768 --keys 32768 --head-dim 128 --cache 228KiB": 602919164,
     "attention --queries 30 --keys 200 --head-dim 4 --softmax strict --heads 4 --kv-heads 2 --cache 90el": None,
     "conv2d --batch 4 --in-channels 16 --out-channels 32 --height 20 --width 20 --kernel 3 --cache 400el": None,
