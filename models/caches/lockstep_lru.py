@@ -78,11 +78,13 @@ def _hits(start, slope, count, capacity):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _run(  # type: ignore[no-untyped-def]
-    rows, cols, steps, wave, sawtooth, full, last, first_col, c_lines, capacity, misses, residue,
+    rows, cols, steps, wave, sawtooth, full, last, heights, spans, c_spans, capacity, misses, touched, residue,
 ):  # fmt: skip
     # full[i], last[i]: lines of item i (a row of A tiles or a column of B tiles) at a full and at the last step.
     # Adds missed lines of A and B to misses, block steps that hit to misses[2]; residue[0]: C lines left in the cache.
-    # Returns False when a step does not fit the cache.
+    # touched: rows of A, lines across B and lines of C, added up over all tiles. Returns False when a step or a tile of
+    # C does not fit the cache.
+    first_col = heights.shape[0]
     items = full.shape[0]
     tiles = rows.shape[0]
     count = (tiles + wave - 1) // wave
@@ -95,7 +97,8 @@ def _run(  # type: ignore[no-untyped-def]
     group_start, group_end = np.empty(items + 1, np.int64), np.empty(items + 1, np.int64)
     low, high, at_last = np.empty(items, np.int64), np.empty(items, np.int64), np.empty(items, np.int64)
     is_first = np.zeros(2 * wave, np.uint8)
-    listed = np.empty(items, np.int64)
+    listed, was = np.empty(items, np.int64), np.empty(items, np.int64)  # items of the wave; their places before it
+    size_full, size_last = np.empty(items, np.int64), np.empty(items, np.int64)
     written = np.zeros(count + 1, np.int64)
     depth = 0
     for w in range(count):
@@ -104,7 +107,12 @@ def _run(  # type: ignore[no-untyped-def]
         total_full, total_last = np.int64(0), np.int64(0)
         written[w + 1] = written[w]
         for b in range(begin, end):
-            written[w + 1] += c_lines[b]
+            c_lines = heights[rows[b]] * c_spans[cols[b]]
+            if c_lines > capacity:
+                return False
+            written[w + 1] += c_lines
+            touched[0] += heights[rows[b]]
+            touched[1] += spans[cols[b]]
             for side in range(2):
                 item = rows[b] if side == 0 else first_col + cols[b]
                 new = seen[item] != w
@@ -131,6 +139,10 @@ def _run(  # type: ignore[no-untyped-def]
         backwards = sawtooth and w % 2 == 1
         for i in range(number):
             item = listed[i]
+            was[i] = place[item] if place[item] != _NONE else items
+            size_full[i], size_last[i] = full[item], last[item]
+        for i in range(number):
+            item = listed[i]
             j = place[item]
             if j == _NONE:
                 low[item], high[item], at_last[item] = 0, 0, 0
@@ -139,11 +151,10 @@ def _run(  # type: ignore[no-untyped-def]
             before = wave_of[item]
             was_backwards = sawtooth and before % 2 == 1
             own_full, own_last = sums[0, j] + full[item], sums[1, j] + last[item]
-            for earlier in range(i):  # touched before this one in the step, and not yet counted above it
-                other = listed[earlier]
-                if place[other] == _NONE or place[other] > j:
-                    own_full += full[other]
-                    own_last += last[other]
+            for earlier in range(np.uint64(i)):  # touched before this one in the step, and not yet counted above it
+                below = was[earlier] > j
+                own_full += size_full[earlier] if below else 0
+                own_last += size_last[earlier] if below else 0
             between = written[w] - written[before]
             # k above s: in w' after s unless it ran backwards, in w before s only if it runs backwards
             edge = group_start[j] if was_backwards else group_end[j]
@@ -188,6 +199,7 @@ def _run(  # type: ignore[no-untyped-def]
             place[stack[j]] = j
             if seen[stack[j]] == -2 - w:
                 wave_of[stack[j]] = w
+    touched[2] = written[count]
     # from the end: the C tiles of wave w lie below all that later waves touched
     j = 0
     above = np.int64(0)
@@ -219,23 +231,17 @@ def lockstep_lru(gemm: LockstepGemm, capacity_lines: int) -> CacheCounts | None:
         + tile rows + tile columns) + waves x distinct tiles of a step squared), independent of k.
     """
     g = gemm
-    first_col = len(g.row_heights)
     full = np.concatenate([g.row_heights * g.a_span, g.col_spans * g.b_height])
     last = np.concatenate([g.row_heights * g.a_last, g.col_spans * g.b_last])
-    heights = g.row_heights[g.rows]
-    c_lines = heights * g.c_spans[g.cols]
-    if int(c_lines.max()) > capacity_lines:
+    misses, touched, residue = np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(1, np.int64)
+    if not _run(
+        g.rows, g.cols, g.steps, g.wave_blocks, g.sawtooth, full, last, g.row_heights, g.col_spans, g.c_spans,
+        capacity_lines, misses, touched, residue,
+    ):  # fmt: skip
         return None
-    misses, residue = np.zeros(3, np.int64), np.zeros(1, np.int64)
-    fits = _run(
-        g.rows, g.cols, g.steps, g.wave_blocks, g.sawtooth, full, last, first_col, c_lines, capacity_lines, misses,
-        residue,
-    )  # fmt: skip
-    if not fits:
-        return None
-    a = int(heights.sum()) * ((g.steps - 1) * g.a_span + g.a_last)
-    b = int(g.col_spans[g.cols].sum()) * ((g.steps - 1) * g.b_height + g.b_last)
-    c = int(c_lines.sum())
+    a = int(touched[0]) * ((g.steps - 1) * g.a_span + g.a_last)
+    b = int(touched[1]) * ((g.steps - 1) * g.b_height + g.b_last)
+    c = int(touched[2])
     return CacheCounts(
         operand_names=("A", "B", "C"),
         accesses=(a, b, c * (1 + g.accumulate)),

@@ -18,7 +18,7 @@ from pebble.errors import InputError
 from pebble.models.caches.base import Touches, check_capacity
 
 _MAX_BINS = 400_000_000
-_BLOCK, _SHIFT = 64, 6
+_FAN, _SHIFT = 16, 4
 
 
 @dataclass(frozen=True)
@@ -57,63 +57,65 @@ class LruCurve:
 
 
 @numba.njit(cache=True, nogil=True)
-def _after(slot, now, ones, blocks, supers):  # type: ignore[no-untyped-def]
-    # Sum of the weights at slot and later.
+def _after(slot, now, sums, offsets):  # type: ignore[no-untyped-def]
+    # Sum of the weights at slot and later: up a tree whose nodes add up 16, until few are left. Short steps on purpose:
+    # wide loads of numbers stored a moment ago would wait for them.
     total = np.int64(0)
-    if now - slot <= 2 * _BLOCK:
-        for i in range(slot, now):
-            total += ones[i]
-        return total
-    block = (slot >> _SHIFT) + 1
-    for i in range(slot, block << _SHIFT):
-        total += ones[i]
-    last = (now - 1) >> _SHIFT
-    if last - block <= 2 * _BLOCK:
-        for i in range(block, last + 1):
-            total += blocks[i]
-        return total
-    top = (block >> _SHIFT) + 1
-    for i in range(block, top << _SHIFT):
-        total += blocks[i]
-    for i in range(top, (last >> _SHIFT) + 1):
-        total += supers[i]
+    low, high, level = slot, now - 1, 0
+    while high - low >= 2 * _FAN:
+        base = offsets[level]
+        end = (low | (_FAN - 1)) + 1
+        for i in range(base + low, base + end):
+            total += sums[np.uint64(i)]
+        low, high = end >> _SHIFT, high >> _SHIFT
+        level += 1
+    for i in range(offsets[level] + low, offsets[level] + high + 1):
+        total += sums[np.uint64(i)]
     return total
 
 
 @numba.njit(cache=True, nogil=True)
-def _run(ids, ops, weight, slot_of, ones, blocks, supers, holder, state, farthest, reads, writes, backs, cold):  # type: ignore[no-untyped-def]
+def _add(slot, size, sums, offsets):  # type: ignore[no-untyped-def]
+    for level in range(offsets.shape[0]):
+        sums[np.uint64(offsets[level] + (slot >> (_SHIFT * level)))] += size
+
+
+@numba.njit(cache=True, nogil=True)
+def _pack(room, sums, offsets, holder, slot_of):  # type: ignore[no-untyped-def]
+    # Move every tile to the lowest slots, in order.
+    at = 0
+    for i in range(room):
+        size = sums[i]
+        if size > 0:
+            sums[i] = 0
+            sums[at], holder[at] = size, holder[i]
+            slot_of[holder[at]] = at
+            at += 1
+    sums[room:] = 0
+    for level in range(1, offsets.shape[0]):
+        for i in range(at):
+            sums[offsets[level] + (i >> (_SHIFT * level))] += sums[i]
+    return at
+
+
+@numba.njit(cache=True, nogil=True)
+def _run(ids, ops, weight, slot_of, sums, offsets, holder, state, farthest, reads, writes, backs, cold):  # type: ignore[no-untyped-def]
     # Every touched tile stands at a slot, later touches at higher ones; when slots run out they are packed.
-    room = ones.shape[0]
+    room = holder.shape[0]
     now = state[0]
     for t in range(ids.shape[0]):
-        tile = ids[t]
+        tile = np.uint32(ids[t])
         size = weight[tile]
         if now == room:
-            at = 0
-            for i in range(room):
-                if ones[i] > 0:
-                    mover = holder[i]
-                    size_here = ones[i]
-                    ones[i] = 0
-                    ones[at], holder[at] = size_here, mover
-                    slot_of[mover] = at
-                    at += 1
-            now = at
-            blocks[:] = 0
-            supers[:] = 0
-            for i in range(now):
-                blocks[i >> _SHIFT] += ones[i]
-                supers[i >> (2 * _SHIFT)] += ones[i]
+            now = _pack(room, sums, offsets, holder, slot_of)
         slot = slot_of[tile]
         if slot >= 0:
-            distance = _after(slot, now, ones, blocks, supers)
+            distance = _after(slot, now, sums, offsets)
             if ops[t] == 1:
                 writes[distance] += size
             else:
                 reads[distance] += size
-            ones[slot] = 0
-            blocks[slot >> _SHIFT] -= size
-            supers[slot >> (2 * _SHIFT)] -= size
+            _add(slot, -size, sums, offsets)
             if farthest[tile] >= 0:
                 farthest[tile] = max(farthest[tile], distance)
         else:
@@ -124,10 +126,8 @@ def _run(ids, ops, weight, slot_of, ones, blocks, supers, holder, state, farthes
             else:
                 cold[2] += size
             farthest[tile] = 0
-        slot_of[tile] = now
-        ones[now], holder[now] = size, tile
-        blocks[now >> _SHIFT] += size
-        supers[now >> (2 * _SHIFT)] += size
+        slot_of[tile], holder[now] = now, tile
+        _add(now, size, sums, offsets)
         now += 1
     state[0] = now
 
@@ -161,16 +161,20 @@ def lru_curve(stream: Touches) -> LruCurve:
     if bins > _MAX_BINS:
         raise InputError(f"curve: got {bins} distinct capacities, expected at most {_MAX_BINS}; use larger tiles.")
     n = len(lines)
-    room = max(2 * n, 4096)
-    room += -room % (_BLOCK * _BLOCK)
+    depth = 1
+    while _FAN**depth < 3 * n:
+        depth += 1
+    room = _FAN ** max(2, depth - 1) * -(-3 * n // _FAN ** max(2, depth - 1))
+    levels = [-(-room // _FAN**level) + 1 for level in range(depth)]
+    offsets = np.concatenate([[0], np.cumsum(levels)[:-1]]).astype(np.int64)
+    offsets[1:] += room - levels[0]  # the slots themselves come first, exactly room of them
     slot_of, farthest = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
-    ones, holder = np.zeros(room, np.int64), np.zeros(room, np.int64)
-    blocks, supers = np.zeros(room // _BLOCK, np.int64), np.zeros(room // _BLOCK**2, np.int64)
+    sums, holder = np.zeros(room + sum(levels[1:]), np.int64), np.zeros(room, np.int32)
     state, cold = np.zeros(1, np.int64), np.zeros(3, np.int64)
     reads, writes, backs = (np.zeros(bins, np.int64) for _ in range(3))
     for chunk in stream.chunks():
         _run(
-            chunk.ids, chunk.ops, weight, slot_of, ones, blocks, supers, holder, state, farthest, reads, writes, backs,
+            chunk.ids, chunk.ops, weight, slot_of, sums, offsets, holder, state, farthest, reads, writes, backs,
             cold,
         )  # fmt: skip
     total = int(reads.sum() + writes.sum() + cold[0] + cold[1])
