@@ -160,7 +160,7 @@ def test_no_wrong_change_is_accepted(name: str) -> None:
             continue
         accepted += 1
         assert true_claims(mutant, original), what
-    assert refused > 30
+    assert refused > (20 if name == "ffn, tied" else 150)
     assert accepted < refused / 5  # another data type of the same width, a larger capacity for a schedule, ...
 
 
