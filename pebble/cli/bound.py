@@ -50,6 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the bound."""
     if is_dag_file(args.workload):
+        if args.certificate is not None:
+            raise InputError("--certificate: for a DAG use `pebble solve DAG --capacity S --certificate FILE`.")
         return run_dag_bound(args)
     workload = read_workload(args)
     target = read_target(args)

@@ -68,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
     time_limit = _seconds(args.time_limit)
     variant = None if args.variant is None else Variant.parse(args.variant)
     buffers = read_solve_buffers(args)
+    if buffers is not None and args.certificate is not None:
+        raise InputError("--certificate: the checker does not know games with several memories yet; leave it out.")
     stop = threading.Event()
     with _interruptible(stop):
         from pebble.solvers import solve

@@ -66,7 +66,10 @@ def solve_certificate(
         A file cannot be written.
     """
     statement = game_statement(game, capacity)
-    checkable = read_game(statement, "game")
+    try:
+        checkable = read_game(statement, "game")
+    except RefusedError as error:
+        raise InputError(f"--certificate: the checker does not take this game: {error.step}: {error.why}.") from None
     claims: list[dict[str, Any]] = []
     if result.pebbling is not None:
         moves = [move.to_json() for move in result.moves]

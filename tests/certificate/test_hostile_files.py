@@ -70,6 +70,27 @@ def test_no_file(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "bound gemm -m 64 -n 64 -k 64 --cache 4KiB --buffers pooled --sms 2",
+        "bound {folder}/d.json --capacity 3",
+        "solve diamond --size 2 --capacity 3 --buffers pooled --sms 2",
+        "bound gemm -m 4 -n 4 -k 4 --cache 8el --certificate {folder}/none/c.json",
+        "solve diamond --size 2 --capacity 3 --certificate {folder}/none/c.json",
+    ],
+)
+def test_what_has_no_certificate(words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dag", "diamond", "--size", "2", "--out", str(tmp_path / "d.json")]) == 0
+    capsys.readouterr()
+    words = words.format(folder=tmp_path)
+    extra = [] if "--certificate" in words else ["--certificate", str(tmp_path / "c.json")]
+    assert main([*words.split(), *extra]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("pebble: --certificate") and said.count("\n") == 1
+    assert not (tmp_path / "c.json").exists()
+
+
 def test_round_trip(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "c.json"
     assert (
