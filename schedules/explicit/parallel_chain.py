@@ -4,7 +4,8 @@
 at a time: r (d + e + 1) + d + e + 1 <= S for head dimension d, value dimension e. All queries that share K and V (the
 query heads of a group) form the bands of one group, cut evenly so that the bands of all groups fill whole rounds of
 SMs as well as they can. Clusters of c SMs do bands of one group in lockstep: one reads a key, the others get a copy.
-A causal mask only leaves work out.
+Keys may be cut into parts as well: each part of a band after the first loads the outputs and the two values of softmax
+state per row that the part before stored. A causal mask only leaves work out.
 
 **FFN**: two GEMMs, each on its own best grid, the hidden layer through slow memory; gated: gate and up in one GEMM,
 then an elementwise pass. Or rows: the tokens cut evenly among SMs, each with its own fused schedule.
@@ -63,7 +64,9 @@ class ChainOnSms:
         return {"imbalance": self.imbalance, **self.details}
 
 
-def attention_on_sms(attention: Attention, sms: int, capacity: int, cluster: int = 1, group: int = 0) -> ChainOnSms:
+def attention_on_sms(
+    attention: Attention, sms: int, capacity: int, cluster: int = 1, group: int = 0, parts: int = 1
+) -> ChainOnSms:
     """Bands of queries, clusters of ``cluster`` SMs that share keys.
 
     Parameters
@@ -75,6 +78,8 @@ def attention_on_sms(attention: Attention, sms: int, capacity: int, cluster: int
         SMs that share what they read.
     group : int
         SMs that can reach each other, a multiple of the cluster where it can be; 0 for all.
+    parts : int
+        Parts that the keys are cut into.
 
     Raises
     ------
@@ -82,7 +87,8 @@ def attention_on_sms(attention: Attention, sms: int, capacity: int, cluster: int
         Not one row fits.
     """
     wide = attention.head_dim + attention.value_dim
-    rows = min((capacity - wide - 1) // (wide + 1), attention.stacked_queries)
+    state = 1 if parts == 1 else 2  # row sum, and the maximum where it must be passed on
+    rows = min((capacity - wide - 1) // (wide + state), attention.stacked_queries)
     if rows < 1:
         raise InfeasibleError(
             f"capacity: got {capacity} elements per SM, expected at least {2 * wide + 2}: one query row."
@@ -90,36 +96,42 @@ def attention_on_sms(attention: Attention, sms: int, capacity: int, cluster: int
     group = group or sms
     clusters = sms // group * (group // cluster) + sms % group // cluster
     least = _ceil_div(attention.stacked_queries, rows * cluster)  # super-bands of one group of heads
-    rounds = _ceil_div(least * attention.groups, clusters)
-    bands = max(least, rounds * clusters // attention.groups)
+    rounds = _ceil_div(least * attention.groups * parts, clusters)
+    bands = max(least, rounds * clusters // (attention.groups * parts))
     band = _ceil_div(attention.stacked_queries, bands * cluster)
     bands = _ceil_div(attention.stacked_queries, band * cluster)
     pieces = _ceil_div(attention.stacked_queries, band)
-    rounds = _ceil_div(bands * attention.groups, clusters)
+    rounds = _ceil_div(bands * attention.groups * parts, clusters)
     keys = attention.groups * attention.keys * wide
     once = attention.groups * attention.stacked_queries
-    reads = once * attention.head_dim + keys * bands
-    writes = once * attention.value_dim
+    passed = once * (attention.value_dim + 2) * (parts - 1)
+    reads = once * attention.head_dim * parts + passed + keys * bands
+    writes = once * attention.value_dim + passed
     copies = keys * (pieces - bands)
-    shared = "" if cluster == 1 else f", clusters of {cluster}"
+    shared = (f", keys in {parts} parts" if parts > 1 else "") + (f", clusters of {cluster}" if cluster > 1 else "")
+    longest = _ceil_div(attention.keys, parts)
+    wider = max(attention.in_bytes, attention.out_bytes)  # of what is passed on
     return ChainOnSms(
         f"bands of {band} queries{shared}",
         reads + writes,
         copies,
-        reads * attention.in_bytes,
-        writes * attention.out_bytes,
+        (reads - passed) * attention.in_bytes + passed * wider,
+        (writes - passed) * attention.out_bytes + passed * wider,
         copies * attention.in_bytes,
-        rounds * band * sms / once - 1,
-        {"band_rows": band, "bands_per_group": pieces, "cluster": cluster, "rounds": rounds},
+        rounds * band * longest * sms / (once * attention.keys) - 1,
+        {"band_rows": band, "bands_per_group": pieces, "key_parts": parts, "cluster": cluster, "rounds": rounds},
     )
 
 
 def best_attention_on_sms(
     attention: Attention, sms: int, capacity: int, omega: Fraction = Fraction(0), largest_cluster: int = 1
 ) -> ChainOnSms:
-    """The cluster size that costs least, among schedules balanced to 25 % if there are any."""
+    """The cluster size and cut of the keys that cost least, among schedules balanced to 25 % if there are any."""
     group = min(largest_cluster, sms)
-    found = [attention_on_sms(attention, sms, capacity, c, group) for c in range(1, group + 1)]
+    sizes = [c for c in range(1, group + 1) if c <= 16 or group % c == 0]
+    most = min(attention.keys, 2 * sms)
+    cuts = [p for p in range(1, most + 1) if p <= 16 or p % 8 == 0]
+    found = [attention_on_sms(attention, sms, capacity, c, group, p) for c in sizes for p in cuts]
     balanced = [s for s in found if s.imbalance <= 0.25] or found
     return min(balanced, key=lambda s: (s.cost_bytes(omega), s.imbalance))
 
