@@ -235,7 +235,8 @@ def curve_report(
     curves = []
     for schedule in schedules:
         key = schedule.name.encode()
-        if isinstance(schedule, TileOrder) and isinstance(workload, Gemm):
+        plain = config.execution.blocks_in_cluster == 1  # with clusters the order walks another grid
+        if plain and isinstance(schedule, TileOrder) and isinstance(workload, Gemm):
             tiles = schedule.tiles(*config.tile.grid(workload)[:2], config.order_params)
             key = hashlib.sha256(tiles.tobytes()).digest() + bytes([schedule.sawtooth])
         if key not in seen:

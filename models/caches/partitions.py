@@ -102,7 +102,7 @@ def piece_lines(tile_lines: NDArray[np.int32], parts: int) -> NDArray[np.int32]:
     Examples
     --------
     >>> piece_lines(np.array([3, 3], np.int32), 2).tolist()
-    [2, 1, 1, 2]
+    [2, 1, 2, 1]
     """
     lines = tile_lines.astype(np.int64)
     first = (np.cumsum(lines) - lines + np.arange(len(lines))) % parts

@@ -44,11 +44,12 @@ def compare_orders(
     """
     check_length(gemm, config.tile)
     rows, cols, _ = config.tile.grid(gemm)
-    seen: dict[tuple[bytes, bool], Traffic] = {}
+    seen: dict[tuple[bytes, bool, str], Traffic] = {}
+    clusters = config.execution.blocks_in_cluster > 1  # then the order walks another grid
 
     def simulate(order: TileOrder) -> Traffic:
         tiles = order.tiles(rows, cols, config.order_params)
-        key = (hashlib.sha256(tiles.tobytes()).digest(), order.sawtooth)
+        key = (hashlib.sha256(tiles.tobytes()).digest(), order.sawtooth, order.name if clusters else "")
         if key not in seen:
             seen[key] = simulate_gemm(gemm, order, config)
         return replace(seen[key], order=order.name)

@@ -1,0 +1,128 @@
+"""How time and memory grow with M, N, K, SMs and the number of orders: `python benchmarks/growth.py`.
+
+Writes docs/figures/growth.svg and prints the table. CPU seconds of one run after a warm-up; memory is the peak that
+numpy allocates (tracemalloc), measured in a run of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pebble.models.caches import get_policy
+from pebble.models.caches.lru_curve import lru_curve
+from pebble.plots.save import BLUE, GREEN, ORANGE, RED, save_figure, style
+from pebble.schedules.lockstep import TileShape, lockstep_trace
+from pebble.schedules.orders import all_schedules, parse_order
+from pebble.simulation import KernelConfig, simulate_gemm
+from pebble.workloads import Gemm
+
+CACHE = 40 * 2**20
+TILE = TileShape(128, 128, 64)
+
+
+def trace(m: int, n: int, k: int, sms: int) -> Any:
+    """Row order, lock step."""
+    gemm = Gemm(m, n, k)
+    return lockstep_trace(gemm, parse_order("row").tiles(*TILE.grid(gemm)[:2]), TILE, sms)
+
+
+def closed(m: int, n: int, k: int, sms: int) -> object:
+    """LRU in closed form."""
+    return simulate_gemm(Gemm(m, n, k), parse_order("row"), KernelConfig(TILE, sms, 1, CACHE))
+
+
+def run_level(m: int, n: int, k: int, sms: int) -> object:
+    """FIFO, the trace made and simulated tile by tile."""
+    return get_policy("fifo")(trace(m, n, k, sms), CACHE // 128)
+
+
+def hardware(m: int, n: int, k: int, sms: int) -> object:
+    """Two partitions, oldest of 8."""
+    return get_policy("partitions-2:oldest-of-8")(trace(m, n, k, sms), CACHE // 128)
+
+
+def curve(m: int, n: int, k: int, sms: int) -> object:
+    """LRU at every capacity."""
+    return lru_curve(trace(m, n, k, sms))
+
+
+MODELS: dict[str, Callable[[int, int, int, int], object]] = {
+    "LRU, closed form": closed, "FIFO, run level": run_level, "LRU curve": curve, "hardware (partitions)": hardware,
+}  # fmt: skip
+SWEEPS: dict[str, list[tuple[int, int, int, int]]] = {
+    "M": [(m, 4096, 4096, 108) for m in (1024, 2048, 4096, 8192, 16384, 32768)],
+    "N": [(4096, n, 4096, 108) for n in (1024, 2048, 4096, 8192, 16384, 32768)],
+    "K": [(4096, 4096, k, 108) for k in (1024, 2048, 4096, 8192, 16384, 32768)],
+    "SMs": [(8192, 8192, 4096, sms) for sms in (16, 32, 64, 128, 256, 512)],
+}
+
+
+def orders(count: int) -> object:
+    """That many orders of one GEMM, LRU in closed form."""
+    gemm = Gemm(4096, 4096, 4096)
+    return [simulate_gemm(gemm, order, KernelConfig(TILE, 108, 1, CACHE)) for order in all_schedules()[:count]]
+
+
+def measured(run: Callable[[], object]) -> tuple[float, float]:
+    """CPU seconds and peak MB."""
+    run()
+    begin = time.process_time()
+    run()
+    seconds = time.process_time() - begin
+    tracemalloc.start()
+    run()
+    peak = tracemalloc.get_traced_memory()[1] / 1e6
+    tracemalloc.stop()
+    return seconds, peak
+
+
+def main() -> int:
+    """Measure, print, draw."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    print("| swept | value | model | CPU s | peak MB |\n|---|---|---|---|---|")
+    found: dict[str, dict[str, list[tuple[int, float, float]]]] = {}
+    for swept, cases in SWEEPS.items():
+        at = {"M": 0, "N": 1, "K": 2, "SMs": 3}[swept]
+        for name, model in MODELS.items():
+            for case in cases:
+                seconds, peak = measured(lambda model=model, case=case: model(*case))  # type: ignore[misc]
+                found.setdefault(swept, {}).setdefault(name, []).append((case[at], seconds, peak))
+                print(f"| {swept} | {case[at]} | {name} | {seconds:.4f} | {peak:.1f} |", flush=True)
+    for count in (1, 2, 4, 8, 16, 28):
+        seconds, peak = measured(lambda count=count: orders(count))  # type: ignore[misc]
+        found.setdefault("orders", {}).setdefault("LRU, closed form", []).append((count, seconds, peak))
+        print(f"| orders | {count} | LRU, closed form | {seconds:.4f} | {peak:.1f} |", flush=True)
+    with matplotlib.rc_context(style()):
+        figure = Figure(figsize=(9, 4.2), layout="constrained")
+        axes = figure.subplots(2, len(found), sharex="col", sharey="row")
+        draw(axes, found)
+        handles, labels = axes[0][0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=7, frameon=False)
+    save_figure(figure, sys.argv[1] if len(sys.argv) > 1 else "docs/figures/growth.svg")
+    return 0
+
+
+def draw(axes: Any, found: dict[str, dict[str, list[tuple[int, float, float]]]]) -> None:
+    """One column for each swept quantity: time above, memory below."""
+    colours: Sequence[str] = (BLUE, ORANGE, GREEN, RED)
+    for column, (swept, curves) in enumerate(found.items()):
+        for colour, (name, points) in zip(colours, curves.items(), strict=False):
+            x = [p[0] for p in points]
+            axes[0][column].plot(x, [p[1] for p in points], "o-", ms=3, lw=1, color=colour, label=name)
+            axes[1][column].plot(x, [p[2] for p in points], "o-", ms=3, lw=1, color=colour)
+        for row in (0, 1):
+            axes[row][column].set_xscale("log", base=2)
+            axes[row][column].set_yscale("log")
+        axes[1][column].set_xlabel(swept)
+    axes[0][0].set_ylabel("CPU seconds")
+    axes[1][0].set_ylabel("peak MB")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
