@@ -293,3 +293,35 @@ def test_cheapest_split_tries_all() -> None:
     assert cheapest_split(value, 4, 1) == 20
     with pytest.raises(ValueError, match="hold"):
         cheapest_split(value, 2, 1)
+
+
+def check_gemm(shape: tuple[int, int, int], capacity: int, buffers: BufferModel, limit: float) -> None:
+    game = Game.from_dag(gemm_dag(*shape))
+    results = [solve_buffers(game, capacity, buffers, solver=s, time_limit=limit) for s in ("cpsat", "search")]
+    for low in results:
+        for high in results:
+            assert low.lower_bound <= high.upper_bound
+
+
+@pytest.mark.parametrize("omega", [Fraction(1, 2), Fraction(1, 4)])
+def test_solvers_agree_on_cells(omega: Fraction) -> None:
+    check_gemm((2, 2, 1), 3, BufferModel("connected", 2, omega), 20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [(3, 2, 1), (2, 1, 3), (1, 2, 4)])
+@pytest.mark.parametrize("omega", [Fraction(1, 2), Fraction(1, 4), Fraction(0)])
+def test_solvers_agree_on_more_cells(shape: tuple[int, int, int], omega: Fraction) -> None:
+    check_gemm(shape, 3, BufferModel("connected", 2, omega), 30)
+    check_gemm(shape, 3, BufferModel("connected", 3, omega, "ring"), 30)
+
+
+@pytest.mark.slow
+def test_values_may_be_parked_ahead_of_a_window() -> None:
+    """15.5 is the cost of a known pebbling, with half of the work at each SM: no bound may be above it."""
+    game = Game.from_dag(gemm_dag(2, 2, 2))
+    buffers = BufferModel("connected", 2, Fraction(1, 2))
+    known = solve_buffers(game, 3, buffers, time_limit=40, most_tasks_per_sm=4)
+    assert known.upper_bound <= Fraction(16)
+    free = solve_buffers(game, 3, buffers, time_limit=40)
+    assert free.lower_bound <= min(known.upper_bound, Fraction(31, 2))
