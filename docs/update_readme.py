@@ -12,6 +12,7 @@ from pebble.cli import main
 BLOCK = re.compile(r"(```sh\n(?:.*&& \S*)?(pebble [^\n]+)\n```\n+(?:prints\n+)?```text\n)(.*?)(\n```)", re.DOTALL)
 FIGURES = {
     "docs/figures/compare.svg": "compare gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb --figure",
+    "docs/figures/curve.svg": "curve gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb --figure",
     "docs/figures/ski-slope.svg": "figure ski-slope --out",
     "docs/figures/projections.svg": "figure projections --out",
     "docs/figures/fusion.svg": "figure fusion --out",

@@ -43,12 +43,13 @@ def _about_the_model(machine: Machine, policy: str, partitions: int) -> str:
     if machine.memory_side_cache_bytes:
         return text + (
             f"{machine.name} has {partitions} private L2s, each with its own copies, and a memory-side cache of "
-            f"{format_capacity(machine.memory_side_cache_bytes)}, which is not modelled: traffic is what leaves the L2s"
+            f"{format_capacity(machine.memory_side_cache_bytes)}, which is not modelled: traffic is "
+            "what leaves the L2s; `--policy hardware` models both"
         )
     if partitions > 1:
         return text + (
             f"{machine.name} has {partitions} L2 partitions, which may keep a line twice, so measured traffic can be "
-            "higher"
+            "higher; `--policy hardware` models them"
         )
     return text + "hardware replacement and set conflicts differ"
 
