@@ -186,13 +186,12 @@ def drive(engine: Engine, stream: Touches, warm: bool = False) -> CacheCounts:
 
 
 @numba.njit(cache=True, nogil=True)
-def _add(ids, ops, missed, operand, step_starts, step_end, counts, misses, steps):  # type: ignore[no-untyped-def]
-    # counts: touches of each tile. Unsigned indices spare a test for negative ones.
+def _add(ids, ops, missed, step_starts, step_end, counts, lost, steps):  # type: ignore[no-untyped-def]
+    # counts[tile]: touches; lost[op, tile]: missed lines. No branch: which touches miss is hard to predict.
     for t in range(ids.shape[0]):
         tile = np.uint32(ids[t])
         counts[tile] += 1
-        if missed[t]:
-            misses[ops[t], operand[tile]] += missed[t]
+        lost[ops[t], tile] += missed[t]
     for s in range(step_starts.shape[0]):
         end = step_starts[s + 1] if s + 1 < step_starts.shape[0] else step_end
         hit = 1
@@ -209,21 +208,19 @@ class Tally:
     def __init__(self, stream: Touches) -> None:
         self._stream = stream
         self._counts = np.zeros(len(stream.tile_lines), np.int64)
-        self._misses = np.zeros((2, len(stream.operand_names)), np.int64)  # by reads, by writes
+        self._lost = np.zeros((2, len(stream.tile_lines)), np.int64)  # by reads, by writes
         self._steps = np.zeros(2, np.int64)
 
     def add(self, chunk: Chunk, missed: NDArray[np.int32]) -> None:
         """Count one chunk, given the missed lines of each touch."""
-        stream = self._stream
         _add(
             chunk.ids,
             chunk.ops,
             missed,
-            stream.tile_operand,
             chunk.step_starts,
             chunk.step_end,
             self._counts,
-            self._misses,
+            self._lost,
             self._steps,
         )
 
@@ -232,8 +229,8 @@ class Tally:
         return CacheCounts(
             operand_names=self._stream.operand_names,
             accesses=as_tuple(sum_by_operand(self._stream, self._counts * self._stream.tile_lines)),
-            read_misses=as_tuple(self._misses[0]),
-            write_misses=as_tuple(self._misses[1]),
+            read_misses=as_tuple(sum_by_operand(self._stream, self._lost[0])),
+            write_misses=as_tuple(sum_by_operand(self._stream, self._lost[1])),
             write_backs=as_tuple(write_backs + residue),
             block_steps=int(self._steps[0]),
             block_steps_both_hit=int(self._steps[1]),
@@ -246,10 +243,17 @@ def as_tuple(values: NDArray[np.int64]) -> tuple[int, ...]:
     return tuple(int(v) for v in values)
 
 
+@numba.njit(cache=True, nogil=True)
+def _sum_by(group, values, sums):  # type: ignore[no-untyped-def]
+    for i in range(group.shape[0]):
+        sums[group[i]] += values[i]
+
+
 def sum_by_operand(stream: Touches, values: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.int64]:
     """A number for each tile, added up by operand."""
-    # bincount adds in float64, exact here: far fewer than 2^53 lines
-    return np.bincount(stream.tile_operand, weights=values, minlength=len(stream.operand_names)).astype(np.int64)
+    sums = np.zeros(len(stream.operand_names), np.int64)
+    _sum_by(stream.tile_operand, values, sums)
+    return sums
 
 
 def check_capacity(stream: Touches, capacity_lines: int, parts: int = 1) -> None:

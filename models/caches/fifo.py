@@ -12,41 +12,44 @@ from pebble.models.caches.base import CacheCounts, Chunk, Scratch, Touches, chec
 @numba.njit(cache=True, nogil=True)
 def _run(ids, ops, lines, operand, resident, dirty, queue, state, capacity, allocate, missed, write_backs):  # type: ignore[no-untyped-def]
     # The queue is a ring with room for every tile: a tile stands in it at most once. Only the first in it can be there
-    # in part: then partial lines of it are left.
+    # in part: then partial lines of it are left. resident[tile] is 0, 1, or 2 when it is there in part.
     size = queue.shape[0]
     head, tail, used, partial = state[0], state[1], state[2], state[3]
     for t in range(ids.shape[0]):
         tile = np.uint32(ids[t])  # unsigned: no test for a negative index
-        if resident[tile] and (partial == 0 or queue[head] != tile):
+        if resident[tile] == 1:
             missed[t] = 0
-        else:
-            missed[t] = lines[tile]
-            if resident[tile]:  # each line that is left leaves just before it is reached
+            if ops[t] == 1:
+                dirty[tile] = 1
+            continue
+        missed[t] = lines[tile]
+        if resident[tile] == 2:  # each line that is left leaves just before it is reached
+            head = head + 1 if head + 1 < size else 0
+            used -= partial
+            if dirty[tile]:
+                dirty[tile] = 0
+                write_backs[operand[tile]] += partial
+            partial = 0
+        elif ops[t] == 1 and not allocate:
+            write_backs[operand[tile]] += lines[tile]
+            continue
+        used += lines[tile]
+        while used > capacity:
+            victim = np.uint32(queue[head])
+            kept = partial if partial else lines[victim]
+            gone = min(kept, used - capacity)
+            if dirty[victim]:
+                write_backs[operand[victim]] += gone
+            used -= gone
+            partial = kept - gone
+            resident[victim] = 2
+            if partial == 0:
                 head = head + 1 if head + 1 < size else 0
-                used -= partial
-                if dirty[tile]:
-                    dirty[tile] = 0
-                    write_backs[operand[tile]] += partial
-                partial = 0
-            elif ops[t] == 1 and not allocate:
-                write_backs[operand[tile]] += lines[tile]
-                continue
-            used += lines[tile]
-            while used > capacity:
-                victim = np.uint32(queue[head])
-                kept = partial if partial else lines[victim]
-                gone = min(kept, used - capacity)
-                if dirty[victim]:
-                    write_backs[operand[victim]] += gone
-                used -= gone
-                partial = kept - gone
-                if partial == 0:
-                    head = head + 1 if head + 1 < size else 0
-                    resident[victim] = 0
-                    dirty[victim] = 0
-            resident[tile] = 1
-            queue[tail] = tile
-            tail = tail + 1 if tail + 1 < size else 0
+                resident[victim] = 0
+                dirty[victim] = 0
+        resident[tile] = 1
+        queue[tail] = tile
+        tail = tail + 1 if tail + 1 < size else 0
         if ops[t] == 1:
             dirty[tile] = 1
     state[0], state[1], state[2], state[3] = head, tail, used, partial
