@@ -110,6 +110,9 @@ class ExactComparison:
                 {
                     "name": p.order,
                     "policy": p.eviction,
+                    "dram_read_bytes": p.load_bytes,
+                    "dram_write_bytes": p.store_bytes,
+                    "dram_bytes": p.bytes,
                     "load_bytes": p.load_bytes,
                     "store_bytes": p.store_bytes,
                     "bytes": p.bytes,

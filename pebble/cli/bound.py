@@ -140,6 +140,7 @@ def _print(workload: AnyWorkload, capacity: Capacity, document: dict[str, Any]) 
         say(
             f"upper bound  {upper['elements']:,} elements, {format_bytes(upper['bytes'])} ({upper['schedule']}): "
             "a legal schedule"
+            f"{', which computes every value once' if document['recompute'] == 'allowed' else ''}"
         )
         say(f"gap          {document['gap']:.4g}")
     else:

@@ -49,7 +49,7 @@ def _print(model: str, where: str, on_chip: int, steps: dict[tuple[int, int], De
     say(f"{model}, one layer, one decode step, on {where} ({format_capacity(on_chip)} on chip)")
     say(f"weights of the layer {format_bytes(weights)}, read once for the batch")
     print()
-    print("share of the KV cache in the layer's least traffic (* intermediates do not fit on chip):")
+    say("share of the KV cache in the layer's least traffic (* intermediates do not fit on chip):")
     rows = []
     for context in CONTEXTS:
         row = [f"{context // 1024}k"]
@@ -59,7 +59,7 @@ def _print(model: str, where: str, on_chip: int, steps: dict[tuple[int, int], De
         rows.append(row)
     print(_output.table(["context", *(f"batch {b}" for b in BATCHES)], rows))
     print()
-    print("proved bound of the attention, each K and V value read once:")
+    say("proved bound of the attention, each K and V value read once:")
     rows = [
         [f"{context // 1024}k", *(format_bytes(steps[context, batch].attention_bound_bytes) for batch in BATCHES)]
         for context in CONTEXTS

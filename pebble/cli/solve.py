@@ -25,7 +25,7 @@ from pebble.cli._buffers import add_buffer_arguments
 from pebble.cli._dag import add_dag_arguments, family_help, read_dag_argument
 from pebble.cli._solve_buffers import add_solve_arguments, read_solve_buffers, run_buffers
 from pebble.errors import GapOpenError, InfeasibleError, InputError
-from pebble.game import Variant
+from pebble.game import Game, Variant
 
 if TYPE_CHECKING:
     from pebble.dag.base import Dag
@@ -77,9 +77,13 @@ def run(args: argparse.Namespace) -> int:
         label, dag = read_dag_argument(args, variant)
         if buffers is not None:
             return run_buffers(args, label, dag, capacity, variant, buffers, time_limit, seed, stop)
+        from pebble.explicit_pebbling import explicit_pebbling
+
         try:
+            game = Game.from_dag(dag, variant)
+            hint = explicit_pebbling(game, capacity)
             with _progress() as show:
-                result = solve(dag, capacity, variant, args.solver, time_limit, seed, progress=show, stop=stop)
+                result = solve(game, capacity, None, args.solver, time_limit, seed, show, upper_hint=hint, stop=stop)
         except InfeasibleError as error:
             if args.json:
                 _output.print_json(_infeasible(label, capacity, variant or Variant.default_for(dag), args, error))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from importlib import import_module, util
 from typing import TYPE_CHECKING
 
-from pebble.errors import InputError, SolverDisagreementError, UnknownNameError
+from pebble.errors import IllegalMoveError, InputError, SolverDisagreementError, UnknownNameError
 from pebble.game import Game, Pebbling, Variant, check_capacity
 from pebble.solvers.lower import best_simple_bound
 from pebble.solvers.result import Incumbent, Problem, Progress, Solver, SolveResult, Status
@@ -106,6 +106,7 @@ def _run_to_the_limit(run: Solver, best: Incumbent, progress: Callable[[Progress
 
     def work() -> None:
         try:
+            best.raise_lower(best.problem.game.compulsory, "compulsory bound")
             bound, name = best_simple_bound(best.problem.game, best.problem.capacity)
             best.raise_lower(bound, name)
             outcome.append(run(best.problem, best))
@@ -128,6 +129,8 @@ def _run_to_the_limit(run: Solver, best: Incumbent, progress: Callable[[Progress
     except BaseException:
         best.stop.set()
         raise
+    if outcome and isinstance(outcome[0], IllegalMoveError) and best.pebbling is not None:
+        return f"a pebbling of the solver was refused, what was known before stands: {outcome[0]}"
     if outcome and isinstance(outcome[0], BaseException):
         raise outcome[0]
     if best.closed:

@@ -173,15 +173,18 @@ class RecomputeModel:
         red: set[int] = set()
         for p in range(self.steps):
             chosen = [t for t in range(len(game.tasks)) if value(self.does[t][p])]
-            if not chosen:
-                break
+            now = [i for i in range(game.size) if value(self.blue[i][p]) and not blue[i]]
+            if not chosen:  # no computation left, but a value that stayed red may still be stored here
+                moves += [Move("store", game.names[i]) for i in now]
+                for i in now:
+                    blue[i] = True
+                continue
             task = game.tasks[chosen[0]]
             for i in task.operands:
                 if i not in red:
                     moves.append(Move("load", game.names[i]))
                     red.add(i)
             source = next((i for i in task.operands if (i, p) in self.slide and value(self.slide[i, p])), None)
-            now = [i for i in range(game.size) if value(self.blue[i][p]) and not blue[i]]
             late = [i for i in now if i == task.target]
             for i in (i for i in now if i not in late):
                 moves.append(Move("store", game.names[i]))

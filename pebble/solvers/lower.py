@@ -7,19 +7,62 @@ are loaded or begun in it, and the beginnings are known in number.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
-from pebble.game import Game
+from pebble.bounds.gemm import gemm_lower_bound
+from pebble.game import Game, Variant
+from pebble.workloads import Gemm
 
 _SEARCH_STEPS = 20_000
 _LARGEST_WINDOW = 24
-_MOST_TASKS = 128  # above, only windows of one task are looked at
+_MOST_TASKS = 128  # above, the windows are left out
+_ELEMENT = re.compile(r"([ABC])\[([0-9]+),([0-9]+)\]")
 
 
 def best_simple_bound(game: Game, capacity: int) -> tuple[int, str]:
-    """The better of the two bounds, and its name."""
-    segment = segment_bound(game, capacity)
-    return (segment, "segment bound") if segment > game.compulsory else (game.compulsory, "compulsory bound")
+    """The best of these bounds, and its name; for a GEMM played in place also equation (2) of `pebble bound`."""
+    found = [(game.compulsory, "compulsory bound"), (segment_bound(game, capacity), "segment bound")]
+    shape = gemm_sides(game)
+    if shape is not None:
+        gemm = Gemm(*shape)
+        found.append((gemm_lower_bound(gemm, capacity // game.weights[0]).elements * game.weights[0], "GEMM bound"))
+    return max(found, key=lambda x: x[0])  # the first of equals
+
+
+def gemm_sides(game: Game) -> tuple[int, int, int] | None:
+    """m, n, k when the game is C := A B in place with equal weights, built by `pebble.dag.gemm`; else None.
+
+    The names say what it may be, and every task is checked against them.
+    """
+    if game.variant is not Variant.IN_PLACE or len(set(game.weights)) != 1:
+        return None
+    last = dict.fromkeys("ABC", (-1, -1))
+    places = []
+    for name in game.names:
+        match = _ELEMENT.fullmatch(name)
+        if match is None:
+            return None
+        place = (match[1], int(match[2]), int(match[3]))
+        places.append(place)
+        last[place[0]] = max(last[place[0]][0], place[1]), max(last[place[0]][1], place[2])
+    (m, k), (n, k2) = (last["A"][0] + 1, last["A"][1] + 1), (last["B"][1] + 1, last["B"][0] + 1)
+    if k != k2 or last["C"] != (m - 1, n - 1) or len(game.tasks) != m * n * k or len(set(places)) != len(places):
+        return None
+    products = set()
+    for task in game.tasks:
+        operands = sorted(places[o] for o in task.operands)
+        target = places[task.target]
+        if [o[0] for o in operands] != ["A", "B"] or target[0] != "C" or task.after:
+            return None
+        (_, i, l), (_, l2, j) = operands
+        if l != l2 or target != ("C", i, j):
+            return None
+        products.add((i, j, l))
+    cells = [i for i, place in enumerate(places) if place[0] == "C"]
+    if len(products) != m * n * k or any(game.is_input[c] or not game.is_output[c] for c in cells):
+        return None
+    return m, n, k
 
 
 @lru_cache(maxsize=64)
@@ -60,6 +103,8 @@ def segment_bound(game: Game, capacity: int) -> int:
     if game.variant.recompute or not tasks:
         return 0
     largest = min(tasks, _LARGEST_WINDOW)
+    if tasks > _MOST_TASKS:  # windows of one task say no more than the compulsory cost
+        return 0
     least = window_entries(game, capacity, largest)
     first = fewest_touched(game, largest + 1)
     best = [0] * (tasks + 1)  # best[p]: weight that enters in the first p tasks

@@ -209,3 +209,20 @@ def test_plans_and_moves_are_inverse():
 def test_segment_bound_is_the_optimum_where_known():
     bounds = [segment_bound(Game.from_dag(gemm(2, 2, 2)), capacity) for capacity in (3, 4, 5, 6)]
     assert bounds == [17, 14, 13, 12]
+
+
+def test_a_value_stored_after_the_last_computation_is_not_lost():
+    # CP-SAT may keep an output red into a position without a computation and store it there
+    dag = nx.DiGraph()
+    edges = {"v0": "v1 v2 v3 v5", "v1": "v2 v3 v4", "v2": "v4 v5", "v3": "v4 v5"}
+    dag.add_edges_from((u, v) for u, vs in edges.items() for v in vs.split())
+    dag.nodes["v2"]["output"] = dag.nodes["v3"]["output"] = True
+    for seed in range(4):
+        found = solve(dag, 3, "recompute-sliding", solver="cpsat", time_limit=30, seed=seed)
+        assert (found.lower_bound, found.upper_bound) == (5, 5)
+
+
+def test_large_games_have_a_bound_at_once():
+    found = solve(gemm(20, 20, 20), 50, solver="heuristic", time_limit=30)
+    assert found.lower_bound >= 2330  # equation (2), which `pebble bound` prints
+    assert found.proof == ("GEMM bound",)

@@ -58,9 +58,7 @@ def test_output_type(dtype: str, out: str, expected: str, widths: tuple[int, int
 @pytest.mark.parametrize("dimension", ["m", "n", "k"])
 def test_bad_dimensions_are_named(dimension: str, bad: object) -> None:
     dims: dict[str, object] = {"m": 4, "n": 4, "k": 4, dimension: bad}
-    with pytest.raises(
-        InputError, match=rf"^{dimension}: got .*expected a whole number from 1 to 4294967296"
-    ):
+    with pytest.raises(InputError, match=rf"^{dimension}: got .*expected a whole number from 1 to 4294967296"):
         Gemm(**dims)  # type: ignore[arg-type]
 
 

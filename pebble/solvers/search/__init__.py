@@ -6,9 +6,14 @@ stored values; every other game goes to the general one.
 
 from __future__ import annotations
 
+import time
+
+from pebble.game import Variant
 from pebble.solvers.result import Incumbent, Problem
 
 __all__ = ["solve_search"]
+
+_PATIENCE_SECONDS = 600.0
 
 
 def solve_search(problem: Problem, best: Incumbent) -> str:
@@ -19,17 +24,57 @@ def solve_search(problem: Problem, best: Incumbent) -> str:
     InputError
         The game is too large for bit masks, or is weighted and allows recomputation.
     """
-    if problem.game.variant.recompute:
-        from pebble.solvers.search.recompute import solve_recompute
-
-        return solve_recompute(problem, best)
     from pebble.solvers.search.gemm_shape import recognise
 
     shape = recognise(problem.game)
-    if shape is not None:
-        from pebble.solvers.search.gemm_search import solve_gemm
+    kind = "recompute" if problem.game.variant.recompute else "general" if shape is None else "gemm"
+    _compile(kind, best)
+    return _run(kind, problem, best)
 
-        return solve_gemm(problem, best, shape)
-    from pebble.solvers.search.general import solve_general
 
-    return solve_general(problem, best)
+def _run(kind: str, problem: Problem, best: Incumbent) -> str:
+    if kind == "recompute":
+        from pebble.solvers.search.recompute import solve_recompute
+
+        return solve_recompute(problem, best)
+    if kind == "general":
+        from pebble.solvers.search.general import solve_general
+
+        return solve_general(problem, best)
+    from pebble.solvers.search.gemm_search import solve_gemm
+    from pebble.solvers.search.gemm_shape import recognise
+
+    shape = recognise(problem.game)
+    assert shape is not None
+    return solve_gemm(problem, best, shape)
+
+
+_SMALL = {
+    "gemm": ("gemm", {"m": 2, "n": 3, "k": 3}, Variant.IN_PLACE, 5),
+    "general": ("diamond", {"size": 4}, Variant.ONE_SHOT, 3),
+    "recompute": ("tree", {"leaves": 4}, Variant.RECOMPUTE, 3),
+}
+_compiled: set[str] = set()
+
+
+def _compile(kind: str, best: Incumbent) -> None:
+    """Compile the loops on a small game, once per process, outside the time that was given for the answer.
+
+    The first time on a machine that takes tens of seconds; later the compiled code is read from a file.
+    """
+    if kind in _compiled:
+        return
+    from pebble.dag.catalogue import build_dag
+    from pebble.game import Game
+
+    family, values, variant, capacity = _SMALL[kind]
+    began = time.monotonic()
+    best.deadline += _PATIENCE_SECONDS
+    small = Problem(Game.from_dag(build_dag(family, values, variant), variant), capacity)
+    _run(kind, small, Incumbent(small, _PATIENCE_SECONDS, best.stop))
+    took = time.monotonic() - began
+    best.deadline += took - _PATIENCE_SECONDS
+    best.started += took
+    if took > 3:
+        best.details["compile_seconds"] = round(took, 1)
+    _compiled.add(kind)

@@ -79,7 +79,8 @@ def build_dag_model(game: Game, capacity: int) -> DagModel:
         raise InputError("search: got a DAG with weights, expected unit weights; use --solver cpsat.")
     if max(game.size, len(game.tasks)) > LARGEST:
         raise InputError(
-            f"search: got {game.size} values and {len(game.tasks)} tasks, expected at most {LARGEST} of each."
+            f"search: got {game.size} values and {len(game.tasks)} tasks, expected at most {LARGEST} of "
+            "each; use --solver cpsat or heuristic, or `pebble bound` for a lower bound alone."
         )
     count = len(game.tasks)
     operands = [_mask(t.operands) for t in game.tasks]
