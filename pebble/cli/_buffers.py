@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from pebble.bounded import lower_bound
 from pebble.bounds.buffers import check_workload
 from pebble.buffered import SmCapacity, buffer_document, machine_capacities
+from pebble.capacity import chip_capacity
 from pebble.cli import _output
 from pebble.cli._target import MAX_SMS, Target, positive
 from pebble.cli._workload import AnyWorkload
@@ -105,7 +107,16 @@ def l2_document(args: argparse.Namespace, workload: AnyWorkload, target: Target)
     recompute = getattr(args, "recompute", "forbidden") == "allowed"
     if buffers.memories > 1:
         check_workload(workload, recompute)
-    return buffer_document(shared_work, capacity, buffers, recompute, others, multicast)
+    document = buffer_document(shared_work, capacity, buffers, recompute, others, multicast)
+    document["levels"] = [
+        {"boundary": "L2 to SMs", "capacity": document["capacity"], "lower_bound": document["lower_bound"]}
+    ]
+    if target.machine is not None:  # the next boundary: whatever the SMs do, the chip as a whole moves this much
+        chip = chip_capacity(target.machine, workload)
+        dram = lower_bound(workload, chip.elements, recompute)
+        level = {"boundary": "DRAM to chip", "capacity": chip.to_json(), "lower_bound": dram.to_json()}
+        document["levels"].append(level)
+    return document
 
 
 def run_compare_l2(args: argparse.Namespace, workload: AnyWorkload, target: Target) -> int:
@@ -183,6 +194,12 @@ def print_l2(document: dict[str, Any]) -> None:
         )
     say(f"upper bound  {upper['elements']:,} elements, {format_bytes(upper['bytes'])}: {upper['schedule']}")
     say(f"gap          {document['gap']:.4g}")
+    for level in document["levels"][1:]:
+        bound, memory = level["lower_bound"], format_capacity(level["capacity"]["bytes"])
+        say(
+            f"DRAM         {bound['elements']:,} elements, {format_bytes(bound['bytes'])}: between DRAM and "
+            f"the chip with all its stores ({memory})"
+        )
     into = document["into_sms"]
     if into is not None:
         say(

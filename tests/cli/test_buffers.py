@@ -160,3 +160,14 @@ def test_solve_mistakes(capsys, arguments, code, words) -> None:
     assert main([*SMALL, *arguments]) == code
     message = capsys.readouterr().err
     assert words in message and message.count("\n") == 1
+
+
+def test_both_boundaries_of_a_chip(capsys):
+    arguments = ["bound", "gemm", "-m", "8192", "-n", "8192", "-k", "8192", "--gpu", "a100-sxm4-40gb", "--json"]
+    assert main([*arguments, "--buffers", "sm-local"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    sms, dram = found["levels"]
+    assert (sms["boundary"], dram["boundary"]) == ("L2 to SMs", "DRAM to chip")
+    assert sms["lower_bound"] == found["lower_bound"]
+    assert main(arguments) == 0
+    assert dram["lower_bound"] == json.loads(capsys.readouterr().out)["lower_bound"]
