@@ -28,9 +28,8 @@ from prove_optima import VARIANTS, Row, read_rows
 
 from pebble.dag.io import read_dag
 from pebble.game import Game
-from pebble.solvers import SOLVERS, solve
+from pebble.solvers import solve
 
-SOLVERS.setdefault("search", "pebble.solvers.search:solve_search")
 COLUMNS = [
     "dag", "params", "variant", "S", "lower", "upper", "status", "proof", "upper_from", "seconds", "states",
     "states_per_second", "solver", "time_limit", "stop_reason",
