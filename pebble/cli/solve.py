@@ -54,7 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", default="0", metavar="N", help="default 0")
     parser.add_argument("--require-optimal", action="store_true", help="exit 3 unless the optimum is proved")
     parser.add_argument(
-        "--certificate", metavar="FILE", help="write the pebbling and a proof of the bound, for `pebble verify`"
+        "--certificate",
+        metavar="FILE",
+        help="write the pebbling and a proof of the bound (looked for as long as --time-limit, 120 s at least)",
     )
     add_buffer_arguments(parser)
     add_solve_arguments(parser)
@@ -89,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
                 _output.print_json(_infeasible(label, capacity, variant or Variant.default_for(dag), args, error))
             raise
         if args.certificate is not None and not stop.is_set():
-            _certify(dag, capacity, result, args.certificate)
+            _certify(dag, capacity, result, args.certificate, max(120.0, time_limit))
         if args.json:
             _output.print_json(_document(label, capacity, result))
         else:
@@ -106,12 +108,12 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _certify(dag: Dag, capacity: int, result: SolveResult, path: str) -> None:
+def _certify(dag: Dag, capacity: int, result: SolveResult, path: str, seconds: float) -> None:
     """Write the certificate, and say so where it proves less than was solved."""
     from pebble.game import Game
     from pebble.proof.optimum import solve_certificate
 
-    document = solve_certificate(Game.from_dag(dag, result.variant), capacity, result, Path(path))
+    document = solve_certificate(Game.from_dag(dag, result.variant), capacity, result, Path(path), seconds)
     proved = document["claims"][-1]["cost"]
     if proved < result.lower_bound:
         print(
