@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import networkx as nx
 import pytest
@@ -17,6 +20,8 @@ from pebble.solvers import cross_check, solve
 from pebble.solvers.heuristic import belady
 from pebble.solvers.lower import segment_bound
 from pebble.solvers.plan import read_plan, write_moves
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def gemm(m: int, n: int, k: int, **more: object) -> nx.DiGraph:
@@ -226,3 +231,18 @@ def test_large_games_have_a_bound_at_once():
     found = solve(gemm(20, 20, 20), 50, solver="heuristic", time_limit=30)
     assert found.lower_bound >= 2330  # equation (2), which `pebble bound` prints
     assert found.proof == ("GEMM bound",)
+
+
+def test_the_milp_alone_proves_2x2x2_at_every_capacity():
+    # `solve` never gets that far, because the segment bound meets the heuristic; HiGHS needs a process without ortools
+    code = (
+        "from pebble.dag.gemm import gemm_dag; from pebble.game import Game\n"
+        "from pebble.solvers.milp_model import MilpModel\n"
+        "game = Game.from_dag(gemm_dag(2, 2, 2), 'in-place')\n"
+        "for S in (3, 4, 5, 6):\n"
+        "    model = MilpModel(game, S)\n"
+        "    print('found', model.solve(120, 0), round(model.value()))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    found = [line for line in done.stdout.splitlines() if line.startswith("found")]
+    assert found == [f"found optimal {cost}" for cost in (17, 14, 13, 12)]
