@@ -1,0 +1,112 @@
+"""Every documented command still answers what it answered when its document was recorded.
+
+A document may gain keys; what it had must be there, equal. ``python -m tests.golden.test_golden NAME ...`` records
+anew (all commands without a name): only where an answer is meant to change, and then the change is in the diff.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from pebble.cli import main
+
+HERE = Path(__file__).parent
+DOCUMENTS = HERE / "documents"
+VOLATILE = {"seconds", "version", "versions", "python", "platform"}  # of the run, not of the answer
+LONG = 4000  # a list of more numbers is recorded by its ends
+
+
+class Command(NamedTuple):
+    name: str
+    arguments: list[str]
+    slow: bool
+
+
+def commands() -> Iterator[Command]:
+    for line in (HERE / "commands.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            label, text = line.split(": ", 1)
+            name, *marks = label.split()
+            yield Command(name, text.split(), "slow" in marks)
+
+
+def run(command: Command, folder: Path) -> Any:
+    """The document of a command."""
+    quiet(["dag", "gemm", "-m", "3", "-n", "3", "-k", "3", "--form", "chain", "--out", f"{folder}/dag.json"])
+    if command.name.startswith("verify"):
+        cut = ["bound", "gemm", "-m", "8192", "-n", "8192", "-k", "8192", "--cache", "40MiB"]
+        quiet([*cut, "--certificate", f"{folder}/c.json"])
+    text = quiet([*(word.replace("FOLDER", str(folder)) for word in command.arguments), "--json"])
+    return shortened(json.loads(text.replace(str(folder), "FOLDER")))
+
+
+def quiet(arguments: list[str]) -> str:
+    out = io.StringIO()
+    with redirect_stdout(out), redirect_stderr(io.StringIO()):
+        code = main(arguments)
+    assert code == 0, (arguments, code)
+    return out.getvalue()
+
+
+def shortened(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: shortened(inner) for key, inner in value.items() if key not in VOLATILE}
+    if isinstance(value, list) and len(value) > LONG:
+        return {"length": len(value), "first": shortened(value[:20]), "last": shortened(value[-20:])}
+    return [shortened(inner) for inner in value] if isinstance(value, list) else value
+
+
+def differences(old: Any, new: Any, at: str = "") -> Iterator[str]:
+    """Where the new document does not say what the old one said."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key, value in old.items():
+            if key not in new:
+                yield f"{at}.{key}: missing"
+            else:
+                yield from differences(value, new[key], f"{at}.{key}")
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for number, (one, other) in enumerate(zip(old, new, strict=True)):
+            yield from differences(one, other, f"{at}[{number}]")
+    elif isinstance(old, float) and isinstance(new, float):
+        if abs(old - new) > 1e-9 * abs(old):
+            yield f"{at}: {old!r} is now {new!r}"
+    elif old != new:
+        yield f"{at}: {str(old)[:200]!r} is now {str(new)[:200]!r}"
+
+
+@pytest.mark.parametrize(
+    "command", [pytest.param(c, id=c.name, marks=[pytest.mark.slow] if c.slow else []) for c in commands()]
+)
+def test_a_documented_command_still_says_what_it_said(command: Command, tmp_path: Path) -> None:
+    recorded = json.loads((DOCUMENTS / f"{command.name}.json").read_text())
+    assert not list(differences(recorded, run(command, tmp_path)))
+
+
+def test_the_comparison_can_fail() -> None:
+    assert list(differences({"a": [1, 2]}, {"a": [1, 3], "b": 0})) == [".a[1]: '2' is now '3'"]
+    assert list(differences({"a": 1}, {})) == [".a: missing"]
+
+
+def test_every_document_has_a_command() -> None:
+    assert {p.stem for p in DOCUMENTS.glob("*.json")} == {c.name for c in commands()}
+    assert all(re.fullmatch(r"[a-z0-9-]+", c.name) for c in commands())
+
+
+if __name__ == "__main__":
+    import tempfile
+
+    for each in commands():
+        if not sys.argv[1:] or each.name in sys.argv[1:]:
+            with tempfile.TemporaryDirectory() as temporary:
+                document = run(each, Path(temporary))
+            (DOCUMENTS / f"{each.name}.json").write_text(json.dumps(document, indent=1) + "\n")
+            print(each.name)
