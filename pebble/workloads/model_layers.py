@@ -11,7 +11,9 @@ from pebble.workloads.named import model_shape, named_gemm
 BLOCKS = ("mlp", "attention")
 
 
-def named_workload(text: str, tokens: int, dtype: str = "bf16", out_dtype: str = "") -> Gemm | Ffn | Attention:
+def named_workload(
+    text: str, tokens: int, dtype: str = "bf16", out_dtype: str = "", accumulate_into: bool = False
+) -> Gemm | Ffn | Attention:
     """A layer or block of a named model.
 
     Parameters
@@ -23,6 +25,8 @@ def named_workload(text: str, tokens: int, dtype: str = "bf16", out_dtype: str =
         Rows of the input.
     dtype, out_dtype : str
         As for every family.
+    accumulate_into : bool
+        Linear layers only: C += A B.
 
     Raises
     ------
@@ -45,7 +49,7 @@ def named_workload(text: str, tokens: int, dtype: str = "bf16", out_dtype: str =
     """
     model, _, block = text.partition(":")
     if block not in BLOCKS:
-        return named_gemm(text, tokens, dtype, out_dtype)
+        return named_gemm(text, tokens, dtype, out_dtype, accumulate_into)
     shape = model_shape(model)
     tokens = check_dimension("tokens", tokens)
     if block == "mlp":

@@ -1,0 +1,126 @@
+"""The workload families, one file each, and the one registry of them.
+
+A new family is its shape in `pebble.workloads`, a file here, its schedule in `pebble.schedules`, a line in
+`FAMILIES`, and an entry in the checker of certificates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pebble.dag.catalogue import PATTERNS, DagFamily
+from pebble.errors import InputError, UnknownNameError
+from pebble.families.attention import ATTENTION
+from pebble.families.base import DTYPES, Explicit, Family, KernelFamily, OnSms
+from pebble.families.conv2d import CONV2D
+from pebble.families.ffn import FFN
+from pebble.families.gemm import GEMM
+from pebble.workloads import model_names, named_workload
+from pebble.workloads.base import TypedWorkload
+from pebble.workloads.parameters import needed, read_values
+
+__all__ = [
+    "DAG_FAMILIES",
+    "DTYPES",
+    "FAMILIES",
+    "NAMED",
+    "Explicit",
+    "Family",
+    "KernelFamily",
+    "OnSms",
+    "family_of",
+    "find_dag_family",
+    "kernel_family",
+    "read_workload",
+]
+
+FAMILIES: dict[str, Family[Any]] = {family.name: family for family in (GEMM, FFN, ATTENTION, CONV2D)}
+DAG_FAMILIES: dict[str, DagFamily] = {
+    **{name: family.dag for name, family in FAMILIES.items() if family.dag is not None},
+    **PATTERNS,
+}
+# what a named model has beside its linear layers
+NAMED = {
+    "MODEL:mlp": ("the whole FFN of a named model, gated where the model's is", "llama-2-7b:mlp --tokens 8192"),
+    "MODEL:attention": ("causal prefill attention of one layer, all heads", "llama-3-8b:attention --tokens 8192"),
+}
+TOKENS = needed(tokens="rows of the activations")
+
+
+def family_of(workload: TypedWorkload) -> Family[Any]:
+    """The family of a workload.
+
+    Raises
+    ------
+    InputError
+        Not a workload.
+    """
+    for family in FAMILIES.values():
+        if isinstance(workload, family.shape):
+            return family
+    raise InputError(
+        f"workload: got {type(workload).__name__} {str(workload)[:60]!r}, expected a workload such as "
+        "pebble.Gemm(8192, 8192, 8192) or pebble.workload('llama-2-7b:mlp', tokens=8192)."
+    )
+
+
+def kernel_family(workload: TypedWorkload) -> KernelFamily[Any, Any]:
+    """The family of a workload that has GPU kernels to simulate.
+
+    Raises
+    ------
+    InputError
+        It has none.
+    """
+    family = family_of(workload)
+    if not isinstance(family, KernelFamily):
+        traced = [name for name, other in FAMILIES.items() if isinstance(other, KernelFamily)]
+        raise InputError(
+            f"{family.name}: there is no GPU trace of this family, expected {', '.join(traced[:-1])} or {traced[-1]}; "
+            "use `pebble bound`."
+        )
+    return family
+
+
+def read_workload(name: str, values: Mapping[str, object]) -> TypedWorkload:
+    """A workload by the name of its family, or of a layer of a named model, and its parameters.
+
+    Parameters
+    ----------
+    name : str
+        ``gemm``, ``ffn`` ... or ``MODEL:LAYER``.
+    values : mapping
+        By keyword, as numbers or as text.
+
+    Raises
+    ------
+    InputError
+        A parameter missing, foreign or malformed.
+    UnknownNameError
+        No such family, model, layer or data type.
+    """
+    name = name.lower()
+    given = {key: value.lower() if "dtype" in key and isinstance(value, str) else value for key, value in values.items()}
+    if name in FAMILIES:
+        return FAMILIES[name].read(given)
+    if ":" in name:
+        extra = () if name.endswith((":mlp", ":attention")) else GEMM.parameters[-1:]
+        read = read_values(name, (*TOKENS, *extra, *DTYPES), given)
+        return named_workload(name, **read)
+    if name in model_names():
+        raise InputError(f"workload: got {name!r} without a layer, expected MODEL:LAYER such as {name}:qkv.")
+    raise UnknownNameError("workload", name, [*FAMILIES, *(f"{m}:qkv" for m in model_names())], "pebble workloads")
+
+
+def find_dag_family(name: str) -> DagFamily:
+    """The family of DAGs of that name.
+
+    Raises
+    ------
+    UnknownNameError
+        No such family; the message offers the nearest.
+    """
+    if name not in DAG_FAMILIES:
+        raise UnknownNameError("family of DAGs", name, DAG_FAMILIES, "pebble dag --help")
+    return DAG_FAMILIES[name]

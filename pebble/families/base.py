@@ -1,0 +1,232 @@
+"""A workload family: everything the rest of the program asks of one, in one object.
+
+The shape itself (dimensions, operands, operations) is a frozen dataclass of `pebble.workloads`. A family says what it
+is called, what it takes, which theorem bounds it, which schedules it has, how its kernels run, and its computation
+DAG. A `Family` answers what every workload has; a `KernelFamily` also has GPU kernels that can be simulated. Nothing
+outside this room asks a workload for its type.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from pebble.bounds.base import Formula, LowerBound
+from pebble.dag.catalogue import SUMS, DagFamily
+from pebble.errors import InputError
+from pebble.simulation import KernelConfig, Traffic, simulate_trace
+from pebble.schedules.tile import TileShape
+from pebble.schedules.trace import LINE_BYTES, Trace
+from pebble.workloads.base import DTYPE_BYTES, TypedWorkload
+from pebble.workloads.parameters import Parameter, read_values
+
+W = TypeVar("W", bound=TypedWorkload)
+S = TypeVar("S", bound="Named")
+
+DTYPES = (
+    Parameter("--dtype", "choice", "type of the inputs: " + ", ".join(DTYPE_BYTES) + " (bf16)", choices=(*DTYPE_BYTES,)),
+    Parameter("--out-dtype", "choice", "type of the output (the inputs', bf16 for fp8)", choices=(*DTYPE_BYTES,)),
+)
+
+
+class Named(Protocol):
+    """A schedule that a kernel runs, as the user calls it."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class Explicit(Protocol):
+    """A schedule under explicit control, of any family."""
+
+    @property
+    def elements(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    def to_json(self) -> dict[str, object]: ...
+
+
+class OnSms(Protocol):
+    """A schedule on several SMs, of any family."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def l2_elements(self) -> int: ...
+    @property
+    def remote_elements(self) -> int: ...
+    @property
+    def l2_read_bytes(self) -> int: ...
+    @property
+    def l2_write_bytes(self) -> int: ...
+    @property
+    def remote_bytes(self) -> int: ...
+    @property
+    def imbalance(self) -> float: ...
+    def cost_elements(self, omega: Fraction) -> Fraction: ...
+    def cost_bytes(self, omega: Fraction) -> Fraction: ...
+    def to_json(self) -> dict[str, object]: ...
+
+
+class Family(ABC, Generic[W]):
+    """What is asked of any family.
+
+    Attributes
+    ----------
+    name : str
+        The word that selects it.
+    shape : type
+        Its workloads.
+    computes, example : str
+        What it is, in a line, and how it is written.
+    parameters : tuple of Parameter
+        Beside the data types.
+    recompute_helps : bool
+        Whether computing a value twice may lower the optimum, so that a bound must say which game it is for.
+    """
+
+    name: ClassVar[str]
+    shape: ClassVar[type]
+    computes: ClassVar[str]
+    example: ClassVar[str]
+    parameters: ClassVar[tuple[Parameter, ...]]
+    recompute_helps: ClassVar[bool] = True
+
+    def make(self, **values: Any) -> TypedWorkload:
+        """A workload from parameters that have been read."""
+        workload: TypedWorkload = self.shape(**values)
+        return workload
+
+    def read(self, values: Mapping[str, object]) -> TypedWorkload:
+        """A workload from the command line or from keywords.
+
+        Raises
+        ------
+        InputError
+            A parameter missing, foreign to the family, or malformed.
+        UnknownNameError
+            An unknown choice.
+        """
+        return self.make(**read_values(self.name, (*self.parameters, *DTYPES), values))
+
+    @abstractmethod
+    def lower_bound(self, workload: W, capacity: int, recompute: bool = False) -> LowerBound:
+        """The best proven lower bound for ``capacity`` values; with recomputation allowed, if asked.
+
+        Raises
+        ------
+        InfeasibleError
+            Capacity below the least that works.
+        """
+
+    def separate_bound(self, workload: W, capacity: int) -> LowerBound | None:
+        """The least when every intermediate goes through slow memory; None where there is none."""
+        return None
+
+    def published(self, workload: W, capacity: int, processors: int = 1) -> tuple[Formula, ...]:
+        """Published bounds on this instance, not yet judged."""
+        text = "every value moves at least once"
+        return (Formula("compulsory", "folklore", workload.compulsory_elements, True, text),)
+
+    def best_schedule(self, workload: W, capacity: int) -> Explicit | None:
+        """The best legal schedule known that holds ``capacity`` values; None where none is built or fits."""
+        return None
+
+    def best_on_sms(self, workload: W, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:
+        """The best schedule known on ``sms`` memories of ``capacity`` values, copies within groups of ``group``.
+
+        Raises
+        ------
+        InputError
+            The family is not bounded for several SMs.
+        """
+        raise InputError(
+            f"buffers: got {self.name}, expected gemm, ffn or attention: only these are bounded for several SMs."
+        )
+
+    @property
+    def dag(self) -> DagFamily | None:
+        """Its computation DAG at small scale, if it has one."""
+        return None
+
+    def dag_of(self, build: Callable[..., Any], tiles: str, example: str, computes: str) -> DagFamily:
+        """The DAG family with this family's parameters."""
+        return DagFamily(self.name, f"{computes}; tiles over {tiles}", build, (*self.parameters, *SUMS), example)
+
+
+class KernelFamily(Family[W], Generic[W, S]):
+    """A family with GPU kernels.
+
+    Attributes
+    ----------
+    schedules_help : str
+        What the names of its schedules are.
+    """
+
+    schedules_help: ClassVar[str]
+
+    def default_tile(self, workload: W) -> TileShape:
+        """128 x 128 and 128 bytes of k."""
+        return TileShape(128, 128, LINE_BYTES // workload.in_bytes)
+
+    @abstractmethod
+    def cut_tile(self, tile: TileShape, workload: W) -> TileShape:
+        """The tile, cut short where it is larger than the problem."""
+
+    def tile_text(self, tile: TileShape) -> str:
+        """The tile as this family writes it."""
+        return str(tile)
+
+    @abstractmethod
+    def all_schedules(self, workload: W, tile: TileShape) -> Sequence[S]:
+        """Every schedule that ``all`` stands for."""
+
+    @abstractmethod
+    def parse_schedule(self, text: str) -> S:
+        """A schedule by name.
+
+        Raises
+        ------
+        UnknownNameError
+            No such schedule.
+        """
+
+    @abstractmethod
+    def values_held(self, workload: W, config: KernelConfig, stages: int = 1) -> int:
+        """Values that all running blocks hold together, besides the cache."""
+
+    @abstractmethod
+    def trace(self, workload: W, schedule: S, config: KernelConfig, residual: bool = False) -> Trace:
+        """What one schedule touches, in order.
+
+        Raises
+        ------
+        InputError
+            Too long, or a tile that the schedule cannot take.
+        """
+
+    def simulate(self, workload: W, schedule: S, config: KernelConfig, residual: bool = False) -> Traffic:
+        """What one schedule moves; errors as for `trace`."""
+        trace = self.trace(workload, schedule, config, residual)
+        return simulate_trace(schedule.name, trace, config.cache_bytes, config.policy)
+
+    def walk(self, workload: W, schedule: S, config: KernelConfig) -> Hashable:
+        """A key that two schedules share when they touch the same tiles in the same sequence."""
+        return schedule.name
+
+    def check(self, workload: W, config: KernelConfig) -> None:
+        """Refuse what is too large to simulate, before any work is done for it.
+
+        Raises
+        ------
+        InputError
+            With the number that is too large.
+        """
+
+    def notes(self, residual: bool) -> tuple[str, ...]:
+        """What a reader of simulated traffic must know of this family's kernels."""
+        return ()

@@ -1,0 +1,80 @@
+"""A feed-forward network, Y := act(X W1) W2, or gated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from pebble.bounds.base import Formula, LowerBound
+from pebble.bounds.ffn import ffn_lower_bound, ffn_separate_bound
+from pebble.bounds.soap import formula as soap
+from pebble.dag.catalogue import DagFamily
+from pebble.dag.ffn import ffn_dag
+from pebble.families.base import Explicit, KernelFamily, OnSms
+from pebble.schedules.explicit.ffn import best_ffn_schedule
+from pebble.schedules.explicit.parallel_chain import best_ffn_on_sms
+from pebble.schedules.ffn import FfnKernel, FfnSchedule, all_ffn_schedules, ffn_trace, parse_ffn_schedule
+from pebble.schedules.tile import TileShape
+from pebble.schedules.trace import Trace
+from pebble.simulation import KernelConfig
+from pebble.workloads import Ffn
+from pebble.workloads.parameters import flag, needed, optional
+
+
+class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
+    """``ffn``."""
+
+    name = "ffn"
+    shape = Ffn
+    computes = "Y := act(X W1) W2; --gated: (act(X Wg) * X Wu) W2"
+    example = "ffn --tokens 8192 --d-model 4096 --hidden 11008"
+    parameters = (
+        *needed(tokens="rows of X and Y", d_model="columns of X", hidden="columns of the hidden layer"),
+        *optional(d_out="columns of Y (d-model)"),
+        flag("--gated", "gate and up products (SwiGLU)"),
+    )
+    schedules_help = "separate:ORDER, row-fused-R, row-fused-R-split-S, interleaved-R"
+
+    def lower_bound(self, workload: Ffn, capacity: int, recompute: bool = False) -> LowerBound:
+        return ffn_lower_bound(workload, capacity, recompute)
+
+    def separate_bound(self, workload: Ffn, capacity: int) -> LowerBound:
+        return ffn_separate_bound(workload, capacity)
+
+    def published(self, workload: Ffn, capacity: int, processors: int = 1) -> tuple[Formula, ...]:
+        return (*super().published(workload, capacity), *(() if workload.gated else (soap(workload, capacity),)))
+
+    def best_schedule(self, workload: Ffn, capacity: int) -> Explicit:
+        return best_ffn_schedule(workload, capacity)
+
+    def best_on_sms(self, workload: Ffn, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:
+        return best_ffn_on_sms(workload, sms, capacity, omega, group)
+
+    @property
+    def dag(self) -> DagFamily:
+        example = "--tokens 2 --d-model 2 --hidden 2"
+        return self.dag_of(ffn_dag, "tokens x d-model x hidden x d-out", example, "act(X W1) W2, or gated")
+
+    def cut_tile(self, tile: TileShape, workload: Ffn) -> TileShape:
+        return TileShape(min(tile.bm, workload.tokens), tile.bn, tile.bk)
+
+    def all_schedules(self, workload: Ffn, tile: TileShape) -> Sequence[FfnSchedule]:
+        return all_ffn_schedules(workload, tile)
+
+    def parse_schedule(self, text: str) -> FfnSchedule:
+        return parse_ffn_schedule(text)
+
+    def values_held(self, workload: Ffn, config: KernelConfig, stages: int = 1) -> int:
+        return config.wave_blocks * FfnKernel(workload, config.tile).values_held(stages)
+
+    def trace(self, workload: Ffn, schedule: FfnSchedule, config: KernelConfig, residual: bool = False) -> Trace:
+        kernel = FfnKernel(workload, config.tile, residual=residual)
+        return ffn_trace(kernel, schedule, config.wave_blocks, config.sms)
+
+    def notes(self, residual: bool) -> tuple[str, ...]:
+        written = "H left dirty in the cache is counted as written, though nobody needs it"
+        again = "the residual input is read again; the bound does without that and stays valid"
+        return (written, again) if residual else (written,)
+
+
+FFN = FfnFamily()

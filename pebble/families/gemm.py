@@ -1,0 +1,96 @@
+"""One matrix product, C := A B or C += A B."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from pebble.bounds import gemm_lower_bound, published_gemm_bounds
+from pebble.bounds.base import Formula, LowerBound
+from pebble.dag.catalogue import DagFamily
+from pebble.dag.gemm import gemm_dag
+from pebble.families.base import Explicit, KernelFamily, OnSms
+from pebble.schedules.explicit import best_gemm_schedule
+from pebble.schedules.explicit.parallel_search import best_parallel_schedule
+from pebble.schedules.lockstep import check_length, lockstep_trace, values_held_by_blocks
+from pebble.schedules.orders import TileOrder, all_schedules, parse_order
+from pebble.schedules.tile import TileShape
+from pebble.schedules.trace import Trace
+from pebble.simulation import KernelConfig, Traffic, simulate_gemm, timed_trace
+from pebble.models.cache_policy import parse_policy
+from pebble.workloads import Gemm
+from pebble.workloads.base import TypedWorkload
+from pebble.workloads.parameters import flag, needed
+
+
+class GemmFamily(KernelFamily[Gemm, TileOrder]):
+    """``gemm``."""
+
+    name = "gemm"
+    shape = Gemm
+    computes = "C := A B; --accumulate-into makes it C += A B"
+    example = "gemm -m 8192 -n 8192 -k 8192"
+    parameters = (
+        *needed(m="rows of A and C", n="columns of B and C", k="columns of A, rows of B"),
+        flag("--accumulate-into", "C += A B, C is read as well as written"),
+    )
+    recompute_helps = False
+    schedules_help = "the orders of `pebble schedules`"
+
+    def make(self, accumulate_into: bool = False, **values: Any) -> TypedWorkload:
+        return Gemm(**values, accumulate=accumulate_into)
+
+    def lower_bound(self, workload: Gemm, capacity: int, recompute: bool = False) -> LowerBound:
+        return gemm_lower_bound(workload, capacity)  # holds with and without recomputation
+
+    def published(self, workload: Gemm, capacity: int, processors: int = 1) -> tuple[Formula, ...]:
+        return published_gemm_bounds(workload, capacity, processors)
+
+    def best_schedule(self, workload: Gemm, capacity: int) -> Explicit:
+        return best_gemm_schedule(workload, capacity)
+
+    def best_on_sms(self, workload: Gemm, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:
+        return best_parallel_schedule(workload, sms, capacity, omega, group)
+
+    @property
+    def dag(self) -> DagFamily:
+        return self.dag_of(gemm_dag, "m x n x k", "-m 2 -n 2 -k 3", "C := A B")
+
+    def cut_tile(self, tile: TileShape, workload: Gemm) -> TileShape:
+        return tile.cut_to(workload)
+
+    def all_schedules(self, workload: Gemm, tile: TileShape) -> Sequence[TileOrder]:
+        return all_schedules()
+
+    def parse_schedule(self, text: str) -> TileOrder:
+        return parse_order(text)
+
+    def values_held(self, workload: Gemm, config: KernelConfig, stages: int = 1) -> int:
+        return values_held_by_blocks(config.tile, config.wave_blocks, stages)
+
+    def trace(self, workload: Gemm, schedule: TileOrder, config: KernelConfig, residual: bool = False) -> Trace:
+        if not config.execution.is_reference:
+            return timed_trace(workload, schedule, config)
+        rows, cols, _ = config.tile.grid(workload)
+        tiles = schedule.tiles(rows, cols, config.order_params)
+        granularity = "line" if parse_policy(config.policy).needs_lines else "auto"
+        return lockstep_trace(
+            workload, tiles, config.tile, config.wave_blocks, schedule.sawtooth, granularity, config.sms
+        )
+
+    def simulate(self, workload: Gemm, schedule: TileOrder, config: KernelConfig, residual: bool = False) -> Traffic:
+        return simulate_gemm(workload, schedule, config)
+
+    def walk(self, workload: Gemm, schedule: TileOrder, config: KernelConfig) -> Hashable:
+        if config.execution.blocks_in_cluster > 1:  # with clusters the order walks another grid
+            return schedule.name
+        tiles = schedule.tiles(*config.tile.grid(workload)[:2], config.order_params)
+        return hashlib.sha256(tiles.tobytes()).digest(), schedule.sawtooth
+
+    def check(self, workload: Gemm, config: KernelConfig) -> None:
+        check_length(workload, config.tile)
+
+
+GEMM = GemmFamily()

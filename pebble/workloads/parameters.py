@@ -1,0 +1,142 @@
+"""The parameters of a family, of workloads or of DAGs: one table for the command line and for keywords."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pebble.errors import InputError, UnknownNameError
+
+Kind = Literal["count", "counts", "extents", "choice", "flag"]
+_LONGEST = 18  # digits of a number that may stand on the command line
+_MOST_COUNTS = 4096
+_SHOWN = {"count": "N", "counts": "N,N,...", "extents": "NxN...", "choice": "NAME"}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a family.
+
+    Attributes
+    ----------
+    option : str
+        As on the command line: ``"--head-dim"``, ``"-m"``.
+    kind : str
+        ``count`` (a whole number), ``counts`` (whole numbers, ``128,256``), ``extents`` (``2x2x3``), ``choice`` or
+        ``flag``.
+    help : str
+    required : bool
+    choices : tuple of str
+        For a choice.
+    """
+
+    option: str
+    kind: Kind
+    help: str
+    required: bool = False
+    choices: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The keyword: ``head_dim``."""
+        return self.option.lstrip("-").replace("-", "_")
+
+    @property
+    def metavar(self) -> str:
+        """What stands for the value in a help text."""
+        return _SHOWN.get(self.kind, "")
+
+    def read(self, value: object) -> Any:
+        """A value from the command line or from a keyword, checked for its kind.
+
+        Raises
+        ------
+        InputError
+            No value of this kind.
+        UnknownNameError
+            Not one of the choices.
+        """
+        if self.kind == "flag":
+            if not isinstance(value, bool):
+                raise InputError(f"{self.option}: got {str(value)[:40]!r}, expected true or false.")
+            return value
+        if self.kind == "choice":
+            if value not in self.choices:
+                raise UnknownNameError(self.option, str(value)[:80], self.choices, "pebble workloads")
+            return value
+        if self.kind == "count":
+            return self._whole(value)
+        separator, example = ("x", "2x2x3") if self.kind == "extents" else (",", "128,256,64")
+        words = value.split(separator) if isinstance(value, str) else value
+        if isinstance(words, str | bytes) or not isinstance(words, Iterable):
+            raise InputError(f"{self.option}: got {value!r}, expected whole numbers such as {example}.")
+        numbers = tuple(words)
+        if not 1 <= len(numbers) <= _MOST_COUNTS:
+            raise InputError(f"{self.option}: got {len(numbers)} numbers, expected 1 to {_MOST_COUNTS}.")
+        return tuple(self._whole(word, f"whole numbers such as {example}") for word in numbers)
+
+    def _whole(self, value: object, expected: str = "a whole number such as 4096") -> int:
+        if isinstance(value, str):
+            digits = value.strip().removeprefix("-")
+            if not (digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST):
+                raise InputError(f"{self.option}: got {value[:40]!r}, expected {expected}.")
+            value = int(value)
+        try:
+            number = int(value.__index__())  # type: ignore[attr-defined]
+        except (AttributeError, TypeError):
+            raise InputError(f"{self.option}: got {value!r}, expected {expected}.") from None
+        if number < 1:
+            raise InputError(f"{self.option}: got {number}, expected a whole number of at least 1.")
+        return number
+
+
+def needed(**options: str) -> tuple[Parameter, ...]:
+    """Required counts: ``needed(m="rows of A")``."""
+    return tuple(Parameter(_option(name), "count", text, required=True) for name, text in options.items())
+
+
+def optional(**options: str) -> tuple[Parameter, ...]:
+    """Counts that have a default."""
+    return tuple(Parameter(_option(name), "count", text) for name, text in options.items())
+
+
+def flag(option: str, text: str) -> Parameter:
+    """A yes or no."""
+    return Parameter(option, "flag", text)
+
+
+def _option(name: str) -> str:
+    return f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
+
+
+def read_values(owner: str, parameters: Iterable[Parameter], values: Mapping[str, object]) -> dict[str, Any]:
+    """The values of a family's parameters, by keyword, each read for its kind; those not given are left out.
+
+    Parameters
+    ----------
+    owner : str
+        Whose parameters they are, for messages.
+    parameters : iterable of Parameter
+    values : mapping
+        By keyword; None and False count as not given.
+
+    Raises
+    ------
+    InputError
+        One is missing, foreign, or malformed.
+    UnknownNameError
+        Not one of the choices.
+    """
+    known = {parameter.name: parameter for parameter in parameters}
+    given = {name: value for name, value in values.items() if value is not None and value is not False}
+    missing = [p.option for p in known.values() if p.required and p.name not in given]
+    if missing:
+        required = [p for p in known.values() if p.required]
+        expected = " ".join(f"{p.option} {'NUMBER' if p.kind == 'count' else p.metavar}" for p in required)
+        raise InputError(f"{owner}: {', '.join(missing)} missing, expected {expected}.")
+    extra = [_option(name) for name in given if name not in known]
+    if extra:
+        options = f"only {', '.join(p.option for p in known.values())}" if known else "none"
+        raise InputError(f"{owner}: got {' and '.join(sorted(extra))}, expected {options}; leave it out.")
+    return {name: known[name].read(value) for name, value in given.items()}
