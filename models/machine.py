@@ -33,9 +33,10 @@ store and are not added. On AMD, ``sms`` counts compute units.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -79,6 +80,8 @@ class Machine:
         Every number known, by its key in :data:`pebble.models.quantity.FIELDS`; the rest is not known.
     cache_model : DefaultModel, optional
         What ``--policy hardware`` means.
+    file_sha256 : str, optional
+        Of the file it was read from, so that a result can be traced to its numbers.
 
     Raises
     ------
@@ -97,6 +100,7 @@ class Machine:
     compute_capability: str = ""
     quantities: tuple[tuple[str, Quantity], ...] = ()
     cache_model: DefaultModel | None = None
+    file_sha256: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         for key, quantity in self.quantities:
@@ -263,7 +267,8 @@ def load_machine_file(path: str | Path) -> Machine:
     """
     path = Path(path)
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        content = path.read_bytes()
+        text = content.decode("utf-8-sig")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not UTF-8 text"
         raise InputError(f"machine file {str(path)!r}: cannot be read: {reason}; expected a TOML file.") from None
@@ -276,4 +281,4 @@ def load_machine_file(path: str | Path) -> Machine:
         raise InputError(f"{path}, line {line}: not TOML: {reason}; see `pebble machines --help`.") from None
     from pebble.models.machine_reader import MachineReader
 
-    return MachineReader(path, text).machine(data)
+    return replace(MachineReader(path, text).machine(data), file_sha256=hashlib.sha256(content).hexdigest())

@@ -29,6 +29,7 @@ __all__ = [
     "Family",
     "KernelFamily",
     "OnSms",
+    "command_words",
     "family_of",
     "find_dag_family",
     "kernel_family",
@@ -111,6 +112,25 @@ def read_workload(name: str, values: Mapping[str, object]) -> TypedWorkload:
     if name in model_names():
         raise InputError(f"workload: got {name!r} without a layer, expected MODEL:LAYER such as {name}:qkv.")
     raise UnknownNameError("workload", name, [*FAMILIES, *(f"{m}:qkv" for m in model_names())], "pebble workloads")
+
+
+def command_words(workload: TypedWorkload) -> list[str]:
+    """A workload as it is written on the command line."""
+    family = family_of(workload)
+    types = [word for p in DTYPES for word in (p.option, getattr(workload, p.name))]
+    name, tokens = getattr(workload, "name", ""), next(
+        (getattr(workload, key) for key in ("tokens", "m", "queries") if hasattr(workload, key)), 1
+    )
+    if ":" in name and name.partition(":")[0] in model_names():
+        return [name, "--tokens", str(tokens), *types]
+    words = [family.name]
+    for parameter in family.parameters:
+        value = getattr(workload, parameter.name, getattr(workload, "accumulate", None))
+        if parameter.kind == "flag":
+            words += [parameter.option] if value else []
+        else:
+            words += [parameter.option, ",".join(map(str, value)) if isinstance(value, tuple) else str(value)]
+    return [*words, *types]
 
 
 def find_dag_family(name: str) -> DagFamily:

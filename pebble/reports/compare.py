@@ -1,0 +1,259 @@
+"""``compare``: schedules of one workload on one GPU against the proved bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Unpack
+
+from pebble.bounds.base import LowerBound
+from pebble.errors import InputError
+from pebble.families import Explicit, kernel_family
+from pebble.models.cache_policy import parse_policy
+from pebble.models.machine import Machine
+from pebble.reports.base import Report
+from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, trace_capacity
+from pebble.reports.target import Kernel, KernelOptions, read_kernel
+from pebble.simulation import Traffic
+from pebble.units import Size, format_bytes
+from pebble.workloads.base import TypedWorkload
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A capacity and the bound that it gives."""
+
+    capacity: Capacity
+    bound: LowerBound
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return {
+            "bytes": self.bound.bytes,
+            "elements": self.bound.elements,
+            "method": self.bound.method,
+            "capacity_bytes": self.capacity.bytes,
+            "capacity_elements": self.capacity.elements,
+            "what": self.capacity.what,
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(Report):
+    """What ``pebble compare`` found.
+
+    Attributes
+    ----------
+    workload : TypedWorkload
+    kernel : Kernel
+        How the simulated kernels run.
+    trace : Bounded
+        What the simulated kernel can hold; holds for every schedule in ``orders``.
+    chip : Bounded or None
+        Every on-chip store of the GPU, when one was named.
+    cache_only : Bounded
+        One explicitly managed memory of the cache's size; real kernels may go below it.
+    separate : Bounded or None
+        For chains: the least when each kernel passes its whole result through memory, at the trace capacity.
+    explicit : Explicit or None
+        The best schedule under explicit control at the trace capacity.
+    orders : tuple of Traffic
+        Simulated schedules, least traffic first.
+    notes : tuple of str
+        What a reader must know of the assumptions.
+    complete : bool
+        False when the simulation was interrupted.
+    """
+
+    workload: TypedWorkload
+    kernel: Kernel
+    trace: Bounded
+    chip: Bounded | None
+    cache_only: Bounded
+    separate: Bounded | None
+    explicit: Explicit
+    orders: tuple[Traffic, ...]
+    notes: tuple[str, ...]
+    complete: bool = True
+
+    question = "compare"
+
+    @property
+    def machine(self) -> Machine | None:
+        return self.kernel.target.machine
+
+    def ratio(self, traffic_bytes: int) -> float:
+        """Bytes over the trace bound."""
+        return traffic_bytes / self.trace.bound.bytes
+
+    @property
+    def best_band(self) -> Traffic | None:
+        """For an FFN: the fused schedule with the least traffic; its name tells the band height."""
+        fused = [t for t in self.orders if t.order.startswith("row-fused")]
+        return min(fused, key=lambda t: t.dram_bytes, default=None)
+
+    @property
+    def best_found(self) -> tuple[int, str]:
+        """Bytes and name of the best schedule known, explicit or simulated."""
+        best = min(self.orders, key=lambda t: t.dram_bytes, default=None)
+        if best is not None and best.dram_bytes < self.explicit.bytes:
+            return best.dram_bytes, best.order
+        return self.explicit.bytes, self.explicit.name
+
+    @property
+    def best_orders(self) -> tuple[Traffic, ...]:
+        """The simulated schedules that share the least traffic."""
+        return tuple(t for t in self.orders if t.dram_bytes == self.orders[0].dram_bytes)
+
+    def summary(self) -> str:
+        best = "nothing simulated"
+        if self.orders:
+            tied = len(self.best_orders) - 1
+            best = f"{self.orders[0].order}{f' (and {tied} more)' if tied else ''} moves " + format_bytes(
+                self.orders[0].dram_bytes
+            )
+            best += f", {self.ratio(self.orders[0].dram_bytes):.2f}x the bound of {format_bytes(self.trace.bound.bytes)}"
+        return f"{self.workload.label}, tile {self.kernel.tile}: {best}"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per schedule."""
+        return [
+            {
+                "name": t.order,
+                "tile": self.kernel.tile,
+                "dram_read_bytes": t.dram_read_bytes,
+                "dram_write_bytes": t.dram_write_bytes,
+                "dram_bytes": t.dram_bytes,
+                "l2_hit_rate": t.hit_rate,
+                "both_tiles_hit_share": t.both_hit_share,
+                "ratio_to_lower_bound": self.ratio(t.dram_bytes),
+            }
+            for t in self.orders
+        ]
+
+    def document(self) -> dict[str, Any]:
+        upper_bytes, upper_name = self.best_found
+        document: dict[str, Any] = {
+            "workload": {"label": self.workload.label, **self.workload.to_json()},
+            "kernel": self.kernel.to_dict(),
+            "lower_bound": self.trace.to_json(),
+            "chip_bound": self.chip.to_json() if self.chip else None,
+            "cache_only_bound": self.cache_only.to_json(),
+            "upper_bound": {"bytes": upper_bytes, "schedule": upper_name, "details": self.explicit.to_json()},
+            "best_order": None,
+            "schedules": [
+                {**row, "by_operand": t.by_operand()} for row, t in zip(self.rows(), self.orders, strict=True)
+            ],
+            "notes": list(self.notes),
+            "complete": self.complete,
+        }
+        if self.orders:
+            best = self.orders[0]
+            tied = [t.order for t in self.best_orders]
+            document["best_order"] = {"name": best.order, "dram_bytes": best.dram_bytes, "tied": tied}
+        band = self.best_band
+        if band is not None:
+            document["best_band"] = {"name": band.order, "dram_bytes": band.dram_bytes}
+        if self.separate is not None:
+            document["separate_kernels_bound"] = self.separate.to_json()
+        return document
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Each schedule's traffic over the bound, as bars."""
+        from pebble.plots.compare import plot_ratios
+
+        return plot_ratios(self, ax)
+
+
+def read_schedules(text: str | Sequence[str], everything: Sequence[Any], parse: Callable[[str], Any]) -> list[Any]:
+    """All, or the names given, each once.
+
+    Raises
+    ------
+    InputError
+        No name at all.
+    UnknownNameError
+        An unknown name.
+    """
+    if isinstance(text, str) and text.strip().lower() == "all":
+        return list(everything)
+    parts = text.split(",") if isinstance(text, str) else [str(part) for part in text]
+    names = [name for name in (part.strip() for part in parts) if name]
+    if not names:
+        raise InputError(f"--schedules: got {text!r}, expected all, or names separated by commas.")
+    return list(dict.fromkeys(parse(name) for name in names))
+
+
+def trace_bound(workload: TypedWorkload, kernel: Kernel) -> Bounded:
+    """The bound at what the simulated kernel can hold.
+
+    Raises
+    ------
+    InputError
+        A cache that starts warm: the bounds count every first load.
+    """
+    family, config, policy = kernel_family(workload), kernel.config, parse_policy(kernel.config.policy)
+    if policy.warm:
+        raise InputError("got a policy with +warm, expected a cold start: the bounds count every first load.")
+    held = family.values_held(workload, config, kernel.stages)
+    # every line once, however many partitions keep it; a memory-side cache holds lines too
+    capacity = trace_capacity(config.cache_bytes + policy.last_level_bytes, workload, held, config.wave_blocks)
+    return Bounded(capacity, family.lower_bound(workload, capacity.elements))
+
+
+def compare_schedules(
+    workload: TypedWorkload,
+    schedules: str | Sequence[str] = "all",
+    *,
+    residual: bool = False,
+    progress: Callable[[int], Progress] = lambda total: lambda name: None,
+    **options: Unpack[KernelOptions],
+) -> Comparison:
+    """Bound the kernel, find the best explicit schedule, simulate every schedule; arguments as `pebble.compare`."""
+    family = kernel_family(workload)
+    kernel = read_kernel(workload, **options)
+    chosen = read_schedules(schedules, family.all_schedules(workload, kernel.config.tile), family.parse_schedule)
+    config = kernel.config
+    family.check(workload, config)
+    trace = trace_bound(workload, kernel)
+    held_bytes = config.cache_bytes + parse_policy(config.policy).last_level_bytes
+    cache = cache_capacity(Size(held_bytes, None, f"{held_bytes}B"), workload)
+    chip = None
+    if kernel.target.machine is not None:
+        capacity = chip_capacity(kernel.target.machine, workload)
+        chip = Bounded(capacity, family.lower_bound(workload, capacity.elements))
+    separate = family.separate_bound(workload, trace.capacity.elements)
+    explicit = family.best_schedule(workload, trace.capacity.schedule_elements)
+    assert explicit is not None
+    notes = [*kernel.notes, *family.notes(residual)]
+    show = progress(len(chosen))
+    seen: dict[Hashable, Traffic] = {}  # schedules that walk alike move alike
+    done: list[Traffic] = []
+    complete = True
+    try:
+        for schedule in chosen:
+            key = family.walk(workload, schedule, config)
+            if key not in seen:
+                seen[key] = family.simulate(workload, schedule, config, residual)
+            done.append(replace(seen[key], order=schedule.name))
+            show(schedule.name)
+    except KeyboardInterrupt:
+        complete = False
+        notes.append(f"interrupted after {len(done)} schedule{'s' * (len(done) != 1)}; the rest are missing")
+    return Comparison(
+        workload,
+        kernel,
+        trace,
+        chip,
+        Bounded(cache, family.lower_bound(workload, cache.elements)),
+        Bounded(trace.capacity, separate) if separate else None,
+        explicit,
+        tuple(sorted(done, key=lambda t: t.dram_bytes)),
+        tuple(notes),
+        complete,
+    )

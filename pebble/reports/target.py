@@ -1,0 +1,280 @@
+"""Where a workload runs and how its kernel is tiled: what the user says, read once, with what a reader must know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypedDict, Unpack
+
+from pebble.errors import InputError
+from pebble.families import kernel_family
+from pebble.models.cache_policy import parse_policy
+from pebble.models.machine import Machine, load_machine, load_machine_file
+from pebble.schedules.execution import parse_execution
+from pebble.schedules.tile import TileShape
+from pebble.simulation import KernelConfig
+from pebble.units import Size, format_capacity, parse_size
+from pebble.workloads.base import TypedWorkload
+
+MAX_SMS = 100_000
+HARDWARE = "hardware"
+
+
+class TargetOptions(TypedDict, total=False):
+    """Where a workload runs: exactly one of the three.
+
+    Attributes
+    ----------
+    gpu : str or Machine
+        A SKU of ``pebble machines``, or what `pebble.gpu` returned.
+    machine : str
+        A machine file of your own.
+    cache : str or Size
+        One memory of this size: ``"40MiB"``, ``"8192el"``.
+    """
+
+    gpu: str | Machine | None
+    machine: str | None
+    cache: str | Size | None
+
+
+class KernelOptions(TargetOptions, total=False):
+    """How a tiled kernel runs, beside where.
+
+    Attributes
+    ----------
+    tile : str
+        Block tile BMxBN or BMxBNxBK; by default the family's.
+    sms : int
+        SMs; by default those of the machine.
+    blocks_per_sm : int
+        Blocks that run at once on an SM (1).
+    stages : int
+        Tiles of each operand that a block holds at once (1).
+    policy : str
+        Cache policy; ``"hardware"`` is that of the machine file.
+    execution, cluster : str
+        How blocks run in time, and the blocks that share fetches.
+    seed : int
+        Of the skew of ``dynamic-S``.
+    """
+
+    tile: str | None
+    sms: int | str | None
+    blocks_per_sm: int | str
+    stages: int | str
+    policy: str
+    execution: str
+    cluster: str
+    seed: int | str
+
+
+@dataclass(frozen=True)
+class Target:
+    """A machine, or a bare memory, never both.
+
+    Attributes
+    ----------
+    machine : Machine or None
+    cache : Size or None
+    words : tuple of str
+        How the command line says it.
+    """
+
+    machine: Machine | None
+    cache: Size | None
+    words: tuple[str, ...] = ()
+
+    def size_bytes(self, element_bytes: int) -> int:
+        """The L2 of the machine, or the memory."""
+        if self.machine is not None:
+            return self.machine.l2_bytes
+        assert self.cache is not None
+        return self.cache.to_bytes(element_bytes)
+
+
+def find_gpu(name: str | Machine) -> Machine:
+    """A GPU that comes with pebble, or a machine file of your own.
+
+    Parameters
+    ----------
+    name : str or Machine
+        A SKU such as ``"a100-sxm4-40gb"``, or the path of a file that ends in ``.toml``.
+
+    Raises
+    ------
+    UnknownNameError
+        No such SKU.
+    InputError
+        A file that cannot be read.
+    """
+    if isinstance(name, Machine):
+        return name
+    if not isinstance(name, str):
+        raise InputError(f"gpu: got {name!r}, expected the name of a GPU such as 'a100-sxm4-40gb', or a machine file.")
+    return load_machine_file(name) if name.lower().endswith(".toml") else load_machine(name.lower())
+
+
+def read_target(**where: Unpack[TargetOptions]) -> Target:
+    """The machine or the memory.
+
+    Raises
+    ------
+    InputError
+        None or more than one of gpu, machine, cache.
+    """
+    given = {key: value for key, value in where.items() if value is not None}
+    if len(given) != 1:
+        got = " and ".join(f"--{option}" for option in given) or "none"
+        raise InputError(f"memory: got {got}, expected exactly one of --gpu SKU, --machine FILE, --cache SIZE.")
+    ((key, value),) = given.items()
+    if key == "cache":
+        size = parse_size(value, "--cache") if isinstance(value, str) else _size(value)
+        return Target(None, size, ("--cache", size.text))
+    if key == "machine" and isinstance(value, str):
+        return Target(load_machine_file(value), None, ("--machine", value))
+    machine = find_gpu(value)  # type: ignore[arg-type]
+    return Target(machine, None, ("--gpu", machine.sku))
+
+
+def _size(value: object) -> Size:
+    if isinstance(value, Size):
+        return value
+    raise InputError(f"--cache: got {value!r}, expected text with a unit such as '40MiB', '228KiB' or '8192el'.")
+
+
+def whole(option: str, value: object, least: int, most: int) -> int:
+    """A whole number from ``least`` to ``most``, from text or a number.
+
+    Raises
+    ------
+    InputError
+        Not one.
+    """
+    try:
+        number = int(value) if isinstance(value, str) else int(value.__index__())  # type: ignore[attr-defined]
+    except (ValueError, AttributeError, TypeError):
+        raise InputError(f"{option}: got {str(value)[:40]!r}, expected a whole number such as 4096.") from None
+    if not least <= number <= most:
+        raise InputError(f"{option}: got {number}, expected a whole number from {least} to {most}.")
+    return number
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel as it is simulated.
+
+    Attributes
+    ----------
+    target : Target
+    config : KernelConfig
+        Tile, SMs, cache, policy, execution.
+    stages : int
+        Tiles of each operand that a block holds at once.
+    tile : str
+        As the family writes it.
+    notes : tuple of str
+        What was cut or assumed.
+    """
+
+    target: Target
+    config: KernelConfig
+    stages: int
+    tile: str
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The full configuration."""
+        config = self.config
+        return {
+            "tile": self.tile,
+            "sms": config.sms,
+            "blocks_per_sm": config.blocks_per_sm,
+            "stages": self.stages,
+            "cache_bytes": config.cache_bytes,
+            "policy": config.policy,
+            "execution": config.execution.name,
+            "cluster": list(config.execution.cluster),
+            "seed": config.execution.seed,
+        }
+
+
+def read_kernel(workload: TypedWorkload, **options: Unpack[KernelOptions]) -> Kernel:
+    """The kernel that the options describe.
+
+    Raises
+    ------
+    InputError
+        A malformed option, or no number of SMs where no machine is named.
+    """
+    family = kernel_family(workload)
+    target = read_target(**{key: options.get(key) for key in ("gpu", "machine", "cache")})  # type: ignore[typeddict-item]
+    notes = []
+    default = family.default_tile(workload)
+    text = options.get("tile")
+    asked = default if text is None else TileShape.parse(text, default.bk)
+    tile = family.cut_tile(asked, workload)
+    if family.tile_text(tile) != family.tile_text(asked):
+        notes.append(
+            f"the tile {family.tile_text(asked)} is larger than the problem and is cut short to "
+            f"{family.tile_text(tile)}"
+        )
+    sms = options.get("sms")
+    if sms is not None:
+        sms = whole("--sms", sms, 1, MAX_SMS)
+    elif target.machine is not None:
+        sms = target.machine.sms
+    else:
+        raise InputError("--sms missing: expected --sms NUMBER beside --cache, the number of SMs of the GPU.")
+    blocks = whole("--blocks-per-sm", options.get("blocks_per_sm", 1), 1, 64)
+    stages = whole("--stages", options.get("stages", 1), 1, 64)
+    seed = whole("--seed", options.get("seed", 0), 0, 10**6)
+    execution = parse_execution(options.get("execution", "lockstep"), options.get("cluster", "1x1"), seed)
+    if not execution.is_reference:
+        if family.name != "gemm":
+            raise InputError(f"--execution: got {execution.name} with {workload.label}, which runs in lockstep only.")
+        cluster = "x".join(map(str, execution.cluster))
+        notes.append(f"execution {execution.name}, clusters of {cluster}; the reference is lockstep, 1x1")
+    policy, cache_bytes, about = read_cache_model(options.get("policy", "lru"), target, workload.narrowest_bytes)
+    config = KernelConfig(tile, sms, blocks, cache_bytes, policy, execution)
+    return Kernel(target, config, stages, family.tile_text(tile), (*notes, *about))
+
+
+def read_cache_model(name: str, target: Target, element_bytes: int) -> tuple[str, int, list[str]]:
+    """The policy's name, its capacity in bytes, and notes on what is simulated.
+
+    Raises
+    ------
+    InputError
+        An unknown policy, or ``hardware`` without a machine.
+    """
+    machine = target.machine
+    cache_bytes = target.size_bytes(element_bytes)
+    if name == HARDWARE:
+        if machine is None:
+            raise InputError("--policy hardware: expected --gpu or --machine beside it, whose cache model is meant.")
+        model = machine.default_model
+        text = f"cache model of {machine.name} ({model.mark}): {model.policy}: {model.parsed.description}; {model.source}"
+        return model.policy, cache_bytes, [text]
+    policy = parse_policy(name)
+    notes = []
+    if machine is not None and policy.structure == "full":
+        notes.append(_about_the_model(machine, name))
+    return name, cache_bytes, [*notes, f"cache policy {name}: {policy.description}"]
+
+
+def _about_the_model(machine: Machine, policy: str) -> str:
+    """What the simulated cache is, and where the chip differs."""
+    text = f"the cache model is one {policy.upper()} of the nominal L2 size; "
+    partitions = machine.l2_partitions
+    if machine.memory_side_cache_bytes:
+        return text + (
+            f"{machine.name} has {partitions} private L2s, each with its own copies, and a memory-side cache of "
+            f"{format_capacity(machine.memory_side_cache_bytes)}, which is not modelled: traffic is "
+            "what leaves the L2s; `--policy hardware` models both"
+        )
+    if partitions > 1:
+        return text + (
+            f"{machine.name} has {partitions} L2 partitions, which may keep a line twice, so measured traffic can be "
+            "higher; `--policy hardware` models them"
+        )
+    return text + "hardware replacement and set conflicts differ"
