@@ -56,9 +56,16 @@ class GapOpenError(PebbleError):
 
 
 class VerificationError(PebbleError):
-    """A pebbling, schedule or certificate failed its independent check."""
+    """A pebbling, schedule or certificate failed its independent check.
+
+    Attributes
+    ----------
+    refusal : object
+        For a certificate: the step that failed, and why.
+    """
 
     exit_code = 5
+    refusal: object = None
 
 
 class IllegalMoveError(VerificationError):

@@ -1,18 +1,16 @@
-"""Where the workload runs: --gpu, --machine, or --cache with --sms; and how its kernel is tiled."""
+"""Where the workload runs and how its kernel is tiled: the options, handed on as they are."""
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from typing import Any
 
-from pebble.cli._workload import whole_number
 from pebble.errors import InputError
 from pebble.models.cache_policy import POLICIES_HELP
-from pebble.models.machine import Machine, load_machine, load_machine_file
 from pebble.schedules.execution import EXECUTION_HELP
-from pebble.units import Size, parse_size
 
-MAX_SMS = 100_000
+_WHERE = ("gpu", "machine", "cache")
+_KERNEL = ("tile", "sms", "blocks_per_sm", "stages", "policy", "execution", "cluster", "seed")
 
 
 def add_machine_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,47 +36,14 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--seed", default="0", metavar="N", help="of the skew of --execution dynamic-S (0)")
 
 
-@dataclass(frozen=True)
-class Target:
-    """A machine, or a bare cache size, never both."""
-
-    machine: Machine | None
-    cache: Size | None
+def where(args: argparse.Namespace) -> dict[str, Any]:
+    """--gpu, --machine and --cache as keywords."""
+    return {key: getattr(args, key) for key in _WHERE}
 
 
-def read_target(args: argparse.Namespace) -> Target:
-    """The machine or the cache.
-
-    Raises
-    ------
-    InputError
-        None or more than one of --gpu, --machine, --cache.
-    """
-    given = [option for option in ("gpu", "machine", "cache") if getattr(args, option) is not None]
-    if len(given) != 1:
-        got = " and ".join(f"--{option}" for option in given) or "none"
-        raise InputError(f"memory: got {got}, expected exactly one of --gpu SKU, --machine FILE, --cache SIZE.")
-    if args.gpu is not None:
-        return Target(load_machine(args.gpu.lower()), None)
-    if args.machine is not None:
-        return Target(load_machine_file(args.machine), None)
-    return Target(None, parse_size(args.cache, "--cache"))
-
-
-def positive(option: str, text: str, most: int) -> int:
-    """A whole number from 1 to ``most``, or one sentence."""
-    number = whole_number(option, text)
-    if not 1 <= number <= most:
-        raise InputError(f"{option}: got {number}, expected a whole number from 1 to {most}.")
-    return number
-
-
-def natural(option: str, text: str, most: int) -> int:
-    """A whole number from 0 to ``most``, or one sentence."""
-    number = whole_number(option, text)
-    if not 0 <= number <= most:
-        raise InputError(f"{option}: got {number}, expected a whole number from 0 to {most}.")
-    return number
+def kernel(args: argparse.Namespace) -> dict[str, Any]:
+    """The same, and the kernel's options."""
+    return where(args) | {key: getattr(args, key) for key in _KERNEL}
 
 
 def seconds(option: str, text: str) -> float:

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.bounds.base import LowerBound, PublishedBound, judge
+from pebble.errors import InputError, UnknownNameError
 from pebble.families import Explicit, command_words, family_of
+from pebble.models.buffers import KINDS
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, read_target, whole
-from pebble.units import Size, format_bytes, format_capacity
+from pebble.units import MAX_SIZE, Size, format_bytes, format_capacity
 from pebble.workloads.base import TypedWorkload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from pebble.reports.dag_bound import DagBounds
+    from pebble.reports.sm_bound import SmBound
+
+LEVELS = ("dram", "l2")
 
 
 @dataclass(frozen=True, repr=False)
@@ -190,3 +198,115 @@ def bound_workload(
         tuple((o, family.lower_bound(workload, o.elements, recompute)) for o in others),
         recompute,
     )
+
+
+def bound(
+    what: Any,
+    *,
+    gpu: str | Machine | None = None,
+    machine: str | None = None,
+    cache: str | Size | None = None,
+    sms: int | str | None = None,
+    recompute: bool = False,
+    buffers: str | None = None,
+    omega: str | float | None = None,
+    topology: str | None = None,
+    multicast: int | str | None = None,
+    level: str | None = None,
+    capacity: int | None = None,
+    variant: str | None = None,
+    time_limit: float = 10.0,
+) -> Bound | SmBound | DagBounds:
+    """The least traffic any schedule can have, proved, beside the best schedule known.
+
+    Parameters
+    ----------
+    what : workload, networkx.DiGraph or str
+        `Gemm`, `Ffn`, `Attention` ...; or a DAG, a file of one, with ``capacity``.
+    gpu, machine, cache
+        Exactly one for a workload: a SKU or what `pebble.gpu` gives; a machine file; a size such as ``"40MiB"``.
+    sms : int, optional
+        Processors; by default those of the GPU, else 1.
+    recompute : bool
+        The bound holds for schedules that compute a value twice, too.
+    buffers : {"single", "sm-local", "pooled", "connected"}, optional
+        Other than single: the boundary between L2 and SMs, ``cache`` being the storage of one SM.
+    omega, topology
+        Connected: the cost of a value copied between SMs, and the network.
+    multicast : int, optional
+        sm-local: SMs that one read of L2 may feed.
+    level : {"dram", "l2"}, optional
+        The boundary; by default l2 with buffers.
+    capacity, variant, time_limit
+        For a DAG: pebbles (weight units), the game, seconds for each theorem that can use them.
+
+    Returns
+    -------
+    Bound, SmBound or DagBounds
+
+    Raises
+    ------
+    InputError
+        Arguments that are malformed or contradict each other.
+    InfeasibleError
+        The capacity is below the least that works.
+
+    Examples
+    --------
+    >>> import pebble
+    >>> pebble.bound(pebble.Gemm(4096, 4096, 4096), cache="40MiB").lower.elements
+    50331648
+    """
+    where: TargetOptions = {"gpu": gpu, "machine": machine, "cache": cache}
+    if not isinstance(what, TypedWorkload):
+        return _bound_dag(what, where, capacity, variant, time_limit)
+    if capacity is not None or variant is not None:
+        raise InputError("--capacity, --variant: expected them with a DAG; a workload takes --cache, --gpu or --machine.")
+    l2 = wants_l2(level, buffers, {"omega": omega, "topology": topology, "multicast": multicast})
+    if not l2:
+        return bound_workload(what, sms=sms, recompute=recompute, **where)
+    from pebble.reports.sm_bound import bound_sms
+
+    options = {"sms": sms, "omega": omega, "topology": topology, "multicast": multicast}
+    return bound_sms(what, buffers, recompute=recompute, **options, **where)  # type: ignore[arg-type]
+
+
+def _bound_dag(
+    what: Any, where: TargetOptions, capacity: int | None, variant: str | None, time_limit: float
+) -> DagBounds:
+    from pebble.game import Game, Variant
+    from pebble.reports.dag_bound import bound_dag
+    from pebble.reports.dags import read_dag_source
+
+    label, dag = read_dag_source(what, {}, variant)
+    given = [key for key, value in where.items() if value is not None]
+    if given:
+        raise InputError(f"{label}: got --{given[0]}, expected --capacity NUMBER: a DAG has no bytes.")
+    if capacity is None:
+        raise InputError("--capacity missing: expected --capacity NUMBER, the pebbles that fit in fast memory.")
+    game = Game.from_dag(dag, None if variant is None else Variant.parse(variant))
+    return bound_dag(label, game, whole("--capacity", capacity, 1, MAX_SIZE), time_limit)
+
+
+def wants_l2(level: str | None, buffers: str | None, others: Mapping[str, object]) -> bool:
+    """Whether the boundary between L2 and the SMs is asked for.
+
+    Raises
+    ------
+    UnknownNameError
+        No such level or buffer model.
+    InputError
+        Options that contradict each other.
+    """
+    if level is not None and level not in LEVELS:
+        raise UnknownNameError("level", level, LEVELS, "pebble bound --help")
+    if buffers is not None and buffers not in KINDS:
+        raise UnknownNameError("buffer model", buffers, KINDS, "pebble bound --help")
+    l2 = level == "l2" or (level is None and buffers not in (None, "single"))
+    if not l2:
+        for option, value in others.items():
+            if value is not None:
+                raise InputError(f"--{option}: expected --level l2 or --buffers with it.")
+    if l2 and buffers == "single":
+        raise InputError("--level l2: got --buffers single, expected sm-local, pooled or connected.")
+    return l2

@@ -199,14 +199,16 @@ def trace_bound(workload: TypedWorkload, kernel: Kernel) -> Bounded:
     """
     family, config, policy = kernel_family(workload), kernel.config, parse_policy(kernel.config.policy)
     if policy.warm:
-        raise InputError("got a policy with +warm, expected a cold start: the bounds count every first load.")
+        raise InputError(
+            "--policy: got a policy with +warm, expected a cold start: the bounds count every first load."
+        )
     held = family.values_held(workload, config, kernel.stages)
     # every line once, however many partitions keep it; a memory-side cache holds lines too
     capacity = trace_capacity(config.cache_bytes + policy.last_level_bytes, workload, held, config.wave_blocks)
     return Bounded(capacity, family.lower_bound(workload, capacity.elements))
 
 
-def compare_schedules(
+def compare(
     workload: TypedWorkload,
     schedules: str | Sequence[str] = "all",
     *,
@@ -214,7 +216,39 @@ def compare_schedules(
     progress: Callable[[int], Progress] = lambda total: lambda name: None,
     **options: Unpack[KernelOptions],
 ) -> Comparison:
-    """Bound the kernel, find the best explicit schedule, simulate every schedule; arguments as `pebble.compare`."""
+    """What each schedule moves between L2 and DRAM, against the least that any can move.
+
+    Parameters
+    ----------
+    workload : Gemm, Ffn or Attention
+    schedules : str or sequence of str
+        ``"all"``, or names: the tile orders of ``pebble schedules`` for a GEMM, schedules of the family for others.
+    residual : bool
+        ffn: read the input again to add it to the output.
+    progress : callable, optional
+        Called with the number of schedules; what it returns is called with the name of each that is done.
+    **options
+        Where and how it runs: `KernelOptions`.
+
+    Returns
+    -------
+    Comparison
+        With what was done by then, and a note, when interrupted by KeyboardInterrupt.
+
+    Raises
+    ------
+    InputError
+        Arguments that are malformed or contradict each other.
+    UnknownNameError
+        No such schedule, policy or GPU.
+
+    Examples
+    --------
+    >>> import pebble
+    >>> found = pebble.compare(pebble.Gemm(1024, 1024, 1024), ["row", "hilbert"], cache="1MiB", sms=16)
+    >>> [t.order for t in found.orders], found.orders[0].dram_bytes >= found.trace.bound.bytes
+    (['hilbert', 'row'], True)
+    """
     family = kernel_family(workload)
     kernel = read_kernel(workload, **options)
     chosen = read_schedules(schedules, family.all_schedules(workload, kernel.config.tile), family.parse_schedule)

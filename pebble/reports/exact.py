@@ -11,11 +11,13 @@ from pebble.dag.gemm import gemm_dag
 from pebble.errors import InputError
 from pebble.game import Game, Move, Pebbling, Variant, check_capacity, moves_cost
 from pebble.referee import replay
+from pebble.reports.base import Report
 from pebble.schedules.lockstep import TileShape
 from pebble.schedules.orders import OrderParams, TileOrder
 from pebble.schedules.tile_game import EVICTIONS, Item, play_order, tile_operations
 from pebble.solvers import SolveResult, solve
 from pebble.solvers.result import Progress
+from pebble.units import format_bytes
 from pebble.workloads import Gemm
 
 MAX_OPERATIONS = 64
@@ -42,8 +44,8 @@ class PlayedOrder:
         return self.load_bytes + self.store_bytes
 
 
-@dataclass(frozen=True)
-class ExactComparison:
+@dataclass(frozen=True, repr=False)
+class ExactComparison(Report):
     """What ``pebble compare --exact`` found.
 
     Attributes
@@ -88,8 +90,19 @@ class ExactComparison:
         """Whether the two meet."""
         return self.lower_bytes == self.upper_bytes
 
-    def to_json(self) -> dict[str, Any]:
-        """The document of ``pebble compare --exact --json``."""
+    question = "compare"
+
+    def summary(self) -> str:
+        found = "optimum" if self.optimal else f"at least {format_bytes(self.lower_bytes)}, best found"
+        grid = "x".join(map(str, self.grid))
+        return f"{self.gemm.label}, {grid} tiles of {self.tile}: {found} {format_bytes(self.upper_bytes)}"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per order and eviction rule."""
+        keys = ("name", "policy", "dram_read_bytes", "dram_write_bytes", "dram_bytes", "ratio_to_optimum")
+        return [{key: row[key] for key in keys} for row in self.document()["schedules"]]
+
+    def document(self) -> dict[str, Any]:
         return {
             "workload": {"label": self.gemm.label, **self.gemm.to_json()},
             "tile": str(self.tile),

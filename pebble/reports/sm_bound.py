@@ -1,4 +1,4 @@
-"""A workload on SMs with buffers of their own: bounds, schedules and the factor between the models, as one answer."""
+"""``bound --buffers``: a workload on SMs with buffers of their own, at the boundary between L2 and the SMs."""
 
 from __future__ import annotations
 
@@ -6,43 +6,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import Any, Protocol
+from typing import Any, Unpack
 
 from pebble.bounds.base import LowerBound
-from pebble.bounds.buffers import balanced_share, buffer_lower_bound, busiest_sm_elements, multicast_bound
+from pebble.bounds.buffers import (
+    balanced_share,
+    buffer_lower_bound,
+    busiest_sm_elements,
+    check_workload,
+    multicast_bound,
+)
 from pebble.bounds.memory_independent import words_per_processor
 from pebble.errors import InputError
-from pebble.models.buffers import BufferModel, sm_bytes
+from pebble.families import OnSms, family_of
+from pebble.models.buffers import BufferModel, parse_omega, sm_bytes
 from pebble.models.machine import Machine
-from pebble.schedules.explicit.parallel_chain import best_attention_on_sms, best_ffn_on_sms
+from pebble.reports.base import Report
+from pebble.reports.capacity import chip_capacity
+from pebble.reports.target import MAX_SMS, Target, TargetOptions, read_target, whole
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
-from pebble.units import Size, format_capacity
-from pebble.workloads import Attention, Ffn, Gemm
+from pebble.units import Size, format_bytes, format_capacity
+from pebble.workloads import Gemm
+from pebble.workloads.base import TypedWorkload as SharedWork
 
 OMEGAS = (Fraction(1, 10), Fraction(1, 4), Fraction(1, 2))
-SharedWork = Gemm | Ffn | Attention
-
-
-class OnSms(Protocol):
-    """A schedule on several SMs, of any family."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def l2_elements(self) -> int: ...
-    @property
-    def remote_elements(self) -> int: ...
-    @property
-    def l2_read_bytes(self) -> int: ...
-    @property
-    def l2_write_bytes(self) -> int: ...
-    @property
-    def remote_bytes(self) -> int: ...
-    @property
-    def imbalance(self) -> float: ...
-    def cost_elements(self, omega: Fraction) -> Fraction: ...
-    def cost_bytes(self, omega: Fraction) -> Fraction: ...
-    def to_json(self) -> dict[str, object]: ...
 
 
 @dataclass(frozen=True)
@@ -104,11 +91,7 @@ def best_on_sms(workload: SharedWork, capacity: int, buffers: BufferModel) -> On
     group = 1
     if buffers.kind == "connected" and (buffers.net.group < buffers.sms or buffers.net.uniform):
         group = buffers.net.group
-    if isinstance(workload, Gemm):
-        return best_parallel_schedule(workload, buffers.sms, capacity, buffers.omega, group)
-    if isinstance(workload, Ffn):
-        return best_ffn_on_sms(workload, buffers.sms, capacity, buffers.omega, group)
-    return best_attention_on_sms(workload, buffers.sms, capacity, buffers.omega, group)
+    return family_of(workload).best_on_sms(workload, buffers.sms, capacity, buffers.omega, group)
 
 
 @dataclass(frozen=True)
@@ -145,10 +128,7 @@ def buffer_answer(
         balanced = buffer_lower_bound(workload, capacity.elements, buffers, share, recompute)
     schedule = best_on_sms(workload, capacity.schedule_elements, buffers)
     if schedule is None:
-        from pebble.bounded import answer
-
-        size = buffers.memory_size
-        one = answer(workload, size(capacity.elements), size(capacity.schedule_elements)).upper
+        one = family_of(workload).best_schedule(workload, buffers.memory_size(capacity.schedule_elements))
         assert one is not None
         return BufferAnswer(lower, balanced, one.elements, one.bytes, one.name, None)
     omega = buffers.omega
@@ -156,7 +136,7 @@ def buffer_answer(
     return BufferAnswer(lower, balanced, elements, total, schedule.name, schedule)
 
 
-def buffer_document(
+def _document(
     workload: SharedWork,
     capacity: SmCapacity,
     buffers: BufferModel,
@@ -260,3 +240,116 @@ def models(workload: SharedWork, capacity: SmCapacity, sms: int, chosen: BufferM
             }
         )
     return found
+
+
+@dataclass(frozen=True, repr=False)
+class SmBound(Report):
+    """What is known of a workload at the boundary between L2 and the SMs.
+
+    Attributes
+    ----------
+    workload : TypedWorkload
+    target : Target
+    buffers : BufferModel
+    found : dict
+        Everything, as plain data: bounds, schedule, each buffer model, the boundary to DRAM.
+    """
+
+    workload: SharedWork
+    target: Target
+    buffers: BufferModel
+    found: dict[str, Any]
+
+    question = "bound"
+
+    @property
+    def machine(self) -> Machine | None:
+        return self.target.machine
+
+    def summary(self) -> str:
+        lower, upper = self.found["lower_bound"], self.found["upper_bound"]
+        return (
+            f"{self.workload.label}, L2 to SMs, {self.buffers}: at least {format_bytes(lower['bytes'])}, best schedule "
+            f"{format_bytes(upper['bytes'])} ({self.found['gap']:.3f}x)"
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per buffer model."""
+        rows: list[dict[str, Any]] = self.found["models"]
+        return rows
+
+    def document(self) -> dict[str, Any]:
+        return dict(self.found)
+
+
+def read_buffers(
+    kind: str | None, sms: int, omega: str | float | None = None, topology: str | None = None
+) -> BufferModel:
+    """The buffer model of that name, for that many SMs.
+
+    Raises
+    ------
+    InputError
+        An option out of range, or one that its model does not have.
+    """
+    kind = kind or "sm-local"
+    if kind != "connected" and (omega is not None or topology is not None):
+        raise InputError(f"--omega, --topology: got buffers {kind}, expected --buffers connected with them.")
+    if kind != "connected":
+        return BufferModel(kind, 1 if kind == "single" else sms)
+    return BufferModel(kind, sms, parse_omega(str(omega or "0.25")), topology or "all-to-all")
+
+
+def read_sms(sms: int | str | None, target: Target) -> int:
+    """P: what was given, else the machine's.
+
+    Raises
+    ------
+    InputError
+        Neither is known.
+    """
+    if sms is not None:
+        return whole("--sms", sms, 1, MAX_SMS)
+    if target.machine is None:
+        raise InputError(
+            "--sms missing: expected --sms NUMBER beside --cache, the number of SMs; --cache is of one SM."
+        )
+    return target.machine.sms
+
+
+def sm_capacity(target: Target, workload: SharedWork) -> tuple[SmCapacity, list[SmCapacity]]:
+    """What one SM holds, and other readings of it."""
+    if target.machine is not None:
+        capacity, shared = machine_capacities(target.machine, workload)
+        return capacity, [] if shared is None else [shared]
+    assert target.cache is not None
+    return SmCapacity.of_size(target.cache, workload), []
+
+
+def bound_sms(
+    workload: SharedWork,
+    buffers: str | None,
+    *,
+    sms: int | str | None = None,
+    omega: str | float | None = None,
+    topology: str | None = None,
+    multicast: int | str | None = None,
+    recompute: bool = False,
+    **where: Unpack[TargetOptions],
+) -> SmBound:
+    """Bound a workload between L2 and the SMs; arguments as for `pebble.bound`."""
+    check_workload(workload, False)
+    target = read_target(**where)
+    model = read_buffers(buffers, read_sms(sms, target), omega, topology)
+    capacity, others = sm_capacity(target, workload)
+    cast = 1 if multicast is None else whole("--multicast", multicast, 1, model.sms)
+    if model.memories > 1:
+        check_workload(workload, recompute)
+    found = _document(workload, capacity, model, recompute, others, cast)
+    found["levels"] = [{"boundary": "L2 to SMs", "capacity": found["capacity"], "lower_bound": found["lower_bound"]}]
+    if target.machine is not None:  # the next boundary: whatever the SMs do, the chip as a whole moves this much
+        chip = chip_capacity(target.machine, workload)
+        dram = family_of(workload).lower_bound(workload, chip.elements, recompute)
+        level = {"boundary": "DRAM to chip", "capacity": chip.to_json(), "lower_bound": dram.to_json()}
+        found["levels"].append(level)
+    return SmBound(workload, target, model, found)

@@ -1,30 +1,37 @@
-"""Schedules of one workload at the boundary between L2 and the SMs, against the proved bounds."""
+"""``compare --level l2``: schedules of a workload between L2 and the SMs, against the proved bounds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 from pebble.bounds.base import LowerBound
-from pebble.bounds.buffers import balanced_share, buffer_lower_bound
-from pebble.buffered import OnSms, SharedWork, SmCapacity, best_on_sms
+from pebble.bounds.buffers import balanced_share, buffer_lower_bound, check_workload
+from pebble.errors import InputError
+from pebble.families import OnSms, kernel_family
 from pebble.models.buffers import BufferModel
+from pebble.models.machine import Machine
+from pebble.reports.base import Report
+from pebble.reports.sm_bound import SharedWork, SmCapacity, best_on_sms, read_buffers, read_sms, sm_capacity
+from pebble.reports.target import Target, TargetOptions, read_target
 from pebble.schedules.explicit.parallel import ParallelSchedule
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
-from pebble.schedules.lockstep import TileShape
+from pebble.schedules.tile import TileShape
+from pebble.units import format_bytes
 from pebble.workloads import Gemm
 
 _CLUSTERS = (2, 4, 8, 16)
 
 
-@dataclass(frozen=True)
-class L2Comparison:
+@dataclass(frozen=True, repr=False)
+class SmComparison(Report):
     """What ``pebble compare --level l2`` found.
 
     Attributes
     ----------
-    workload : Gemm, Ffn or Attention
+    workload : TypedWorkload
+    target : Target
     capacity : SmCapacity
         Of one SM.
     buffers : BufferModel
@@ -35,14 +42,29 @@ class L2Comparison:
     """
 
     workload: SharedWork
+    target: Target
     capacity: SmCapacity
     buffers: BufferModel
     bound: LowerBound
     balanced: LowerBound
     schedules: tuple[tuple[str, OnSms], ...]
 
-    def to_json(self) -> dict[str, Any]:
-        """The document of ``pebble compare --level l2 --json``."""
+    question = "compare"
+
+    @property
+    def machine(self) -> Machine | None:
+        return self.target.machine
+
+    def summary(self) -> str:
+        name, best = self.schedules[0]
+        moved = float(best.cost_bytes(self.buffers.omega))
+        return (
+            f"{self.workload.label}, L2 to SMs, {self.buffers}: {name} moves {format_bytes(moved)}, "
+            f"{moved / self.bound.bytes:.2f}x the bound of {format_bytes(self.bound.bytes)}"
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per schedule."""
         omega, sms = self.buffers.omega, self.buffers.sms
         rows = []
         for name, schedule in self.schedules:
@@ -61,6 +83,10 @@ class L2Comparison:
                     "ratio_to_lower_bound": cost / self.bound.bytes,
                 }
             )
+        return rows
+
+    def document(self) -> dict[str, Any]:
+        rows, sms = self.rows(), self.buffers.sms
         return {
             "workload": {"label": self.workload.label, **self.workload.to_json()},
             "level": "l2",
@@ -105,30 +131,43 @@ def _candidates(
                     yield name, ParallelSchedule(workload, sms, capacity, grid, "C", shape, reach)
 
 
-def compare_at_l2(
-    workload: SharedWork, capacity: SmCapacity, buffers: BufferModel, tile: TileShape | None = None
-) -> L2Comparison:
-    """Bound a workload at the L2-to-SM boundary and count what schedules move there.
+def compare_sms(
+    workload: SharedWork,
+    buffers: str | None,
+    *,
+    sms: int | str | None = None,
+    omega: str | float | None = None,
+    topology: str | None = None,
+    tile: str | None = None,
+    **where: Unpack[TargetOptions],
+) -> SmComparison:
+    """Bound a workload between L2 and the SMs and count what schedules move there; arguments as `pebble.compare`.
 
-    Parameters
-    ----------
-    workload : Gemm, Ffn or Attention
-    capacity : SmCapacity
-        Of one SM.
-    buffers : BufferModel
-        ``sm-local`` or ``connected``.
-    tile : TileShape, optional
-        A GEMM kernel of these output tiles beside the best grids, alone and in clusters.
+    Raises
+    ------
+    InputError
+        Pooled buffers, or a malformed option.
     """
-    share = balanced_share(workload, buffers.sms)
+    check_workload(workload, False)
+    target = read_target(**where)
+    model = read_buffers(buffers, read_sms(sms, target), omega, topology)
+    if model.memories == 1:
+        raise InputError(
+            f"--level l2: got --buffers {model.kind}, expected sm-local or connected: no SM has a pooled memory."
+        )
+    capacity, _ = sm_capacity(target, workload)
+    default = kernel_family(workload).default_tile(workload)
+    shape = default if tile is None else TileShape.parse(tile, default.bk)
+    share = balanced_share(workload, model.sms)
     found: dict[str, tuple[str, OnSms]] = {}
-    for name, schedule in _candidates(workload, capacity.schedule_elements, buffers, tile):
+    for name, schedule in _candidates(workload, capacity.schedule_elements, model, shape):
         found.setdefault(schedule.name, (name, schedule))
-    return L2Comparison(
+    return SmComparison(
         workload,
+        target,
         capacity,
-        buffers,
-        buffer_lower_bound(workload, capacity.elements, buffers),
-        buffer_lower_bound(workload, capacity.elements, buffers, share),
-        tuple(sorted(found.values(), key=lambda pair: pair[1].cost_bytes(buffers.omega))),
+        model,
+        buffer_lower_bound(workload, capacity.elements, model),
+        buffer_lower_bound(workload, capacity.elements, model, share),
+        tuple(sorted(found.values(), key=lambda pair: pair[1].cost_bytes(model.omega))),
     )

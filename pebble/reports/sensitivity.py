@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pebble.curves import curve_of, trace_of
+from pebble.curves import curve_of
+from pebble.errors import InputError
+from pebble.families import kernel_family
 from pebble.models.cache_policy import parse_policy
 from pebble.models.caches.base import LINE_BYTES
 from pebble.models.caches.sm_map import SM_MAPS
 from pebble.schedules.execution import parse_execution
 from pebble.schedules.orders import TileOrder
-from pebble.simulation import KernelConfig, simulate_gemm
-from pebble.workloads import Gemm
+from pebble.simulation import KernelConfig
+from pebble.workloads.base import TypedWorkload
 
 SKEWS = (1, 2, 5, 10, 20)
 SEEDS = (0, 1, 2)
@@ -62,11 +64,12 @@ class Sensitivity:
         }
 
 
-def _skewed(gemm: Gemm, order: TileOrder, config: KernelConfig, cluster: str) -> list[Moved]:
+def _skewed(workload: TypedWorkload, order: TileOrder, config: KernelConfig, cluster: str) -> list[Moved]:
+    simulate = kernel_family(workload).simulate
     moved = []
     for skew in SKEWS:
         runs = [
-            simulate_gemm(gemm, order, replace(config, execution=parse_execution(f"dynamic-{skew}", cluster, seed)))
+            simulate(workload, order, replace(config, execution=parse_execution(f"dynamic-{skew}", cluster, seed)))
             for seed in SEEDS
         ]
         found = [run.dram_bytes for run in runs]
@@ -74,25 +77,33 @@ def _skewed(gemm: Gemm, order: TileOrder, config: KernelConfig, cluster: str) ->
     return moved
 
 
-def sensitivity(gemm: Gemm, order: TileOrder, config: KernelConfig) -> Sensitivity:
+def sensitivity(workload: TypedWorkload, order: TileOrder, config: KernelConfig) -> Sensitivity:
     """Vary the assumptions of one simulation.
 
     Parameters
     ----------
-    gemm, order, config
-        As for `simulate_gemm`; the skew starts from dynamic dispatch of the same tiles (clusters kept), the capacities
+    workload, order, config
+        A GEMM, its order and kernel; the skew starts from dynamic dispatch of the same tiles (clusters kept), the capacities
         from the execution of ``config``.
 
     Returns
     -------
     Sensitivity
         Cost: some 25 simulations.
+
+    Raises
+    ------
+    InputError
+        Not a GEMM.
     """
-    base = simulate_gemm(gemm, order, config).dram_bytes
+    simulate = kernel_family(workload).simulate
+    if not isinstance(order, TileOrder):
+        raise InputError(f"--sensitivity: got {workload.label}, expected a gemm.")
+    base = simulate(workload, order, config).dram_bytes
     cluster = "x".join(map(str, config.execution.cluster))
     tiled = config.execution.kind in ("lockstep", "persistent", "dynamic")
-    skew = _skewed(gemm, order, config, cluster) if tiled else []
-    trace = trace_of(gemm, order, config)
+    skew = _skewed(workload, order, config, cluster) if tiled else []
+    trace = kernel_family(workload).trace(workload, order, config)
     least = int(trace.tile_lines.max()) * LINE_BYTES
     scaled = [(scale, int(config.cache_bytes * scale) // LINE_BYTES * LINE_BYTES) for scale in SCALES]
     scaled = [(scale, size) for scale, size in scaled if size >= least]
@@ -105,7 +116,7 @@ def sensitivity(gemm: Gemm, order: TileOrder, config: KernelConfig) -> Sensitivi
         for sm_map in SM_MAPS:
             seeds = SEEDS if sm_map == "random" else SEEDS[:1]
             names = ["+".join([*plain, f"map-{sm_map}", f"seed-{seed}"]) for seed in seeds]
-            found = [simulate_gemm(gemm, order, replace(config, policy=name)).dram_bytes for name in names]
+            found = [simulate(workload, order, replace(config, policy=name)).dram_bytes for name in names]
             maps.append(Moved(f"SM map {sm_map}", min(found), max(found)))
     return Sensitivity(base, tuple(skew), tuple(capacity), tuple(maps), tuple(_warnings(base, skew, capacity, maps)))
 

@@ -1,0 +1,180 @@
+"""``curve``: traffic of every schedule at every cache size, with the proved bound beneath."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+
+from pebble.bounds.base import LowerBound
+from pebble.curves import ScheduleCurve, curve_of
+from pebble.errors import InputError
+from pebble.families import kernel_family
+from pebble.models.cache_policy import parse_policy
+from pebble.models.machine import Machine
+from pebble.reports.base import Report
+from pebble.reports.capacity import trace_capacity
+from pebble.reports.compare import read_schedules
+from pebble.reports.target import Kernel, KernelOptions, read_kernel, whole
+from pebble.schedules.trace import LINE_BYTES
+from pebble.units import format_bytes, format_capacity, parse_size
+from pebble.workloads.base import TypedWorkload
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_POINTS = 4096
+_LEAST_BYTES = 2**16
+
+
+@dataclass(frozen=True, repr=False)
+class CurveReport(Report):
+    """What ``pebble curve`` found.
+
+    Attributes
+    ----------
+    workload : TypedWorkload
+    kernel : Kernel
+        ``kernel.config.cache_bytes`` is the capacity to look at first.
+    capacities_bytes : tuple of int
+        Cache sizes, rising.
+    bounds : tuple of LowerBound
+        At the trace capacity that belongs to each cache size.
+    schedules : tuple of ScheduleCurve
+        Least traffic at the capacity to look at first, first.
+    """
+
+    workload: TypedWorkload
+    kernel: Kernel
+    capacities_bytes: tuple[int, ...]
+    bounds: tuple[LowerBound, ...]
+    schedules: tuple[ScheduleCurve, ...]
+
+    question = "curve"
+
+    @property
+    def machine(self) -> Machine | None:
+        return self.kernel.target.machine
+
+    @property
+    def reference(self) -> int:
+        """Index of the capacity to look at first."""
+        return self.capacities_bytes.index(self.kernel.config.cache_bytes)
+
+    def summary(self) -> str:
+        best, at = self.schedules[0], self.reference
+        return (
+            f"{self.workload.label}: {len(self.schedules)} schedules at {len(self.capacities_bytes)} cache sizes; at "
+            f"{format_capacity(self.capacities_bytes[at])} {best.name} moves {format_bytes(best.dram_bytes[at])}, the "
+            f"bound is {format_bytes(self.bounds[at].bytes)}"
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per schedule and cache size."""
+        return [
+            {"name": c.name, "cache_bytes": size, "dram_bytes": moved, "lower_bound_bytes": bound.bytes}
+            for c in self.schedules
+            for size, moved, bound in zip(self.capacities_bytes, c.dram_bytes, self.bounds, strict=True)
+        ]
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "workload": {"label": self.workload.label, **self.workload.to_json()},
+            "kernel": {**self.kernel.to_dict(), "tile": str(self.kernel.config.tile)},
+            "capacities_bytes": list(self.capacities_bytes),
+            "lower_bound_bytes": [bound.bytes for bound in self.bounds],
+            "schedules": [
+                {
+                    "name": curve.name,
+                    "dram_bytes": list(curve.dram_bytes),
+                    "dram_read_bytes": list(curve.read_bytes),
+                    "dram_write_bytes": list(curve.write_bytes),
+                }
+                for curve in self.schedules
+            ],
+            "notes": list(self.kernel.notes),
+        }
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Curves on log axes; the best six in colour."""
+        from pebble.plots.curve import plot_curve
+
+        return plot_curve(self, ax)
+
+
+def curve(
+    workload: TypedWorkload,
+    schedules: str | Sequence[str] = "all",
+    *,
+    least: str | None = None,
+    most: str | None = None,
+    points: int | str = 48,
+    capacities_bytes: Sequence[int] | None = None,
+    residual: bool = False,
+    progress: Callable[[str], None] = lambda name: None,
+    **options: Unpack[KernelOptions],
+) -> CurveReport:
+    """Traffic of every schedule at every cache size, with the proved bound beneath.
+
+    Parameters
+    ----------
+    workload, schedules, residual, **options
+        As for `pebble.compare`.
+    least, most : str, optional
+        Smallest and largest cache, such as ``"1MiB"``; by default the largest tile (64 KiB or more), all operands.
+    points : int
+        Cache sizes between the two.
+    capacities_bytes : sequence of int, optional
+        The cache sizes themselves, instead.
+    progress : callable, optional
+        Called with the name of each schedule that is done.
+
+    Raises
+    ------
+    InputError
+        A capacity below the largest tile, more than 4096 of them, or a policy that starts warm.
+    """
+    family = kernel_family(workload)
+    kernel = read_kernel(workload, **options)
+    config, policy = kernel.config, parse_policy(kernel.config.policy)
+    if policy.warm:
+        raise InputError("curve: got a policy with +warm, expected a cold start: the bounds count every first load.")
+    family.check(workload, config)
+    chosen = read_schedules(schedules, family.all_schedules(workload, config.tile), family.parse_schedule)
+    if capacities_bytes is None:
+        tiles = [family.trace(workload, schedule, config, residual).tile_lines for schedule in chosen]
+        capacities_bytes = _sizes(workload, tiles, least, most, whole("--points", points, 1, MOST_POINTS))
+    capacities = sorted({*capacities_bytes, config.cache_bytes})
+    if len(capacities) > MOST_POINTS:
+        raise InputError(f"curve: got {len(capacities)} capacities, expected at most {MOST_POINTS}.")
+    held = family.values_held(workload, config, kernel.stages)
+    sizes = [trace_capacity(c + policy.last_level_bytes, workload, held, config.wave_blocks) for c in capacities]
+    bounds = tuple(family.lower_bound(workload, size.elements) for size in sizes)
+    lines = [c // LINE_BYTES for c in capacities]
+    seen: dict[Hashable, ScheduleCurve] = {}
+    curves = []
+    for schedule in chosen:
+        key = family.walk(workload, schedule, config)
+        if key not in seen:
+            trace = family.trace(workload, schedule, config, residual)
+            seen[key] = curve_of(schedule.name, trace, config.policy, lines)
+        curves.append(replace(seen[key], name=schedule.name))
+        progress(schedule.name)
+    at = capacities.index(config.cache_bytes)
+    curves.sort(key=lambda c: c.dram_bytes[at])
+    return CurveReport(workload, kernel, tuple(capacities), bounds, tuple(curves))
+
+
+def _sizes(workload: TypedWorkload, tiles: list[Any], least: str | None, most: str | None, points: int) -> list[int]:
+    """Cache sizes from the largest tile of any schedule to more than all operands of one, evenly on a log axis."""
+    width = workload.narrowest_bytes
+    high = parse_size(most, "--to").to_bytes(width) if most else int(tiles[0].sum(dtype=np.int64)) * LINE_BYTES * 5 // 4
+    low = max(_LEAST_BYTES, max(int(lines.max()) for lines in tiles) * LINE_BYTES)
+    if least:
+        low = parse_size(least, "--from").to_bytes(width)
+    if low >= high:
+        raise InputError(f"--from, --to: got {format_capacity(low)}, {format_capacity(high)}, expected them rising.")
+    steps = np.geomspace(low, high, points)
+    return sorted({low, high, *(int(step) // LINE_BYTES * LINE_BYTES for step in steps[1:-1])})

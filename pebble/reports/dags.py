@@ -1,0 +1,107 @@
+"""``dag``: a computation DAG from a family, a workload or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pebble.errors import InputError, UnknownNameError
+from pebble.families import DAG_FAMILIES, family_of, find_dag_family
+from pebble.game import Variant
+from pebble.workloads.base import TypedWorkload
+
+if TYPE_CHECKING:
+    from pebble.dag.base import Dag
+
+
+def read_dag_source(
+    source: Any, values: Mapping[str, Any] | None = None, variant: Variant | str | None = None, unit_weights: bool = False
+) -> tuple[str, Dag]:
+    """A DAG and a line that names it.
+
+    Parameters
+    ----------
+    source : str, Path, workload or networkx.DiGraph
+        A family of DAGs by name, a file, a (small) workload, or a DAG.
+    values : mapping, optional
+        Parameters of the family, by keyword.
+    variant : Variant or str, optional
+        The game to be played, which decides the form of sums where none is given.
+    unit_weights : bool
+        Every value weighs 1, whatever the file or the tiles say.
+
+    Raises
+    ------
+    InputError
+        A missing, foreign or malformed parameter, or an unusable file.
+    UnknownNameError
+        Neither a family nor a file.
+    """
+    given = {key: value for key, value in (values or {}).items() if value is not None and value is not False}
+    game = None if variant is None else Variant.parse(str(variant))
+    if isinstance(source, TypedWorkload):
+        source, given = _of_workload(source, given)
+    if isinstance(source, str) and source in DAG_FAMILIES:
+        family = find_dag_family(source)
+        dag = family.build(given, game)
+        if unit_weights:
+            for _, data in dag.nodes(data=True):
+                data.pop("weight", None)
+        return family.label({p.name: p.read(given[p.name]) for p in family.parameters if p.name in given}), dag
+    if isinstance(source, str | Path):
+        from pebble.dag.io import SUFFIXES, read_dag
+
+        text = str(source)
+        if Path(text).suffix.lower() not in SUFFIXES and (len(text) > 255 or not Path(text).exists()):
+            raise UnknownNameError("family of DAGs or file", text[:80], DAG_FAMILIES, "pebble dag --help")
+        if given:
+            options = " and ".join(f"--{key.replace('_', '-')}" for key in given)
+            raise InputError(f"{text}: got {options} with a file, expected them with a family; leave them out.")
+        return text, read_dag(text, unit_weights=unit_weights)
+    if hasattr(source, "pred") and hasattr(source, "nodes"):
+        if given:
+            raise InputError(f"dag: got {', '.join(given)} with a graph, expected them with a family; leave them out.")
+        return f"DAG of {len(source)} nodes", source
+    raise InputError(
+        f"dag: got {type(source).__name__} {str(source)[:60]!r}, expected a networkx.DiGraph, a family such as 'gemm', "
+        "a workload, or a file."
+    )
+
+
+def _of_workload(workload: TypedWorkload, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    family = family_of(workload)
+    if family.dag is None:
+        raise InputError(f"dag: got {workload.label}, but {family.name} has no computation DAG of its own.")
+    known = {p.name for p in family.dag.parameters if p.name in {q.name for q in family.parameters}}
+    values = {name: getattr(workload, name) for name in known if hasattr(workload, name)}
+    if "accumulate_into" in known:
+        values["accumulate_into"] = getattr(workload, "accumulate", False)
+    return family.name, {**values, **given}
+
+
+def dag(source: Any, **parameters: Any) -> Dag:
+    """A computation DAG, as a networkx.DiGraph whose node attributes `pebble.cdag.validate` documents.
+
+    Parameters
+    ----------
+    source : str, Path or workload
+        A family (``"gemm"``, ``"fft"``, ... as ``pebble dag --help`` lists them), a file (.json, .graphml, .hdag), or
+        a small workload.
+    **parameters
+        Of the family: ``m=2, n=2, k=3``; ``form``, ``tile``, ``dtype``.
+
+    Raises
+    ------
+    InputError
+        A parameter missing, foreign or malformed; more than a million nodes.
+    UnknownNameError
+        No such family.
+
+    Examples
+    --------
+    >>> import pebble
+    >>> len(pebble.dag("gemm", m=2, n=2, k=2))
+    20
+    """
+    return read_dag_source(source, parameters)[1]
