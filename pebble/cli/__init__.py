@@ -89,6 +89,9 @@ def _dispatch(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout, everything else on stderr")
     module.add_arguments(parser)
+    from pebble.cli._output import set_command
+
+    set_command(["pebble", *arguments])
     code = module.run(parser.parse_args(_join_negative_values(arguments[1:])))
     assert isinstance(code, int)
     return code

@@ -1,4 +1,4 @@
-"""``pebble compare --exact``: the orders against the optimum of the tile game."""
+"""``pebble compare --exact``: the tile game of a small grid, solved, and the orders played in it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from pebble.cli import _output
-from pebble.cli._schedules import read_schedules
-from pebble.cli._target import Target, seconds
-from pebble.cli._workload import AnyWorkload
-from pebble.errors import InputError
-from pebble.exact_comparison import ExactComparison, compare_exactly
-from pebble.schedules.lockstep import TileShape
-from pebble.schedules.orders import all_schedules, parse_order
+from pebble.cli._target import seconds, where
+from pebble.reports.exact import ExactComparison, compare_exactly
 from pebble.units import format_bytes, format_capacity
-from pebble.workloads import Gemm
+from pebble.workloads.base import TypedWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,26 +20,20 @@ if TYPE_CHECKING:
     from pebble.solvers.result import Progress
 
 
-def run_exact(args: argparse.Namespace, gemm: AnyWorkload, target: Target) -> int:
+def run_exact(args: argparse.Namespace, workload: TypedWorkload) -> int:
     """Solve, play, print."""
-    if not isinstance(gemm, Gemm):
-        raise InputError(f"--exact: got {gemm.family}, expected gemm: only its tile orders are solved exactly.")
-    orders = read_schedules(args.schedules, all_schedules(), parse_order)
-    if target.cache is None:
-        raise InputError("--exact: got a GPU, expected --cache SIZE: the tile game has one memory, of a few tiles.")
-    default = TileShape.default(gemm)
-    tile = default if args.tile is None else TileShape.parse(args.tile, default.bk)
     limit = seconds("--time-limit", args.time_limit)
-    capacity = target.cache.to_bytes(gemm.narrowest_bytes)
     with _progress() as show:
-        result = compare_exactly(gemm, tile, capacity, orders, limit, progress=show)
+        result = compare_exactly(
+            workload, args.schedules, tile=args.tile, time_limit=limit, progress=show, **where(args)
+        )
     if args.figure is not None:
         from pebble.plots.exact import save_exact
 
         save_exact(result, args.figure)
         print(f"figure: {args.figure}", file=sys.stderr)
     if args.json:
-        _output.print_json(result.to_json())
+        _output.print_report(result)
     else:
         _print(result)
     return 0

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pebble.reports.base import Report, header
+
+_command: list[str] = []
+
+
+def set_command(words: Sequence[str]) -> None:
+    """The command line that is being answered, for the documents."""
+    _command[:] = words
+
 
 def print_json(document: dict[str, Any]) -> None:
-    """One JSON document on stdout."""
-    json.dump(document, sys.stdout, indent=2)
+    """One JSON document on stdout, which says the schema, the program's version and the command."""
+    json.dump({**header(shlex.join(_command)), **document}, sys.stdout, indent=2)
     sys.stdout.write("\n")
+
+
+def print_report(report: Report, **more: Any) -> None:
+    """The document of an answer."""
+    print_json({**header("", report.machine), **report.document(), **more, "command": shlex.join(_command)})
 
 
 def width() -> int:

@@ -7,11 +7,11 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from pebble.cli import _output
-from pebble.cli._buffers import read_buffers
-from pebble.cli._target import positive
 from pebble.errors import GapOpenError, InputError
 from pebble.game import Variant
 from pebble.models.buffers import BufferModel
+from pebble.reports.sm_bound import read_buffers
+from pebble.reports.target import whole
 
 if TYPE_CHECKING:
     from pebble.buffers.state import BufferResult
@@ -44,7 +44,7 @@ def read_solve_buffers(args: argparse.Namespace) -> BufferModel | None:
         return None
     if getattr(args, "certificate", None) is not None:
         raise InputError("--certificate: the checker does not know games of several memories yet; leave it out.")
-    return read_buffers(args, 2 if args.sms is None else positive("--sms", args.sms, _MAX_SMS))
+    return read_buffers(args.buffers, 2 if args.sms is None else whole("--sms", args.sms, 1, _MAX_SMS), args.omega, args.topology)
 
 
 def run_buffers(
@@ -67,7 +67,7 @@ def run_buffers(
     """
     from pebble.buffers.solve import solve_buffers
 
-    most = None if args.tasks_per_sm is None else positive("--tasks-per-sm", args.tasks_per_sm, 10**6)
+    most = None if args.tasks_per_sm is None else whole("--tasks-per-sm", args.tasks_per_sm, 1, 10**6)
     result = solve_buffers(dag, capacity, buffers, variant, args.solver, time_limit, seed, most, stop)
     if args.json:
         _output.print_json(_document(label, capacity, result, dag))

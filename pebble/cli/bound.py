@@ -16,18 +16,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
-from pebble.bounded import Answer, answer, lower_bound, to_json
-from pebble.bounds import judge
-from pebble.capacity import Capacity, cache_capacity, chip_capacity
 from pebble.cli import _output
-from pebble.cli._buffers import add_buffer_arguments, add_level_arguments, l2_document, print_l2, wants_l2
-from pebble.cli._dag_bound import add_dag_bound_arguments, is_dag_file, run_dag_bound
-from pebble.cli._target import MAX_SMS, add_machine_arguments, positive, read_target
-from pebble.cli._workload import AnyWorkload, add_workload_arguments, read_workload
+from pebble.cli._dag import is_dag_file
+from pebble.cli._sms import add_buffer_arguments, add_level_arguments, print_sm_bound
+from pebble.cli._target import add_machine_arguments, seconds, where
+from pebble.cli._workload import add_workload_arguments, workload_of
 from pebble.errors import InputError
-from pebble.units import Size, format_bytes, format_capacity
+from pebble.families import family_of
+from pebble.reports.bound import Bound, bound
+from pebble.reports.dag_bound import DagBounds
+from pebble.reports.sm_bound import SmBound
+from pebble.units import format_bytes, format_capacity
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,46 +44,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--certificate", metavar="FILE", help="write the proof, for `pebble verify`")
     add_buffer_arguments(parser)
     add_level_arguments(parser)
-    add_dag_bound_arguments(parser)
+    group = parser.add_argument_group("for a file dag.json, dag.graphml or dag.hdag instead of a workload")
+    group.add_argument("--capacity", metavar="S", help="pebbles (with weights: weight units) that fit in fast memory")
+    group.add_argument("--variant", metavar="V", help="the game, as for `pebble solve`")
+    group.add_argument("--time-limit", metavar="SECONDS", default="10", help="for each theorem that can use it (10)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the bound."""
-    if is_dag_file(args.workload):
-        if args.certificate is not None:
-            raise InputError("--certificate: for a DAG use `pebble solve DAG --capacity S --certificate FILE`.")
-        return run_dag_bound(args)
-    workload = read_workload(args)
-    target = read_target(args)
-    if wants_l2(args):
-        if args.certificate is not None:
-            raise InputError("--certificate: the checker does not know the bounds of several SMs yet; leave it out.")
-        document = l2_document(args, workload, target)
-        if args.json:
-            _output.print_json(document)
-        else:
-            print_l2(document)
-        return 0
-    others: list[Capacity] = []
-    if target.machine is not None:
-        capacity = chip_capacity(target.machine, workload)
-        l2 = target.machine.l2_bytes
-        others.append(cache_capacity(Size(l2, None, f"the L2 alone, {format_capacity(l2)}"), workload))
-        processors = target.machine.sms
-    else:
-        assert target.cache is not None
-        capacity = cache_capacity(target.cache, workload)
-        processors = 1
-    if args.sms is not None:
-        processors = positive("--sms", args.sms, MAX_SMS)
-    found = answer(workload, capacity.elements, capacity.schedule_elements, processors, args.recompute == "allowed")
-    document = bound_document(workload, found, capacity, args.recompute == "allowed", others)
+    """Bound and print."""
+    is_dag = is_dag_file(args.workload)
+    if args.certificate is not None and is_dag:
+        raise InputError("--certificate: for a DAG use `pebble solve DAG --capacity S --certificate FILE`.")
+    found = bound(
+        args.workload if is_dag else workload_of(args),
+        sms=args.sms,
+        recompute=args.recompute == "allowed",
+        buffers=args.buffers,
+        omega=args.omega,
+        topology=args.topology,
+        multicast=args.multicast,
+        level=args.level,
+        capacity=args.capacity,
+        variant=args.variant,
+        time_limit=seconds("--time-limit", args.time_limit),
+        **where(args),
+    )
     if args.certificate is not None:
-        from pebble.proof.certificate import bound_certificate, write_certificate
-
-        certificate = bound_certificate(workload, found)
-        write_certificate(certificate, args.certificate)
-        proved = certificate["claims"][0]["elements"]
+        if not isinstance(found, Bound):
+            raise InputError("--certificate: the checker does not know the bounds of several SMs yet; leave it out.")
+        proved = found.certify(args.certificate)["claims"][0]["elements"]
         if proved < found.lower.elements:
             print(
                 f"note: the certificate proves {proved:,} elements; the checker does not know the theorem "
@@ -91,35 +80,18 @@ def run(args: argparse.Namespace) -> int:
                 file=sys.stderr,
             )
     if args.json:
-        _output.print_json(document)
+        _output.print_report(found)
+    elif isinstance(found, Bound):
+        _print(found)
+    elif isinstance(found, SmBound):
+        print_sm_bound(found)
     else:
-        _print(workload, capacity, document)
+        _print_dag(found)
     return 0
 
 
-def bound_document(
-    workload: AnyWorkload, found: Answer, capacity: Capacity, recompute: bool, others: list[Capacity]
-) -> dict[str, Any]:
-    """Everything that ``pebble bound`` says, as plain data."""
-    # without a schedule nothing is refuted: any number may still be a bound
-    known = found.upper.elements if found.upper is not None else None
-    published = [judge(formula, found.lower.elements, known) for formula in found.formulas]
-    return {
-        "workload": {"label": workload.label, **workload.to_json()},
-        "capacity": capacity.to_json(),
-        "buffers": "single",
-        "level": "dram",
-        "recompute": "allowed" if recompute else "forbidden",
-        **to_json(found),
-        "published": [bound.to_json() for bound in published],
-        "other_capacities": [
-            {"capacity": o.to_json(), "lower_bound": lower_bound(workload, o.elements, recompute).to_json()}
-            for o in others
-        ],
-    }
-
-
-def _print(workload: AnyWorkload, capacity: Capacity, document: dict[str, Any]) -> None:
+def _print(found: Bound) -> None:
+    workload, capacity, document = found.workload, found.capacity, found.document()
     lower, upper, separate = (document.get(key) for key in ("lower_bound", "upper_bound", "separate_kernels_bound"))
     assert lower is not None
     say = _output.say
@@ -129,7 +101,8 @@ def _print(workload: AnyWorkload, capacity: Capacity, document: dict[str, Any]) 
         f"{capacity.detail}"
     )
     print()
-    game = "" if workload.family == "gemm" else f" (recomputation {document['recompute']})"
+    helps = family_of(workload).recompute_helps
+    game = f" (recomputation {document['recompute']})" if helps else ""
     segments = lower["certificate"].get("segments", 1)
     say(
         f"lower bound  {lower['elements']:,} elements, {format_bytes(lower['bytes'])} ({lower['method']}"
@@ -162,3 +135,20 @@ def _print(workload: AnyWorkload, capacity: Capacity, document: dict[str, Any]) 
     marks = {"proven": "proven", "not_proven_here": "not proven here", "refuted_here": "REFUTED here"}
     for bound in document["published"]:
         say(f"{bound['name']}: {bound['elements']:,}: {marks[bound['status']]}: {bound['note']}", "  ")
+
+def _print_dag(found: DagBounds) -> None:
+    game, best, upper = found.game, found.best, found.upper
+    say = _output.say
+    say(f"{found.label}: {game.size} values, {len(game.tasks)} operations, {game.variant}, capacity {found.capacity}")
+    print()
+    say(f"lower bound  {best.value} ({best.name}: {best.note}): no pebbling costs less")
+    say("upper bound  none found" if upper is None else f"upper bound  {upper} ({found.upper_from}): replayed")
+    print()
+    for theorem in found.bounds:
+        value = "not here" if theorem.value is None else str(theorem.value)
+        say(
+            f"{theorem.name}: {value}: {theorem.note} [{theorem.source}; holds for {', '.join(map(str, theorem.variants))}]",
+            "  ",
+        )
+    print()
+    say("`pebble solve` looks for the optimum between the two.")

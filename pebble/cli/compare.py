@@ -18,14 +18,15 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from pebble.cli import _output
-from pebble.cli._buffers import add_buffer_arguments, run_compare_l2, wants_l2
-from pebble.cli._kernel import read_kernel
-from pebble.cli._schedules import SCHEDULES_HELP, compare, traced
-from pebble.cli._target import add_kernel_arguments, add_machine_arguments, read_target
-from pebble.cli._workload import add_workload_arguments, read_workload
-from pebble.comparison.core import Comparison, Progress
+from pebble.cli._sms import add_buffer_arguments, print_sm_comparison
+from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel, where
+from pebble.cli._workload import add_workload_arguments, workload_of
+from pebble.errors import InputError
+from pebble.families import kernel_family, schedules_help
 from pebble.models.cache_policy import policy_title
 from pebble.plots.save import check_figure_path
+from pebble.reports.bound import wants_l2
+from pebble.reports.compare import Comparison, Progress, compare
 from pebble.units import format_bytes, format_capacity
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--schedules",
         default="all",
         metavar="NAMES",
-        help=SCHEDULES_HELP,
+        help=schedules_help(),
     )
     parser.add_argument("--residual", action="store_true", help="ffn: read the input again to add it to the output")
     parser.add_argument("--figure", metavar="FILE", help="write the figure: .pdf, .svg or .png")
@@ -57,19 +58,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compare and print."""
-    workload = traced(read_workload(args))
-    target = read_target(args)
+    workload = workload_of(args)
+    kernel_family(workload)  # refused before anything else is looked at
     if args.figure is not None:
         check_figure_path(args.figure)  # before the work, not after it
-    if wants_l2(args):
-        return run_compare_l2(args, workload, target)
+    buffers = {"omega": args.omega, "topology": args.topology}
+    if wants_l2(args.level, args.buffers, buffers):
+        if args.figure is not None:
+            raise InputError("--figure: this comparison has none; `pebble figure buffers` draws the models.")
+        from pebble.reports.sm_compare import compare_sms
+
+        at_l2 = compare_sms(workload, args.buffers, sms=args.sms, tile=args.tile, **buffers, **where(args))
+        if args.json:
+            _output.print_report(at_l2)
+        else:
+            print_sm_comparison(at_l2)
+        return 0
     if args.exact:
         from pebble.cli._exact import run_exact
 
-        return run_exact(args, workload, target)
-    config, stages, notes = read_kernel(args, workload, target)
+        return run_exact(args, workload)
     with _progress() as start:
-        result = compare(args, workload, config, target.machine, stages, notes, start)
+        result = compare(workload, args.schedules, residual=args.residual, progress=start, **kernel(args))
     if (
         args.figure is not None and result.complete
     ):  # before the table: a reader who leaves early (`| head`) still gets it
@@ -78,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         save_comparison(result, args.figure)
         print(f"figure: {args.figure}", file=sys.stderr)
     if args.json:
-        _output.print_json(result.to_json())
+        _output.print_report(result)
     else:
         _print(result)
     return 0 if result.complete else 130
@@ -106,9 +116,9 @@ def _bar() -> Iterator[Callable[[int], Progress]]:
 
 def _print(result: Comparison) -> None:
     say = _output.say
-    config = result.kernel
+    config = result.kernel.config
     say(
-        f"{result.workload.label}: tile {config.tile}, {config.wave_blocks} blocks at once, "
+        f"{result.workload.label}: tile {result.kernel.tile}, {config.wave_blocks} blocks at once, "
         f"{policy_title(config.policy)} cache of {format_capacity(config.cache_bytes)}"
     )
     print()

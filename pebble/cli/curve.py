@@ -14,16 +14,12 @@ import sys
 import numpy as np
 
 from pebble.cli import _output
-from pebble.cli._kernel import read_kernel
-from pebble.cli._schedules import SCHEDULES_HELP, chosen_schedules, traced
-from pebble.cli._target import add_kernel_arguments, add_machine_arguments, positive, read_target
-from pebble.cli._workload import add_workload_arguments, read_workload
-from pebble.curves import MOST_POINTS, CurveReport, Kernel, curve_report, trace_of
-from pebble.errors import InputError
+from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
+from pebble.cli._workload import add_workload_arguments, workload_of
+from pebble.families import schedules_help
 from pebble.models.cache_policy import policy_title
-from pebble.models.caches.base import LINE_BYTES
 from pebble.plots.save import check_figure_path
-from pebble.units import format_capacity, parse_size
+from pebble.reports.curve import CurveReport, curve
 
 _COLUMNS = 6
 
@@ -31,7 +27,7 @@ _COLUMNS = 6
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble curve``."""
     add_workload_arguments(parser)
-    parser.add_argument("--schedules", default="all", metavar="NAMES", help=SCHEDULES_HELP)
+    parser.add_argument("--schedules", default="all", metavar="NAMES", help=schedules_help())
     parser.add_argument("--residual", action="store_true", help="ffn: read the input again to add it to the output")
     parser.add_argument("--from", dest="least", metavar="SIZE", help="smallest cache (the largest tile, 64KiB or more)")
     parser.add_argument("--to", dest="most", metavar="SIZE", help="largest cache (all operands)")
@@ -41,31 +37,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_kernel_arguments(parser)
 
 
-def _size(option: str, text: str, workload: Kernel) -> int:
-    return parse_size(text, option).to_bytes(workload.narrowest_bytes)
-
-
 def run(args: argparse.Namespace) -> int:
     """Draw and print."""
-    workload = traced(read_workload(args))
-    target = read_target(args)
+    workload = workload_of(args)
     if args.figure:
         check_figure_path(args.figure)
-    points = positive("--points", args.points, MOST_POINTS)
-    config, stages, notes = read_kernel(args, workload, target)
-    schedules = chosen_schedules(args.schedules, workload, config.tile)
-    lines = trace_of(workload, schedules[0], config, args.residual).tile_lines
-    most = _size("--to", args.most, workload) if args.most else int(lines.sum(dtype=np.int64)) * LINE_BYTES * 5 // 4
-    least = _size("--from", args.least, workload) if args.least else max(2**16, int(lines.max()) * LINE_BYTES)
-    if least >= most:
-        raise InputError(f"--from, --to: got {format_capacity(least)}, {format_capacity(most)}, expected them rising.")
-    steps = np.geomspace(least, most, points)
-    capacities = sorted({least, most, *(int(step) // LINE_BYTES * LINE_BYTES for step in steps[1:-1])})
-    report = curve_report(workload, config, schedules, capacities, stages, args.residual)
+    sizes = {"least": args.least, "most": args.most, "points": args.points}
+    report = curve(workload, args.schedules, residual=args.residual, **sizes, **kernel(args))
     if args.json:
-        _output.print_json({**report.to_json(), "notes": notes})
+        _output.print_report(report)
     else:
-        _print(report, notes)
+        _print(report)
     if args.figure:
         from pebble.plots.curve import save_curve
 
@@ -81,8 +63,8 @@ def _short(capacity: int) -> str:
     return f"{capacity}B"
 
 
-def _print(report: CurveReport, notes: list[str]) -> None:
-    config, capacities = report.config, report.capacities_bytes
+def _print(report: CurveReport) -> None:
+    config, capacities = report.kernel.config, report.capacities_bytes
     _output.say(
         f"{report.workload.label}: tile {config.tile}, {config.wave_blocks} blocks at once, "
         f"{policy_title(config.policy)}: DRAM MB at each cache size"
@@ -94,5 +76,5 @@ def _print(report: CurveReport, notes: list[str]) -> None:
     rows.append(["proved bound", *(f"{report.bounds[i].bytes / 1e6:,.1f}" for i in at)])
     print(_output.table(["schedule", *names], rows))
     _output.say("* the cache of the GPU or of --cache; the bound is for each cache and what the blocks keep on the SMs")
-    for note in notes:
+    for note in report.kernel.notes:
         _output.say(f"note: {note}")

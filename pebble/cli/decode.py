@@ -13,8 +13,8 @@ from __future__ import annotations
 import argparse
 
 from pebble.cli import _output
-from pebble.cli._target import add_machine_arguments, read_target
-from pebble.decode import BATCHES, CONTEXTS, DecodeStep, decode_step
+from pebble.cli._target import add_machine_arguments, where
+from pebble.reports.decode import BATCHES, CONTEXTS, Decode, decode
 from pebble.units import format_bytes, format_capacity
 from pebble.workloads import DTYPE_BYTES
 
@@ -28,26 +28,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the table."""
-    target = read_target(args)
-    if target.machine is not None:
-        on_chip, where = target.machine.on_chip_bytes, target.machine.name
-    else:
-        assert target.cache is not None
-        on_chip, where = target.cache.to_bytes(DTYPE_BYTES.get(args.dtype, 1)), f"a memory of {target.cache.text}"
-    steps = {(c, b): decode_step(args.model, b, c, on_chip, args.dtype) for c in CONTEXTS for b in BATCHES}
+    found = decode(args.model, args.dtype, **where(args))
     if args.json:
-        document = [step.to_json(on_chip) for step in steps.values()]
-        _output.print_json({"model": args.model, "dtype": args.dtype, "on_chip_bytes": on_chip, "steps": document})
+        _output.print_report(found)
     else:
-        _print(args.model, where, on_chip, steps)
+        _print(found)
     return 0
 
 
-def _print(model: str, where: str, on_chip: int, steps: dict[tuple[int, int], DecodeStep]) -> None:
-    say = _output.say
-    weights = next(iter(steps.values())).weight_bytes
-    say(f"{model}, one layer, one decode step, on {where} ({format_capacity(on_chip)} on chip)")
-    say(f"weights of the layer {format_bytes(weights)}, read once for the batch")
+def _print(found: Decode) -> None:
+    say, on_chip = _output.say, found.on_chip_bytes
+    steps = {(step.context, step.batch): step for step in found.steps}
+    say(f"{found.model}, one layer, one decode step, on {found.where} ({format_capacity(on_chip)} on chip)")
+    say(f"weights of the layer {format_bytes(found.steps[0].weight_bytes)}, read once for the batch")
     print()
     say("share of the KV cache in the layer's least traffic (* intermediates do not fit on chip):")
     rows = []

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pebble.cli import _output
-from pebble.cli._target import positive
-from pebble.cli._workload import AnyWorkload, add_workload_arguments, read_workload
+from pebble.cli._workload import add_workload_arguments, workload_of
 from pebble.errors import InputError, UnknownNameError
+from pebble.families import family_of
+from pebble.reports.target import whole
 from pebble.units import parse_size
 from pebble.workloads import Ffn, Gemm
 
@@ -70,13 +71,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _workload(args: argparse.Namespace, otherwise: AnyWorkload) -> Any:
+def _workload(args: argparse.Namespace, otherwise: Any) -> Any:
     """The workload given, of the same family as the one drawn otherwise."""
     if args.workload is None:
         return otherwise
-    workload = read_workload(args)
+    workload = workload_of(args)
     if type(workload) is not type(otherwise):
-        raise InputError(f"{args.name}: got {workload.family}, expected {otherwise.family} for this figure.")
+        raise InputError(f"{args.name}: got {family_of(workload).name}, expected {family_of(otherwise).name} for this figure.")
     return workload
 
 
@@ -98,7 +99,7 @@ def _ski_slope(args: argparse.Namespace) -> Figure:
     from pebble.plots.ski_slope import ORDERS, ski_slope, ski_slope_figure
 
     gemm = _workload(args, Gemm(8192, 8192, 8192))
-    sms = positive("--sms", args.sms or "108", 1024)
+    sms = whole("--sms", args.sms or "108", 1, 1024)
     return ski_slope_figure(ski_slope(gemm, _orders(args, ",".join(ORDERS)), sms))
 
 
@@ -113,7 +114,7 @@ def _segments(args: argparse.Namespace) -> Figure:
     from pebble.plots.segments import segments_figure
 
     gemm = _workload(args, Gemm(24, 24, 24))
-    count = positive("--segments", args.segments, 60) if args.segments else 0
+    count = whole("--segments", args.segments, 1, 60) if args.segments else 0
     return segments_figure(gemm, _capacity(args, gemm, "120el"), min(count, gemm.multiply_adds))
 
 
@@ -160,9 +161,9 @@ def _walk(args: argparse.Namespace) -> Figure:
     sides = (args.grid or "32x32").split("x")
     if len(sides) != 2:
         raise InputError(f"--grid: got {args.grid!r}, expected rows and columns such as 16x16.")
-    rows, cols = (positive("--grid", side, _MAX_SIDE) for side in sides)
+    rows, cols = (whole("--grid", side, 1, _MAX_SIDE) for side in sides)
     orders = [parse_order(name) for name in _orders(args, "row,grouped-8,hilbert,snake-strips-16")]
-    return walk_figure(orders, rows, cols, OrderParams(sms=positive("--sms", args.sms or "108", 1024)))
+    return walk_figure(orders, rows, cols, OrderParams(sms=whole("--sms", args.sms or "108", 1, 1024)))
 
 
 def _gap(args: argparse.Namespace) -> Figure:
@@ -184,7 +185,7 @@ def _buffers(args: argparse.Namespace) -> Figure:
     from pebble.models.machine import load_machine
     from pebble.plots.buffers import Chip, buffers_figure
 
-    workload = check_workload(Gemm(8192, 8192, 8192) if args.workload is None else read_workload(args), False)
+    workload = check_workload(Gemm(8192, 8192, 8192) if args.workload is None else workload_of(args), False)
     chips = []
     for name, sku in (("A100", "a100-sxm4-40gb"), ("H200", "h200-sxm-141gb")):
         machine = load_machine(sku)
@@ -201,8 +202,8 @@ def _placement(args: argparse.Namespace) -> Figure:
     sides = (args.grid or "16x16").split("x")
     if len(sides) != 2:
         raise InputError(f"--grid: got {args.grid!r}, expected tiles such as 16x16.")
-    rows, cols = (positive("--grid", side, _MAX_SIDE) for side in sides)
-    sms = positive("--sms", args.sms or "8", min(256, rows * cols))
+    rows, cols = (whole("--grid", side, 1, _MAX_SIDE) for side in sides)
+    sms = whole("--sms", args.sms or "8", 1, min(256, rows * cols))
     down = max(d for d in range(1, sms + 1) if sms % d == 0 and d * d <= sms)
     place = place_exact if sms <= MAX_EXACT_SMS else place_fast
     hilbert = parse_order("hilbert").tiles(rows, cols, OrderParams(sms=sms, tile_m=128, tile_n=128))

@@ -8,16 +8,14 @@ examples:
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
 from pathlib import Path
 
-from pebble.bounded import answer
-from pebble.capacity import cache_capacity, chip_capacity
 from pebble.cli import _output
-from pebble.cli._target import add_machine_arguments, read_target
-from pebble.cli._workload import add_workload_arguments, read_workload
+from pebble.cli._target import add_machine_arguments, where
+from pebble.cli._workload import add_workload_arguments, workload_of
 from pebble.errors import InputError
+from pebble.reports.proof import prove
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,56 +33,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the proof."""
-    from pebble.proof.certificate import bound_certificate
-    from pebble.proof.prove import proof_blocks
-    from pebble.proof.text import latex, markdown
-
-    if args.out is not None and Path(args.out).suffix.lower() not in (".md", ".tex"):
+    suffix = Path(args.out or "proof.md").suffix.lower()
+    if suffix not in (".md", ".tex"):
         raise InputError(f"--out: got {args.out!r}, expected a name that ends in .md or .tex.")
-    workload, target = read_workload(args), read_target(args)
-    if target.machine is not None:
-        capacity = chip_capacity(target.machine, workload)
-    else:
-        assert target.cache is not None
-        capacity = cache_capacity(target.cache, workload)
-    found = answer(workload, capacity.elements, capacity.schedule_elements, 1, args.recompute == "allowed")
-    document = bound_certificate(workload, found)
-    blocks = proof_blocks(workload.label, document, _command(args))
-    text = latex(blocks) if (args.out or "").lower().endswith(".tex") else markdown(blocks)
+    form = "latex" if suffix == ".tex" else "markdown"
+    found = prove(workload_of(args), form, recompute=args.recompute == "allowed", **where(args))
     if args.out is not None:
         try:
-            Path(args.out).write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"--out: {args.out} cannot be written: {error.strerror}.") from None
+            Path(args.out).write_text(found.text, encoding="utf-8")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise InputError(f"--out: {args.out[:80]} cannot be written: {reason}.") from None
     if args.json:
-        claim = document["claims"][0]
-        told = {key: claim[key] for key in ("capacity_elements", "elements", "bytes", "game")}
-        _output.print_json({"workload": workload.label, **told, "theorem": claim["proof"]["theorem"], "out": args.out})
+        _output.print_report(found, out=args.out)
     elif args.out is None:
-        sys.stdout.write(text)
+        sys.stdout.write(found.text)
     else:
-        _output.say(f"{args.out}: at least {document['claims'][0]['elements']:,} elements for {workload.label}")
+        elements = found.certificate["claims"][0]["elements"]
+        _output.say(f"{args.out}: at least {elements:,} elements for {found.bound.workload.label}")
     return 0
-
-
-def _command(args: argparse.Namespace) -> str:
-    """The `pebble bound` with the same arguments."""
-    words = ["pebble", "bound", args.workload]
-    from pebble.cli._workload import _FLAGS, _NUMBERS
-
-    for option, (name, _) in _NUMBERS.items():
-        if getattr(args, name) is not None:
-            words += [option, str(getattr(args, name))]
-    words += [option for option, (name, _) in _FLAGS.items() if getattr(args, name)]
-    if args.softmax:
-        words += ["--softmax", args.softmax]
-    if args.dtype != "bf16":
-        words += ["--dtype", args.dtype]
-    if args.out_dtype:
-        words += ["--out-dtype", args.out_dtype]
-    for option in ("gpu", "machine", "cache"):
-        if getattr(args, option) is not None:
-            words += [f"--{option}", getattr(args, option)]
-    if args.recompute != "forbidden":
-        words += ["--recompute", args.recompute]
-    return shlex.join(words)

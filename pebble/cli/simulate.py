@@ -15,21 +15,15 @@ import argparse
 import sys
 
 from pebble.cli import _output
-from pebble.cli._kernel import read_kernel
-from pebble.cli._schedules import beside, chosen_schedules, simulate, traced
-from pebble.cli._target import add_kernel_arguments, add_machine_arguments, read_target
-from pebble.cli._trace import run_trace
-from pebble.cli._traffic import print_traffic, traffic_json
-from pebble.cli._workload import add_workload_arguments, read_workload
-from pebble.curves import trace_of
+from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
+from pebble.cli._workload import add_workload_arguments, workload_of
 from pebble.errors import InputError
+from pebble.families import schedules_help
 from pebble.models.cache_policy import policy_title
-from pebble.schedules.orders import parse_order
-from pebble.schedules.trace_write import write_trace
-from pebble.sensitivity import Sensitivity, sensitivity
-from pebble.simulation import KernelConfig
+from pebble.reports.sensitivity import Sensitivity
+from pebble.reports.simulate import Simulation, TraceSimulation, simulate, simulate_schedule, write_schedule_trace
+from pebble.simulation import Traffic
 from pebble.units import format_bytes, format_capacity
-from pebble.workloads import Attention, Ffn, Gemm
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--schedule",
         metavar="NAME",
-        help="gemm: a tile order of `pebble schedules`; ffn, attention: as for `pebble compare`",
+        help=schedules_help(),
     )
     parser.add_argument(
         "--sensitivity", action="store_true", help="gemm: how far the answer moves with its assumptions"
@@ -57,68 +51,81 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Simulate and print."""
+    workload = None if args.workload is None else workload_of(args)
     if args.trace:
-        return run_trace(args)
-    if args.workload is None or args.schedule is None:
+        for option in ("schedule", "write_trace", "beside", "sensitivity"):
+            if getattr(args, option):
+                raise InputError(
+                    f"--trace: got --{option.replace('_', '-')} beside it; a trace says itself what runs when."
+                )
+        found: Simulation | TraceSimulation = simulate(workload, trace=args.trace, **kernel(args))
+    elif workload is None or args.schedule is None:
         raise InputError(
             "simulate: expected WORKLOAD and --schedule NAME, or --trace FILE; see `pebble simulate --help`."
         )
-    workload = traced(read_workload(args))
-    target = read_target(args)
-    config, _, notes = read_kernel(args, workload, target)
-    if args.write_trace:
-        return _write(args, workload, config)
-    if args.beside:
-        traffic = beside(args, workload, config)
-    else:
-        traffic = simulate(args.schedule, workload, config, args.residual)
-    moved = None
-    if args.sensitivity:
-        if not isinstance(workload, Gemm) or args.beside:
-            raise InputError(f"--sensitivity: got {workload.label}, expected a gemm.")
-        moved = sensitivity(workload, parse_order(args.schedule), config)
-    if args.json:
-        _output.print_json(
-            {
-                "workload": {"label": workload.label, **workload.to_json()},
-                "schedule": traffic.order,
-                "tile": str(config.tile),
-                "sms": config.sms,
-                "blocks_per_sm": config.blocks_per_sm,
-                "cache_bytes": config.cache_bytes,
-                "policy": config.policy,
-                "execution": config.execution.name,
-                "cluster": list(config.execution.cluster),
-                **traffic_json(traffic),
-                **({"sensitivity": moved.to_json()} if moved else {}),
-                "notes": notes,
-            }
-        )
+    elif args.write_trace:
+        if args.beside:
+            raise InputError("--write-trace: got --beside with it, expected one workload.")
+        path = args.write_trace
+        written = write_schedule_trace(workload, args.schedule, path, residual=args.residual, **kernel(args))
+        print(f"trace: {path}", file=sys.stderr)
+        if args.json:
+            _output.print_json(written)
         return 0
+    else:
+        beside = {key: getattr(args, key) for key in ("beside", "beside_sms", "beside_schedule")}
+        found = simulate_schedule(
+            workload, args.schedule, residual=args.residual, sensitive=args.sensitivity, **beside, **kernel(args)
+        )
+    if args.json:
+        _output.print_report(found)
+    elif isinstance(found, Simulation):
+        _print(found)
+    else:
+        _print_trace(found)
+    return 0
+
+
+def _print(found: Simulation) -> None:
+    config = found.kernel.config
     _output.say(
-        f"{workload.label}, {traffic.order}, tile {config.tile}, {config.wave_blocks} blocks at once, "
+        f"{found.workload.label}, {found.traffic.order}, tile {config.tile}, {config.wave_blocks} blocks at once, "
         f"{policy_title(config.policy)} cache of {format_capacity(config.cache_bytes)}"
     )
-    print_traffic(traffic)
-    if moved:
-        _print_sensitivity(moved)
-    for note in notes:
+    _print_traffic(found.traffic)
+    if found.moved:
+        _print_sensitivity(found.moved)
+    for note in found.kernel.notes:
         _output.say(f"note: {note}")
-    return 0
 
 
-def _write(args: argparse.Namespace, workload: Gemm | Ffn | Attention, config: KernelConfig) -> int:
-    if args.beside:
-        raise InputError("--write-trace: got --beside with it, expected one workload.")
-    schedule = chosen_schedules(args.schedule, workload, config.tile)[0]
-    trace = trace_of(workload, schedule, config, args.residual)
-    write_trace(trace, args.write_trace)
-    print(f"trace: {args.write_trace}", file=sys.stderr)
-    if args.json:
-        operands = list(trace.operand_names)
-        _output.print_json({"trace": args.write_trace, "schedule": schedule.name, "touches": trace.touches,
-                            "sms": trace.sms, "operands": operands})  # fmt: skip
-    return 0
+def _print_trace(found: TraceSimulation) -> None:
+    _output.say(found.summary())
+    _print_traffic(found.traffic)
+    if found.bound:
+        _output.say(
+            f"proved bound {format_bytes(found.bound['bytes'])} for {found.bound['workload']} and a kernel that can "
+            f"hold {format_capacity(found.bound['capacity_bytes'])}: the trace moves "
+            f"{found.traffic.dram_bytes / found.bound['bytes']:.2f}x"
+        )
+    for note in found.notes:
+        _output.say(f"note: {note}")
+
+
+def _print_traffic(traffic: Traffic) -> None:
+    counts = traffic.counts
+    rows = [
+        [name, format_bytes(moved["read_bytes"]), format_bytes(moved["write_bytes"])]
+        for name, moved in traffic.by_operand().items()
+    ]
+    rows.append(["total", format_bytes(traffic.dram_read_bytes), format_bytes(traffic.dram_write_bytes)])
+    print(_output.table(["operand", "DRAM read", "DRAM write"], rows))
+    unit = "lines" if counts.unit_bytes == 128 else "sectors"
+    print(f"{unit} touched {counts.accesses_lines:,}, without a fetch {counts.hits_lines:,} ({traffic.hit_rate:.2%})")
+    if traffic.residue_bytes:
+        print(f"of the writes {format_bytes(traffic.residue_bytes)} are still dirty in the cache at the end")
+    if counts.block_steps:
+        print(f"block steps with both tiles in the cache: {traffic.both_hit_share:.2%}")
 
 
 def _print_sensitivity(moved: Sensitivity) -> None:

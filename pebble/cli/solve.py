@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pebble.cli import _output
-from pebble.cli._buffers import add_buffer_arguments
 from pebble.cli._dag import add_dag_arguments, family_help, read_dag_argument
+from pebble.cli._sms import add_buffer_arguments
 from pebble.cli._solve_buffers import add_solve_arguments, read_solve_buffers, run_buffers
 from pebble.errors import GapOpenError, InfeasibleError, InputError
 from pebble.game import Game, Variant

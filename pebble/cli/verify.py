@@ -9,11 +9,11 @@ example: pebble verify c.json
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from pebble.certificate import RefusedError, check_file
+from pebble.certificate import RefusedError
 from pebble.cli import _output
-from pebble.errors import InputError, VerificationError
+from pebble.errors import VerificationError
+from pebble.reports.proof import verify
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,21 +23,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check it and say what it proves."""
-    path = Path(args.certificate)
-    if not path.is_file():
-        raise InputError(f"{path}: it is no file that can be read, expected a certificate.")
     try:
-        proved = check_file(path)
-    except RefusedError as error:
-        if args.json:
-            _output.print_json({"verified": False, "step": error.step, "why": error.why, "proved": []})
-        raise VerificationError(f"{path}: refused at {error.step}: {error.why}.") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
+        found = verify(args.certificate)
+    except VerificationError as error:
+        if args.json and isinstance(error.refusal, RefusedError):
+            why = {"step": error.refusal.step, "why": error.refusal.why}
+            _output.print_json({"verified": False, **why, "proved": []})
+        raise
     if args.json:
-        _output.print_json({"verified": True, "step": None, "why": None, "proved": proved})
+        _output.print_report(found)
     else:
-        _output.say(f"{path}: verified")
-        for sentence in proved:
+        _output.say(f"{found.name}: verified")
+        for sentence in found.proved:
             _output.say(sentence[0].upper() + sentence[1:] + ".")
     return 0

@@ -9,29 +9,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 
 from pebble.cli import _output
 from pebble.errors import InputError
+from pebble.families import FAMILIES, NAMED
 from pebble.units import format_bytes
 from pebble.workloads import DTYPE_BYTES, model_names, model_shape, named_gemm
 from pebble.workloads.named import model_layers
-
-# family -> what it computes and how it is written
-FAMILIES: dict[str, tuple[str, str]] = {
-    "gemm": ("C := A B; --accumulate-into makes it C += A B", "gemm -m 8192 -n 8192 -k 8192"),
-    "ffn": ("Y := act(X W1) W2; --gated: (act(X Wg) * X Wu) W2", "ffn --tokens 8192 --d-model 4096 --hidden 11008"),
-    "attention": (
-        "O := softmax(Q K^T) V per head; --heads --kv-heads --batch --causal --softmax online|strict",
-        "attention --queries 8192 --keys 8192 --head-dim 128",
-    ),
-    "conv2d": (
-        "2-D convolution without padding (bounds only)",
-        "conv2d --batch 32 --in-channels 256 --out-channels 256 --height 56 --width 56 --kernel 3",
-    ),
-    "MODEL:mlp": ("the whole FFN of a named model, gated where the model's is", "llama-2-7b:mlp --tokens 8192"),
-    "MODEL:attention": ("causal prefill attention of one layer, all heads", "llama-3-8b:attention --tokens 8192"),
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,22 +31,28 @@ def run(args: argparse.Namespace) -> int:
         if args.tokens is not None or args.dtype is not None:
             raise InputError("--tokens and --dtype need a MODEL, such as `pebble workloads llama-3-8b --tokens 4096`.")
         if args.json:
-            print(json.dumps(_everything(), indent=2))
+            _output.print_json(_everything())
         else:
             _list()
         return 0
     tokens = 8192 if args.tokens is None else args.tokens
     details = _model(args.model, tokens, args.dtype or "bf16")
     if args.json:
-        print(json.dumps(details, indent=2))
+        _output.print_json(details)
     else:
         _explain(args.model, tokens, args.dtype or "bf16")
     return 0
 
 
+def _families() -> list[tuple[str, str, str]]:
+    """Each family, what it computes, and how it is written."""
+    shapes = [(name, family.computes, family.example) for name, family in FAMILIES.items()]
+    return shapes + [(name, what, example) for name, (what, example) in NAMED.items()]
+
+
 def _everything() -> dict[str, object]:
     return {
-        "families": {name: {"computes": what, "example": example} for name, (what, example) in FAMILIES.items()},
+        "families": {name: {"computes": what, "example": example} for name, what, example in _families()},
         "dtypes": DTYPE_BYTES,
         "models": {model: [dataclasses.asdict(layer) for layer in model_layers(model)] for model in model_names()},
     }
@@ -88,7 +78,7 @@ def _model(model: str, tokens: int, dtype: str) -> dict[str, object]:
 
 
 def _list() -> None:
-    print(_output.table(["family", "computes", "written"], [[n, w, e] for n, (w, e) in FAMILIES.items()], left=3))
+    print(_output.table(["family", "computes", "written"], _families(), left=3))
     print()
     _output.say(f"--dtype: {', '.join(f'{name} ({size} B)' for name, size in DTYPE_BYTES.items())}")
     print()

@@ -34,6 +34,7 @@ __all__ = [
     "find_dag_family",
     "kernel_family",
     "read_workload",
+    "schedules_help",
 ]
 
 FAMILIES: dict[str, Family[Any]] = {family.name: family for family in (GEMM, FFN, ATTENTION, CONV2D)}
@@ -112,6 +113,12 @@ def read_workload(name: str, values: Mapping[str, object]) -> TypedWorkload:
     if name in model_names():
         raise InputError(f"workload: got {name!r} without a layer, expected MODEL:LAYER such as {name}:qkv.")
     raise UnknownNameError("workload", name, [*FAMILIES, *(f"{m}:qkv" for m in model_names())], "pebble workloads")
+
+
+def schedules_help() -> str:
+    """What ``--schedules`` takes, for every family."""
+    kinds = [f"{name}: {f.schedules_help}" for name, f in FAMILIES.items() if isinstance(f, KernelFamily)]
+    return "all, or names separated by commas (all): " + "; ".join(kinds)
 
 
 def command_words(workload: TypedWorkload) -> list[str]:

@@ -16,9 +16,9 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from pebble.bounds.base import Formula, LowerBound
 from pebble.dag.catalogue import SUMS, DagFamily
 from pebble.errors import InputError
-from pebble.simulation import KernelConfig, Traffic, simulate_trace
 from pebble.schedules.tile import TileShape
 from pebble.schedules.trace import LINE_BYTES, Trace
+from pebble.simulation import KernelConfig, Traffic, simulate_trace
 from pebble.workloads.base import DTYPE_BYTES, TypedWorkload
 from pebble.workloads.parameters import Parameter, read_values
 

@@ -12,6 +12,7 @@ from pebble.bounds.base import Formula, LowerBound
 from pebble.dag.catalogue import DagFamily
 from pebble.dag.gemm import gemm_dag
 from pebble.families.base import Explicit, KernelFamily, OnSms
+from pebble.models.cache_policy import parse_policy
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
 from pebble.schedules.lockstep import check_length, lockstep_trace, values_held_by_blocks
@@ -19,7 +20,6 @@ from pebble.schedules.orders import TileOrder, all_schedules, parse_order
 from pebble.schedules.tile import TileShape
 from pebble.schedules.trace import Trace
 from pebble.simulation import KernelConfig, Traffic, simulate_gemm, timed_trace
-from pebble.models.cache_policy import parse_policy
 from pebble.workloads import Gemm
 from pebble.workloads.base import TypedWorkload
 from pebble.workloads.parameters import flag, needed

@@ -8,9 +8,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pebble.bounds.buffers import balanced_share, buffer_lower_bound
-from pebble.buffered import SharedWork, best_on_sms
 from pebble.models.buffers import BufferModel
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, style
+from pebble.reports.sm_bound import best_on_sms
+from pebble.workloads.base import TypedWorkload as SharedWork
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pebble.comparison.core import Comparison
 from pebble.models.cache_policy import policy_title
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, save_figure, style
+from pebble.reports.base import axes
+from pebble.reports.compare import Comparison
 from pebble.schedules.ffn import parse_ffn_schedule
-from pebble.schedules.lockstep import TileShape
 from pebble.schedules.orders import OrderParams, TileOrder, parse_order
 from pebble.units import format_bytes, format_capacity
 from pebble.workloads import Ffn, Gemm
@@ -25,8 +25,9 @@ _MOST_CELLS = 96
 _MOST_BARS = 32
 
 
-def plot_ratios(result: Comparison, ax: Axes) -> Axes:
+def plot_ratios(result: Comparison, ax: Axes | None = None) -> Axes:
     """Bars of traffic over the proved bound, best first, with the bound and the best schedule as lines."""
+    ax = axes(ax)
     orders = result.orders[:_MOST_BARS]
     at = np.arange(len(orders))
     reads = [result.ratio(t.dram_read_bytes) for t in orders]
@@ -54,7 +55,8 @@ def plot_ratios(result: Comparison, ax: Axes) -> Axes:
 
 def plot_walk(order: TileOrder, result: Comparison, ax: Axes) -> Axes:
     """The tile grid coloured by when each tile is computed, dark first; lines join the first tiles of the walk."""
-    tile, kernel = TileShape.parse(result.kernel.tile), result.kernel
+    kernel = result.kernel.config
+    tile = kernel.tile
     assert isinstance(result.workload, Gemm)
     rows, cols, _ = tile.grid(result.workload)
     tiles = order.tiles(rows, cols, OrderParams(sms=kernel.sms, tile_m=tile.bm, tile_n=tile.bn))
@@ -131,7 +133,7 @@ def comparison_figure(result: Comparison) -> Figure:
     from matplotlib.figure import Figure
 
     walks: list[TileOrder] = []
-    if isinstance(result.workload, Gemm) and TileShape.parse(result.kernel.tile).grid(result.workload)[:2] != (1, 1):
+    if isinstance(result.workload, Gemm) and result.kernel.config.tile.grid(result.workload)[:2] != (1, 1):
         walks = list({o.plain_name: o for o in (parse_order(t.order) for t in result.orders)}.values())
     strip_rows = -(-len(walks) // _PER_ROW)
     bar_height = 1.4 + 0.17 * min(len(result.orders), _MOST_BARS)
@@ -147,9 +149,9 @@ def comparison_figure(result: Comparison) -> Figure:
             upper, lower = parts
         ax = plot_ratios(result, upper.add_subplot())
         upper.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=7)
-        config = result.kernel
+        config = result.kernel.config
         ax.set_title(
-            f"{result.workload.label}\ntile {config.tile}, {config.wave_blocks} blocks at once, "
+            f"{result.workload.label}\ntile {result.kernel.tile}, {config.wave_blocks} blocks at once, "
             f"{policy_title(config.policy)} cache of {format_capacity(config.cache_bytes)}",
             fontsize=8,
             loc="left",
@@ -158,14 +160,14 @@ def comparison_figure(result: Comparison) -> Figure:
             plot_bands(result, lower.add_subplot())
         if not walks:
             return figure
-        axes = lower.subplots(strip_rows, min(_PER_ROW, len(walks)), squeeze=False)
-        for i, cell in enumerate(axes.flat):
+        cells = lower.subplots(strip_rows, min(_PER_ROW, len(walks)), squeeze=False)
+        for i, cell in enumerate(cells.flat):
             if i < len(walks):
                 plot_walk(walks[i], result, cell)
             else:
                 cell.set_visible(False)
         assert isinstance(result.workload, Gemm)
-        rows, cols, _ = TileShape.parse(config.tile).grid(result.workload)
+        rows, cols, _ = config.tile.grid(result.workload)
         wave = "; white: the first wave" if max(rows, cols) <= _MOST_CELLS else ""
         lower.suptitle(f"walk over the grid of {rows} x {cols} tiles, dark first{wave}", fontsize=7)
     return figure

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pebble.curves import CurveReport
 from pebble.models.cache_policy import policy_title
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, save_figure, style
+from pebble.reports.base import axes
+from pebble.reports.curve import CurveReport
 from pebble.units import format_capacity
 
 if TYPE_CHECKING:
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
 _COLOURS = (BLUE, ORANGE, GREEN, RED, "#CC79A7", "#56B4E9")
 
 
-def plot_curve(report: CurveReport, ax: Axes) -> Axes:
+def plot_curve(report: CurveReport, ax: Axes | None = None) -> Axes:
     """Curves on log axes; the best six at the capacity to look at first in colour, the others grey."""
+    ax = axes(ax)
     from matplotlib.ticker import FuncFormatter
 
     x = [c / 2**20 for c in report.capacities_bytes]
@@ -36,13 +38,13 @@ def plot_curve(report: CurveReport, ax: Axes) -> Axes:
             ls="--" if names[0].endswith("+sawtooth") else "-",
             alpha=1 if coloured else 0.6,
             label=label if coloured else None,
-            drawstyle="steps-post" if report.config.policy == "lru" else "default",
+            drawstyle="steps-post" if report.kernel.config.policy == "lru" else "default",
             zorder=3 if coloured else 2,
         )
     ax.plot(x, bound, color="black", lw=1.6, label="proved bound at cache + SMs", zorder=4)
     floor = min(bound) * 0.8
     ax.fill_between(x, bound, [floor] * len(x), color="black", alpha=0.08, lw=0)
-    ax.axvline(report.config.cache_bytes / 2**20, color=GREY, lw=0.8, ls=":")
+    ax.axvline(report.kernel.config.cache_bytes / 2**20, color=GREY, lw=0.8, ls=":")
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     ax.set_xlim(x[0], x[-1])
@@ -62,7 +64,7 @@ def curve_figure(report: CurveReport) -> Figure:
     with matplotlib.rc_context(style()):
         figure = Figure(figsize=(6.4, 4.6), layout="constrained")
         ax = plot_curve(report, figure.add_subplot())
-        config = report.config
+        config = report.kernel.config
         ax.set_title(
             f"{report.workload.label}\ntile {config.tile}, {config.wave_blocks} blocks at once, "
             f"{policy_title(config.policy)}; dotted: {format_capacity(config.cache_bytes)}",

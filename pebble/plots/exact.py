@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pebble.exact_comparison import ExactComparison
 from pebble.plots.save import BLUE, ORANGE, RED, save_figure, style
+from pebble.reports.exact import ExactComparison
 from pebble.units import format_bytes, format_capacity
 
 if TYPE_CHECKING:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pebble.bounded import Answer, AnyWorkload
+from pebble.bounds.base import LowerBound
 from pebble.certificate import FORMAT, VERSION, RefusedError, check
 from pebble.certificate.statement import read_workload
 from pebble.errors import InputError
@@ -14,18 +15,23 @@ from pebble.proof.lower import NotCertifiedError, lower_claim
 from pebble.proof.upper import upper_claim
 from pebble.schedules.explicit import ExplicitSchedule
 from pebble.schedules.explicit.fused import FusedSchedule
+from pebble.workloads.base import TypedWorkload
 
 _DERIVED = {"name", "flops", "compulsory_elements", "compulsory_bytes"}
 
 
-def bound_certificate(workload: AnyWorkload, found: Answer) -> dict[str, Any]:
+def bound_certificate(
+    workload: TypedWorkload, lower: Sequence[LowerBound | None], upper: object = None
+) -> dict[str, Any]:
     """The certificate of what `pebble bound` says of a workload.
 
     Parameters
     ----------
-    workload : Gemm, Ffn, Attention or Conv2d
-    found : Answer
-        Its lower bound, its best schedule if there is one, and the bound for separate kernels if there is one.
+    workload : TypedWorkload
+    lower : sequence of LowerBound or None
+        The bound, and the one for separate kernels if there is one.
+    upper : Explicit or None
+        Its best schedule, if there is one.
 
     Raises
     ------
@@ -38,11 +44,9 @@ def bound_certificate(workload: AnyWorkload, found: Answer) -> dict[str, Any]:
     """
     told = {key: value for key, value in workload.to_json().items() if key not in _DERIVED}
     statement = read_workload(told, "workload")
-    claims = [lower_claim(statement, found.lower)]
-    if found.separate is not None:
-        claims.append(lower_claim(statement, found.separate))
-    if isinstance(found.upper, ExplicitSchedule | FusedSchedule):
-        claims.append(upper_claim(statement, found.upper))
+    claims = [lower_claim(statement, bound) for bound in lower if bound is not None]
+    if isinstance(upper, ExplicitSchedule | FusedSchedule):
+        claims.append(upper_claim(statement, upper))
     return checked({"format": FORMAT, "version": VERSION, "statement": {"workload": told}, "claims": claims})
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from pebble.certificate.lower import Part, _chain, _parts, strict_stores
 from pebble.certificate.statement import Workload, read_workload
 from pebble.proof.geometry_text import geometry, recompute_geometry, tied_geometry
-from pebble.proof.text import Block, number
+from pebble.proof.text import Block, latex, markdown, number
 
 _GAMES = {
     "gemm": "$C$ ($m \\times n$) $:= A$ ($m \\times k$) $B$ ($k \\times n$), one multiply-add $C_{ij} "
@@ -22,6 +22,12 @@ _GAMES = {
     "$H := \\mathrm{softmax}(A B)$ and $Y := H D$ with $A = Q$ ($m \\times k$), $B = K^{T}$ ($k \\times f$), $D = V$ "
     "($f \\times l$); a probability takes the place of its score",
 }
+
+
+def prove(label: str, document: dict[str, Any], command: str, form: str = "markdown") -> str:
+    """The proof as text, ``"markdown"`` or ``"latex"``; the rest as for `proof_blocks`."""
+    blocks = proof_blocks(label, document, command)
+    return latex(blocks) if form == "latex" else markdown(blocks)
 
 
 def proof_blocks(label: str, document: dict[str, Any], command: str) -> list[Block]:

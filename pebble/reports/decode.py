@@ -1,4 +1,4 @@
-"""A decode step of one layer: how much of its least traffic is the KV cache, and whether the rest stays on chip.
+"""``decode``: a decode step of one layer: how much of its least traffic is the KV cache, and whether the rest stays on chip.
 
 One new token per sequence attends to ``context`` keys. Each K and V value is used by the one query of its group of
 heads only, so every schedule reads the KV cache once, and the attention bound says so. The weights are read
@@ -8,14 +8,20 @@ once for the whole batch.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Unpack
 
 from pebble.bounds.attention import attention_lower_bound
 from pebble.errors import InputError
+from pebble.models.machine import Machine
+from pebble.reports.base import Report
+from pebble.reports.target import Target, TargetOptions, read_target
+from pebble.units import format_capacity
 from pebble.workloads import Attention, check_dimension, element_bytes, model_shape, named_gemm
 from pebble.workloads.named import ModelShape
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
 CONTEXTS = tuple(2**i for i in range(10, 18))
+_KEY_TILE = 128  # keys whose scores a flash kernel holds at a time
 
 
 @dataclass(frozen=True)
@@ -123,6 +129,80 @@ def _most_live(shape: ModelShape, context: int) -> int:
     """Most intermediate values of one token that live at a time: in the attention, or in the FFN."""
     width = shape.heads * shape.head_dim
     residual = shape.hidden
-    attention = residual + 2 * width + shape.heads * context  # Q, O and all scores at once
+    # Q, O, per head the scores of one tile of keys (flash kernels hold no more) and their maximum and sum
+    attention = residual + 2 * width + shape.heads * (min(context, _KEY_TILE) + 2)
     ffn = residual + shape.hidden + (3 if shape.gated else 1) * shape.intermediate
     return max(attention, ffn)
+
+
+@dataclass(frozen=True, repr=False)
+class Decode(Report):
+    """One decode step of one layer, for every batch and context length.
+
+    Attributes
+    ----------
+    model, dtype : str
+    target : Target
+    on_chip_bytes : int
+    steps : tuple of DecodeStep
+        By context, then batch.
+    """
+
+    model: str
+    dtype: str
+    target: Target
+    on_chip_bytes: int
+    steps: tuple[DecodeStep, ...]
+
+    question = "decode"
+
+    @property
+    def machine(self) -> Machine | None:
+        return self.target.machine
+
+    @property
+    def where(self) -> str:
+        """The machine or memory, for a reader."""
+        if self.target.machine is not None:
+            return self.target.machine.name
+        assert self.target.cache is not None
+        return f"a memory of {self.target.cache.text}"
+
+    def summary(self) -> str:
+        shares = [step.kv_share for step in self.steps]
+        return (
+            f"{self.model}, one layer, one decode step, {format_capacity(self.on_chip_bytes)} on chip: the KV cache is "
+            f"{min(shares):.1%} to {max(shares):.1%} of the least traffic"
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per context and batch."""
+        return [step.to_json(self.on_chip_bytes) for step in self.steps]
+
+    def document(self) -> dict[str, Any]:
+        return {"model": self.model, "dtype": self.dtype, "on_chip_bytes": self.on_chip_bytes, "steps": self.rows()}
+
+
+def decode(model: str, dtype: str = "bf16", **where: Unpack[TargetOptions]) -> Decode:
+    """How much of a decode step's least traffic is the KV cache, for batch 1..64 and context 1k..128k.
+
+    Parameters
+    ----------
+    model : str
+        A named model.
+    dtype : str
+        Type of weights, activations and the KV cache.
+    **where
+        Exactly one of ``gpu``, ``machine``, ``cache``, as for `pebble.bound`.
+
+    Raises
+    ------
+    UnknownNameError
+        No such model, type or GPU.
+    InputError
+        Malformed arguments, or a model whose KV cache is kept compressed.
+    """
+    target = read_target(**where)
+    on_chip = target.machine.on_chip_bytes if target.machine else target.size_bytes(element_bytes(dtype))
+    steps = tuple(decode_step(model, b, c, on_chip, dtype) for c in CONTEXTS for b in BATCHES)
+    return Decode(model, dtype, target, on_chip, steps)

@@ -1,24 +1,29 @@
-"""Tile orders against the exact optimum over all tile schedules, on grids small enough to be solved."""
+"""``compare --exact``: tile orders against the exact optimum over all tile schedules, on grids small enough to be solved."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import gcd
-from typing import Any
+from typing import Any, Unpack
 
 from pebble.dag.gemm import gemm_dag
 from pebble.errors import InputError
+from pebble.families import family_of
+from pebble.families.gemm import GEMM
 from pebble.game import Game, Move, Pebbling, Variant, check_capacity, moves_cost
 from pebble.referee import replay
 from pebble.reports.base import Report
-from pebble.schedules.lockstep import TileShape
-from pebble.schedules.orders import OrderParams, TileOrder
+from pebble.reports.compare import read_schedules
+from pebble.reports.target import TargetOptions, read_target
+from pebble.schedules.orders import OrderParams
+from pebble.schedules.tile import TileShape
 from pebble.schedules.tile_game import EVICTIONS, Item, play_order, tile_operations
 from pebble.solvers import SolveResult, solve
 from pebble.solvers.result import Progress
 from pebble.units import format_bytes
 from pebble.workloads import Gemm
+from pebble.workloads.base import TypedWorkload
 
 MAX_OPERATIONS = 64
 
@@ -138,42 +143,49 @@ class ExactComparison(Report):
 
 
 def compare_exactly(
-    gemm: Gemm,
-    tile: TileShape,
-    capacity_bytes: int,
-    orders: Sequence[TileOrder],
+    workload: TypedWorkload,
+    schedules: str | Sequence[str] = "all",
+    *,
+    tile: str | None = None,
     time_limit: float = 60.0,
     solver: str = "auto",
     progress: Callable[[Progress], None] | None = None,
+    **where: Unpack[TargetOptions],
 ) -> ExactComparison:
     """Solve the tile game of a small grid and play each order in it under LRU and OPT.
 
     Parameters
     ----------
-    gemm : Gemm
-        The problem.
-    tile : TileShape
+    workload : Gemm
+    schedules : str or sequence of str
+        Orders to play. Those with the same sequence of operations give the same figures.
+    tile : str, optional
         Tile of one operation, along m, n and k; edge tiles are short.
-    capacity_bytes : int
-        One memory that holds whole tiles, each at its own width.
-    orders : sequence of TileOrder
-        What to play. Orders with the same sequence of operations give the same figures.
     time_limit : float
         Seconds for the solver.
     solver : str
         A name that `pebble.solvers.solve` knows.
     progress : callable, optional
         Passed to the solver.
+    **where
+        ``cache``: one memory that holds whole tiles, each at its own width.
 
     Raises
     ------
     InputError
-        More than 64 tile operations.
+        Not a GEMM, no cache, or more than 64 tile operations.
     InfeasibleError
         The three tiles of the largest operation do not fit.
     """
-    tile = tile.cut_to(gemm)
-    grid = tile.grid(gemm)
+    if not isinstance(workload, Gemm):
+        raise InputError(f"--exact: got {family_of(workload).name}, expected gemm: only its tile orders are solved.")
+    gemm, target = workload, read_target(**where)
+    orders = read_schedules(schedules, GEMM.all_schedules(gemm, shape := GEMM.default_tile(gemm)), GEMM.parse_schedule)
+    if target.cache is None:
+        raise InputError("--exact: got a GPU, expected --cache SIZE: the tile game has one memory, of a few tiles.")
+    shape = (shape if tile is None else TileShape.parse(tile, shape.bk)).cut_to(gemm)
+    capacity_bytes = target.cache.to_bytes(gemm.narrowest_bytes)
+    grid = shape.grid(gemm)
     operations = grid[0] * grid[1] * grid[2]
     if operations > MAX_OPERATIONS:
         raise InputError(
@@ -184,7 +196,7 @@ def compare_exactly(
         gemm.m,
         gemm.n,
         gemm.k,
-        tile=(tile.bm, tile.bn, tile.bk),
+        tile=(shape.bm, shape.bn, shape.bk),
         accumulate=gemm.accumulate,
         in_bytes=gemm.in_bytes,
         out_bytes=gemm.out_bytes,
@@ -212,7 +224,7 @@ def compare_exactly(
 
     played = []
     best: Pebbling | None = None
-    params = OrderParams(tile_m=tile.bm, tile_n=tile.bn)
+    params = OrderParams(tile_m=shape.bm, tile_n=shape.bn)
     for order in orders:
         tiles = order.tiles(grid[0], grid[1], params)
         for eviction in EVICTIONS:
@@ -227,7 +239,7 @@ def compare_exactly(
                 best = pebbling
     solved = solve(game, capacity, solver=solver, time_limit=time_limit, upper_hint=best, progress=progress)
     return ExactComparison(
-        gemm, tile, grid, capacity_bytes, unit, solved, tuple(sorted(played, key=lambda p: (p.bytes, p.order)))
+        gemm, shape, grid, capacity_bytes, unit, solved, tuple(sorted(played, key=lambda p: (p.bytes, p.order)))
     )
 
 

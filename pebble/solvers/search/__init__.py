@@ -64,13 +64,13 @@ def _compile(kind: str, best: Incumbent) -> None:
     """
     if kind in _compiled:
         return
-    from pebble.dag.catalogue import build_dag
+    from pebble.families import find_dag_family
     from pebble.game import Game
 
     family, values, variant, capacity = _SMALL[kind]
     began = time.monotonic()
     best.deadline += _PATIENCE_SECONDS
-    small = Problem(Game.from_dag(build_dag(family, values, variant), variant), capacity)
+    small = Problem(Game.from_dag(find_dag_family(family).build(values, variant), variant), capacity)
     _run(kind, small, Incumbent(small, _PATIENCE_SECONDS, best.stop))
     took = time.monotonic() - began
     best.deadline += took - _PATIENCE_SECONDS

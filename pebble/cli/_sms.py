@@ -1,0 +1,121 @@
+"""``--buffers``: the options of several SMs, and what ``bound`` and ``compare`` print at the L2-to-SM boundary."""
+
+from __future__ import annotations
+
+import argparse
+
+from pebble.cli import _output
+from pebble.models.buffers import KINDS, TOPOLOGIES
+from pebble.reports.sm_bound import SmBound
+from pebble.reports.sm_compare import SmComparison
+from pebble.units import format_bytes, format_capacity
+
+
+def add_buffer_arguments(parser: argparse.ArgumentParser) -> None:
+    """--buffers, --omega, --topology."""
+    group = parser.add_argument_group("buffers")
+    group.add_argument("--buffers", default=None, metavar="MODEL", help=f"{', '.join(KINDS)} (single)")
+    group.add_argument("--omega", metavar="W", help="connected: cost of a value copied between SMs, 0 to 1 (0.25)")
+    group.add_argument("--topology", metavar="NET", help=f"connected: {', '.join(TOPOLOGIES)} (all-to-all)")
+
+
+def add_level_arguments(parser: argparse.ArgumentParser) -> None:
+    """--level, --multicast."""
+    parser.add_argument("--level", metavar="L", help="boundary: dram, or l2 for L2 to SMs (l2 with --buffers)")
+    parser.add_argument("--multicast", metavar="C", help="sm-local: SMs that one read of L2 may feed (1)")
+
+
+def print_sm_comparison(found: SmComparison) -> None:
+    """The comparison for a reader."""
+    document, capacity, say = found.document(), found.capacity, _output.say
+    say(f"{found.workload.label}: L2 to SMs, {found.buffers}; each holds {format_capacity(capacity.bytes)}: {capacity.detail}")
+    print()
+    say(f"proved bound     {format_bytes(document['lower_bound']['bytes'])}: however the work is split")
+    say(f"balanced bound   {format_bytes(document['balanced_bound']['bytes'])}: no SM does more than its share")
+    say(f"best schedule    {document['upper_bound']['schedule']}")
+    print()
+    rows = [
+        [
+            row["name"],
+            *(
+                f"{row[key] / 1e6:,.1f}"
+                for key in ("from_l2_bytes", "from_other_sms_bytes", "to_l2_bytes", "cost_bytes")
+            ),
+            f"{(row['from_l2_bytes_per_sm'] + row['from_other_sms_bytes_per_sm']) / 1e6:,.1f}",
+            f"{row['imbalance']:.1%}",
+            f"{row['ratio_to_lower_bound']:.2f}",
+        ]
+        for row in document["schedules"]
+    ]
+    heads = ["schedule", "L2 to SM MB", "SM to SM MB", "to L2 MB", "cost MB", "into an SM MB", "imbalance", "x bound"]
+    print(_output.table(heads, rows))
+
+
+def print_sm_bound(found: SmBound) -> None:
+    """The bound for a reader."""
+    document, say = found.document(), _output.say
+    lower, balanced, upper = document["lower_bound"], document["balanced_bound"], document["upper_bound"]
+    capacity, sms = document["capacity"], document["sms"]
+    net = f", omega {document['omega']:g}, {document['topology']}" if document["omega"] is not None else ""
+    say(document["workload"]["label"])
+    say(
+        f"L2 to SMs: {document['buffers']}, {sms} SMs{net}; each holds {capacity['elements']:,} elements, "
+        f"{format_capacity(capacity['bytes'])}: {capacity['detail']}"
+    )
+    print()
+    cost = "loads + stores" + (" + omega * copies" if document["omega"] is not None else "")
+    say(f"lower bound  {lower['elements']:,} elements, {format_bytes(lower['bytes'])} ({lower['method']}): {cost}")
+    if balanced["elements"] > lower["elements"]:
+        say(
+            f"balanced     {balanced['elements']:,} elements, {format_bytes(balanced['bytes'])}: when no SM does more "
+            f"than 1/{sms} of the multiply-adds"
+        )
+    say(f"upper bound  {upper['elements']:,} elements, {format_bytes(upper['bytes'])}: {upper['schedule']}")
+    say(f"gap          {document['gap']:.4g}")
+    for level in document["levels"][1:]:
+        bound, memory = level["lower_bound"], format_capacity(level["capacity"]["bytes"])
+        say(
+            f"DRAM         {bound['elements']:,} elements, {format_bytes(bound['bytes'])}: between DRAM and "
+            f"the chip with all its stores ({memory})"
+        )
+    into = document["into_sms"]
+    if into is not None:
+        say(
+            f"into SMs     {format_bytes(into['from_l2_bytes'])} from L2, "
+            f"{format_bytes(into['from_other_sms_bytes'])} from other SMs, {format_bytes(into['to_l2_bytes'])} back "
+            f"to L2; per SM {format_bytes(into['from_l2_bytes_per_sm'])} and "
+            f"{format_bytes(into['from_other_sms_bytes_per_sm'])}; the busiest does {into['imbalance']:.1%} above the "
+            "mean"
+        )
+    if "per_sm" in document:
+        per_sm = document["per_sm"]
+        say(
+            f"busiest SM   {per_sm['busiest_elements_at_least']:,} elements in and out at least; memory-independent "
+            f"(Al Daas et al., regime {per_sm['memory_independent_regime']} of 3): "
+            f"{per_sm['memory_independent_words']:,} words received beyond its share of the data"
+        )
+    if "multicast" in document:
+        cast = document["multicast"]
+        schedule = cast.get("schedule")
+        shown = f"; {schedule['l2_elements']:,} by {schedule['name']}" if schedule else ""
+        say(
+            f"multicast    {cast['l2_requests_bound']['elements']:,} L2 reads and writes at least when a read feeds up "
+            f"to {cast['sms_per_read']} SMs{shown}"
+        )
+    for other in document["other_capacities"]:
+        bound = other["lower_bound"]
+        say(
+            f"for {other['capacity']['detail']}: {bound['elements']:,} elements, {format_bytes(bound['bytes'])}; "
+            "a kernel also holds values in registers and may go below this"
+        )
+    print()
+    rows = [
+        [
+            model["buffers"].replace(f", {sms} SMs", ""),
+            f"{model['lower_bound_bytes'] / 1e6:,.1f}",
+            f"{model['balanced_bound_bytes'] / 1e6:,.1f}",
+            f"{model['over_pooled']:.2f}",
+        ]
+        for model in document["models"]
+    ]
+    print(_output.table(["buffers", "bound MB", "balanced MB", "x pooled"], rows))

@@ -1,0 +1,29 @@
+"""A bound, the best schedule and the published bounds of one instance, as bars."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pebble.plots.save import BLUE, GREEN, GREY, RED
+from pebble.reports.base import axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from pebble.reports.bound import Bound
+
+_COLOURS = {"proven": BLUE, "legal schedule": GREEN, "refuted here": RED}
+
+
+def plot_bound(found: Bound, ax: Axes | None = None) -> Axes:
+    """Bars of values moved, on a log axis; what is refuted or not proven here is named so."""
+    ax = axes(ax)
+    rows = [row for row in found.rows() if row["elements"] > 0]
+    names = [row["what"] + ("" if row["status"] == "proven" else f" ({row['status']})") for row in rows]
+    ax.barh(names, [row["elements"] for row in rows], color=[_COLOURS.get(row["status"], GREY) for row in rows])
+    ax.axvline(found.lower.elements, color="black", lw=1.2)
+    ax.invert_yaxis()
+    ax.set_xscale("log")
+    ax.set_xlabel("loads + stores, values")
+    ax.set_title(found.workload.label, fontsize=8, loc="left")
+    return ax
