@@ -46,19 +46,77 @@ if "NUMBA_CACHE_DIR" not in _os.environ:
     _os.environ["NUMBA_CACHE_DIR"] = _compiled_code_folder()
 
 if TYPE_CHECKING:
-    from pebble.workloads import Gemm
+    from pebble.families import workload
+    from pebble.models.machine import Machine
+    from pebble.reports.bound import Bound, bound
+    from pebble.reports.compare import Comparison, compare
+    from pebble.reports.curve import CurveReport, curve
+    from pebble.reports.dags import dag
+    from pebble.reports.decode import Decode, decode
+    from pebble.reports.proof import Proof, Verification, certify, prove, verify
+    from pebble.reports.simulate import Simulation, simulate
+    from pebble.reports.target import find_gpu as gpu
+    from pebble.workloads import Attention, Conv2d, Ffn, Gemm
 
+# name -> where it is, and what it is called there
 _EXPORTS = {
-    "Gemm": "pebble.workloads",
+    **dict.fromkeys(("Attention", "Conv2d", "Ffn", "Gemm"), "pebble.workloads"),
+    "Bound": "pebble.reports.bound",
+    "Comparison": "pebble.reports.compare",
+    "CurveReport": "pebble.reports.curve",
+    "Decode": "pebble.reports.decode",
+    "Machine": "pebble.models.machine",
+    "Proof": "pebble.reports.proof",
+    "Simulation": "pebble.reports.simulate",
+    "Verification": "pebble.reports.proof",
+    "bound": "pebble.reports.bound",
+    "certify": "pebble.reports.proof",
+    "compare": "pebble.reports.compare",
+    "curve": "pebble.reports.curve",
+    "dag": "pebble.reports.dags",
+    "decode": "pebble.reports.decode",
+    "gpu": "pebble.reports.target:find_gpu",
+    "prove": "pebble.reports.proof",
+    "simulate": "pebble.reports.simulate",
+    "verify": "pebble.reports.proof",
+    "workload": "pebble.families",
 }
-__all__ = ["Gemm", "__version__"]
+__all__ = [
+    "Attention",
+    "Bound",
+    "Comparison",
+    "Conv2d",
+    "CurveReport",
+    "Decode",
+    "Ffn",
+    "Gemm",
+    "Machine",
+    "Proof",
+    "Simulation",
+    "Verification",
+    "__version__",
+    "bound",
+    "certify",
+    "compare",
+    "curve",
+    "dag",
+    "decode",
+    "gpu",
+    "prove",
+    "simulate",
+    "verify",
+    "workload",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name in _EXPORTS:
         from importlib import import_module
 
-        return getattr(import_module(_EXPORTS[name]), name)
+        module, _, attribute = _EXPORTS[name].partition(":")
+        value = getattr(import_module(module), attribute or name)
+        globals()[name] = value
+        return value
     raise AttributeError(f"module 'pebble' has no attribute {name!r}")
 
 

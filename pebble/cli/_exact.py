@@ -12,7 +12,7 @@ from pebble.cli import _output
 from pebble.cli._target import seconds, where
 from pebble.reports.exact import ExactComparison, compare_exactly
 from pebble.units import format_bytes, format_capacity
-from pebble.workloads.base import TypedWorkload
+from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pebble.solvers.result import Progress
 
 
-def run_exact(args: argparse.Namespace, workload: TypedWorkload) -> int:
+def run_exact(args: argparse.Namespace, workload: Workload) -> int:
     """Solve, play, print."""
     limit = seconds("--time-limit", args.time_limit)
     with _progress() as show:

@@ -44,7 +44,9 @@ def read_solve_buffers(args: argparse.Namespace) -> BufferModel | None:
         return None
     if getattr(args, "certificate", None) is not None:
         raise InputError("--certificate: the checker does not know games of several memories yet; leave it out.")
-    return read_buffers(args.buffers, 2 if args.sms is None else whole("--sms", args.sms, 1, _MAX_SMS), args.omega, args.topology)
+    return read_buffers(
+        args.buffers, 2 if args.sms is None else whole("--sms", args.sms, 1, _MAX_SMS), args.omega, args.topology
+    )
 
 
 def run_buffers(

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pebble.families import DTYPES, FAMILIES, TOKENS, read_workload
-from pebble.workloads.base import TypedWorkload
+from pebble.workloads.base import Workload
 from pebble.workloads.parameters import Parameter
 
 
@@ -41,7 +41,7 @@ def add_workload_arguments(parser: argparse.ArgumentParser, required: bool = Tru
     add_parameters(parser.add_argument_group("shape"), [*owners, ("MODEL:LAYER", TOKENS), ("", DTYPES)])
 
 
-def workload_of(args: argparse.Namespace) -> TypedWorkload:
+def workload_of(args: argparse.Namespace) -> Workload:
     """The workload that the arguments describe.
 
     Raises

@@ -136,6 +136,7 @@ def _print(found: Bound) -> None:
     for bound in document["published"]:
         say(f"{bound['name']}: {bound['elements']:,}: {marks[bound['status']]}: {bound['note']}", "  ")
 
+
 def _print_dag(found: DagBounds) -> None:
     game, best, upper = found.game, found.best, found.upper
     say = _output.say

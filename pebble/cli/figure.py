@@ -77,7 +77,9 @@ def _workload(args: argparse.Namespace, otherwise: Any) -> Any:
         return otherwise
     workload = workload_of(args)
     if type(workload) is not type(otherwise):
-        raise InputError(f"{args.name}: got {family_of(workload).name}, expected {family_of(otherwise).name} for this figure.")
+        raise InputError(
+            f"{args.name}: got {family_of(workload).name}, expected {family_of(otherwise).name} for this figure."
+        )
     return workload
 
 

@@ -17,7 +17,7 @@ from pebble.families.conv2d import CONV2D
 from pebble.families.ffn import FFN
 from pebble.families.gemm import GEMM
 from pebble.workloads import model_names, named_workload
-from pebble.workloads.base import TypedWorkload
+from pebble.workloads.base import Workload
 from pebble.workloads.parameters import needed, read_values
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "kernel_family",
     "read_workload",
     "schedules_help",
+    "workload",
 ]
 
 FAMILIES: dict[str, Family[Any]] = {family.name: family for family in (GEMM, FFN, ATTENTION, CONV2D)}
@@ -50,7 +51,7 @@ NAMED = {
 TOKENS = needed(tokens="rows of the activations")
 
 
-def family_of(workload: TypedWorkload) -> Family[Any]:
+def family_of(workload: Workload) -> Family[Any]:
     """The family of a workload.
 
     Raises
@@ -67,7 +68,7 @@ def family_of(workload: TypedWorkload) -> Family[Any]:
     )
 
 
-def kernel_family(workload: TypedWorkload) -> KernelFamily[Any, Any]:
+def kernel_family(workload: Workload) -> KernelFamily[Any, Any]:
     """The family of a workload that has GPU kernels to simulate.
 
     Raises
@@ -85,7 +86,7 @@ def kernel_family(workload: TypedWorkload) -> KernelFamily[Any, Any]:
     return family
 
 
-def read_workload(name: str, values: Mapping[str, object]) -> TypedWorkload:
+def read_workload(name: str, values: Mapping[str, object]) -> Workload:
     """A workload by the name of its family, or of a layer of a named model, and its parameters.
 
     Parameters
@@ -103,7 +104,9 @@ def read_workload(name: str, values: Mapping[str, object]) -> TypedWorkload:
         No such family, model, layer or data type.
     """
     name = name.lower()
-    given = {key: value.lower() if "dtype" in key and isinstance(value, str) else value for key, value in values.items()}
+    given = {
+        key: value.lower() if "dtype" in key and isinstance(value, str) else value for key, value in values.items()
+    }
     if name in FAMILIES:
         return FAMILIES[name].read(given)
     if ":" in name:
@@ -115,18 +118,48 @@ def read_workload(name: str, values: Mapping[str, object]) -> TypedWorkload:
     raise UnknownNameError("workload", name, [*FAMILIES, *(f"{m}:qkv" for m in model_names())], "pebble workloads")
 
 
+def workload(name: str, **parameters: Any) -> Workload:
+    """A workload by the name of its family, or a layer or block of a named model.
+
+    Parameters
+    ----------
+    name : str
+        ``"gemm"``, ``"ffn"``, ``"attention"``, ``"conv2d"`` ...; or ``"MODEL:LAYER"`` as ``pebble workloads`` lists
+        them, such as ``"llama-2-7b:mlp"``.
+    **parameters
+        Of the family, as its class takes them; ``tokens`` for a layer; ``dtype``, ``out_dtype``.
+
+    Raises
+    ------
+    InputError
+        A parameter missing, foreign or malformed.
+    UnknownNameError
+        No such family, model, layer or data type.
+
+    Examples
+    --------
+    >>> import pebble
+    >>> pebble.workload("llama-3-8b:o", tokens=512).flops
+    17179869184
+    """
+    if not isinstance(name, str):
+        raise InputError(f"workload: got {name!r}, expected a name such as 'gemm' or 'llama-2-7b:mlp'.")
+    return read_workload(name, parameters)
+
+
 def schedules_help() -> str:
     """What ``--schedules`` takes, for every family."""
     kinds = [f"{name}: {f.schedules_help}" for name, f in FAMILIES.items() if isinstance(f, KernelFamily)]
     return "all, or names separated by commas (all): " + "; ".join(kinds)
 
 
-def command_words(workload: TypedWorkload) -> list[str]:
+def command_words(workload: Workload) -> list[str]:
     """A workload as it is written on the command line."""
     family = family_of(workload)
     types = [word for p in DTYPES for word in (p.option, getattr(workload, p.name))]
-    name, tokens = getattr(workload, "name", ""), next(
-        (getattr(workload, key) for key in ("tokens", "m", "queries") if hasattr(workload, key)), 1
+    name, tokens = (
+        getattr(workload, "name", ""),
+        next((getattr(workload, key) for key in ("tokens", "m", "queries") if hasattr(workload, key)), 1),
     )
     if ":" in name and name.partition(":")[0] in model_names():
         return [name, "--tokens", str(tokens), *types]

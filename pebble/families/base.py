@@ -19,14 +19,16 @@ from pebble.errors import InputError
 from pebble.schedules.tile import TileShape
 from pebble.schedules.trace import LINE_BYTES, Trace
 from pebble.simulation import KernelConfig, Traffic, simulate_trace
-from pebble.workloads.base import DTYPE_BYTES, TypedWorkload
+from pebble.workloads.base import DTYPE_BYTES, Workload
 from pebble.workloads.parameters import Parameter, read_values
 
-W = TypeVar("W", bound=TypedWorkload)
+W = TypeVar("W", bound=Workload)
 S = TypeVar("S", bound="Named")
 
 DTYPES = (
-    Parameter("--dtype", "choice", "type of the inputs: " + ", ".join(DTYPE_BYTES) + " (bf16)", choices=(*DTYPE_BYTES,)),
+    Parameter(
+        "--dtype", "choice", "type of the inputs: " + ", ".join(DTYPE_BYTES) + " (bf16)", choices=(*DTYPE_BYTES,)
+    ),
     Parameter("--out-dtype", "choice", "type of the output (the inputs', bf16 for fp8)", choices=(*DTYPE_BYTES,)),
 )
 
@@ -96,12 +98,12 @@ class Family(ABC, Generic[W]):
     parameters: ClassVar[tuple[Parameter, ...]]
     recompute_helps: ClassVar[bool] = True
 
-    def make(self, **values: Any) -> TypedWorkload:
+    def make(self, **values: Any) -> Workload:
         """A workload from parameters that have been read."""
-        workload: TypedWorkload = self.shape(**values)
+        workload: Workload = self.shape(**values)
         return workload
 
-    def read(self, values: Mapping[str, object]) -> TypedWorkload:
+    def read(self, values: Mapping[str, object]) -> Workload:
         """A workload from the command line or from keywords.
 
         Raises

@@ -21,7 +21,7 @@ from pebble.schedules.tile import TileShape
 from pebble.schedules.trace import Trace
 from pebble.simulation import KernelConfig, Traffic, simulate_gemm, timed_trace
 from pebble.workloads import Gemm
-from pebble.workloads.base import TypedWorkload
+from pebble.workloads.base import Workload
 from pebble.workloads.parameters import flag, needed
 
 
@@ -39,7 +39,7 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
     recompute_helps = False
     schedules_help = "the orders of `pebble schedules`"
 
-    def make(self, accumulate_into: bool = False, **values: Any) -> TypedWorkload:
+    def make(self, accumulate_into: bool = False, **values: Any) -> Workload:
         return Gemm(**values, accumulate=accumulate_into)
 
     def lower_bound(self, workload: Gemm, capacity: int, recompute: bool = False) -> LowerBound:

@@ -11,7 +11,7 @@ from pebble.bounds.buffers import balanced_share, buffer_lower_bound
 from pebble.models.buffers import BufferModel
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, style
 from pebble.reports.sm_bound import best_on_sms
-from pebble.workloads.base import TypedWorkload as SharedWork
+from pebble.workloads.base import Workload as SharedWork
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,19 +15,17 @@ from pebble.proof.lower import NotCertifiedError, lower_claim
 from pebble.proof.upper import upper_claim
 from pebble.schedules.explicit import ExplicitSchedule
 from pebble.schedules.explicit.fused import FusedSchedule
-from pebble.workloads.base import TypedWorkload
+from pebble.workloads.base import Workload
 
 _DERIVED = {"name", "flops", "compulsory_elements", "compulsory_bytes"}
 
 
-def bound_certificate(
-    workload: TypedWorkload, lower: Sequence[LowerBound | None], upper: object = None
-) -> dict[str, Any]:
+def bound_certificate(workload: Workload, lower: Sequence[LowerBound | None], upper: object = None) -> dict[str, Any]:
     """The certificate of what `pebble bound` says of a workload.
 
     Parameters
     ----------
-    workload : TypedWorkload
+    workload : Workload
     lower : sequence of LowerBound or None
         The bound, and the one for separate kernels if there is one.
     upper : Explicit or None

@@ -100,7 +100,7 @@ class Report(ABC):
 
 def _cell(value: object) -> str:
     if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "-"}[value]  # type: ignore[index]
+        return {True: "yes", False: "no", None: "-"}[value]
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

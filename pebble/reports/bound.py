@@ -17,7 +17,7 @@ from pebble.reports.base import Report
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, read_target, whole
 from pebble.units import MAX_SIZE, Size, format_bytes, format_capacity
-from pebble.workloads.base import TypedWorkload
+from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,7 +52,7 @@ class Bound(Report):
         Whether ``lower`` holds for schedules that compute a value twice.
     """
 
-    workload: TypedWorkload
+    workload: Workload
     target: Target
     capacity: Capacity
     lower: LowerBound
@@ -159,7 +159,7 @@ class Bound(Report):
         return shlex.join([*words, *(["--recompute", "allowed"] if self.recompute else [])])
 
 
-def memory_of(target: Target, workload: TypedWorkload) -> Capacity:
+def memory_of(target: Target, workload: Workload) -> Capacity:
     """The whole chip of a machine, or one explicitly managed memory."""
     if target.machine is not None:
         return chip_capacity(target.machine, workload)
@@ -168,7 +168,7 @@ def memory_of(target: Target, workload: TypedWorkload) -> Capacity:
 
 
 def bound_workload(
-    workload: TypedWorkload, *, sms: int | str | None = None, recompute: bool = False, **where: Unpack[TargetOptions]
+    workload: Workload, *, sms: int | str | None = None, recompute: bool = False, **where: Unpack[TargetOptions]
 ) -> Bound:
     """Bound a workload from both sides between DRAM and one memory; arguments as for `pebble.bound`."""
     family = family_of(workload)
@@ -258,10 +258,12 @@ def bound(
     50331648
     """
     where: TargetOptions = {"gpu": gpu, "machine": machine, "cache": cache}
-    if not isinstance(what, TypedWorkload):
+    if not isinstance(what, Workload):
         return _bound_dag(what, where, capacity, variant, time_limit)
     if capacity is not None or variant is not None:
-        raise InputError("--capacity, --variant: expected them with a DAG; a workload takes --cache, --gpu or --machine.")
+        raise InputError(
+            "--capacity, --variant: expected them with a DAG; a workload takes --cache, --gpu or --machine."
+        )
     l2 = wants_l2(level, buffers, {"omega": omega, "topology": topology, "multicast": multicast})
     if not l2:
         return bound_workload(what, sms=sms, recompute=recompute, **where)

@@ -16,7 +16,7 @@ from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, tra
 from pebble.reports.target import Kernel, KernelOptions, read_kernel
 from pebble.simulation import Traffic
 from pebble.units import Size, format_bytes
-from pebble.workloads.base import TypedWorkload
+from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,7 +49,7 @@ class Comparison(Report):
 
     Attributes
     ----------
-    workload : TypedWorkload
+    workload : Workload
     kernel : Kernel
         How the simulated kernels run.
     trace : Bounded
@@ -70,7 +70,7 @@ class Comparison(Report):
         False when the simulation was interrupted.
     """
 
-    workload: TypedWorkload
+    workload: Workload
     kernel: Kernel
     trace: Bounded
     chip: Bounded | None
@@ -117,7 +117,9 @@ class Comparison(Report):
             best = f"{self.orders[0].order}{f' (and {tied} more)' if tied else ''} moves " + format_bytes(
                 self.orders[0].dram_bytes
             )
-            best += f", {self.ratio(self.orders[0].dram_bytes):.2f}x the bound of {format_bytes(self.trace.bound.bytes)}"
+            best += (
+                f", {self.ratio(self.orders[0].dram_bytes):.2f}x the bound of {format_bytes(self.trace.bound.bytes)}"
+            )
         return f"{self.workload.label}, tile {self.kernel.tile}: {best}"
 
     def rows(self) -> list[dict[str, Any]]:
@@ -189,7 +191,7 @@ def read_schedules(text: str | Sequence[str], everything: Sequence[Any], parse: 
     return list(dict.fromkeys(parse(name) for name in names))
 
 
-def trace_bound(workload: TypedWorkload, kernel: Kernel) -> Bounded:
+def trace_bound(workload: Workload, kernel: Kernel) -> Bounded:
     """The bound at what the simulated kernel can hold.
 
     Raises
@@ -199,9 +201,7 @@ def trace_bound(workload: TypedWorkload, kernel: Kernel) -> Bounded:
     """
     family, config, policy = kernel_family(workload), kernel.config, parse_policy(kernel.config.policy)
     if policy.warm:
-        raise InputError(
-            "--policy: got a policy with +warm, expected a cold start: the bounds count every first load."
-        )
+        raise InputError("--policy: got a policy with +warm, expected a cold start: the bounds count every first load.")
     held = family.values_held(workload, config, kernel.stages)
     # every line once, however many partitions keep it; a memory-side cache holds lines too
     capacity = trace_capacity(config.cache_bytes + policy.last_level_bytes, workload, held, config.wave_blocks)
@@ -209,7 +209,7 @@ def trace_bound(workload: TypedWorkload, kernel: Kernel) -> Bounded:
 
 
 def compare(
-    workload: TypedWorkload,
+    workload: Workload,
     schedules: str | Sequence[str] = "all",
     *,
     residual: bool = False,

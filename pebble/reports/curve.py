@@ -20,7 +20,7 @@ from pebble.reports.compare import read_schedules
 from pebble.reports.target import Kernel, KernelOptions, read_kernel, whole
 from pebble.schedules.trace import LINE_BYTES
 from pebble.units import format_bytes, format_capacity, parse_size
-from pebble.workloads.base import TypedWorkload
+from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,7 +35,7 @@ class CurveReport(Report):
 
     Attributes
     ----------
-    workload : TypedWorkload
+    workload : Workload
     kernel : Kernel
         ``kernel.config.cache_bytes`` is the capacity to look at first.
     capacities_bytes : tuple of int
@@ -46,7 +46,7 @@ class CurveReport(Report):
         Least traffic at the capacity to look at first, first.
     """
 
-    workload: TypedWorkload
+    workload: Workload
     kernel: Kernel
     capacities_bytes: tuple[int, ...]
     bounds: tuple[LowerBound, ...]
@@ -105,7 +105,7 @@ class CurveReport(Report):
 
 
 def curve(
-    workload: TypedWorkload,
+    workload: Workload,
     schedules: str | Sequence[str] = "all",
     *,
     least: str | None = None,
@@ -167,7 +167,7 @@ def curve(
     return CurveReport(workload, kernel, tuple(capacities), bounds, tuple(curves))
 
 
-def _sizes(workload: TypedWorkload, tiles: list[Any], least: str | None, most: str | None, points: int) -> list[int]:
+def _sizes(workload: Workload, tiles: list[Any], least: str | None, most: str | None, points: int) -> list[int]:
     """Cache sizes from the largest tile of any schedule to more than all operands of one, evenly on a log axis."""
     width = workload.narrowest_bytes
     high = parse_size(most, "--to").to_bytes(width) if most else int(tiles[0].sum(dtype=np.int64)) * LINE_BYTES * 5 // 4

@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any
 from pebble.errors import InputError, UnknownNameError
 from pebble.families import DAG_FAMILIES, family_of, find_dag_family
 from pebble.game import Variant
-from pebble.workloads.base import TypedWorkload
+from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
     from pebble.dag.base import Dag
 
 
 def read_dag_source(
-    source: Any, values: Mapping[str, Any] | None = None, variant: Variant | str | None = None, unit_weights: bool = False
+    source: Any,
+    values: Mapping[str, Any] | None = None,
+    variant: Variant | str | None = None,
+    unit_weights: bool = False,
 ) -> tuple[str, Dag]:
     """A DAG and a line that names it.
 
@@ -40,7 +43,7 @@ def read_dag_source(
     """
     given = {key: value for key, value in (values or {}).items() if value is not None and value is not False}
     game = None if variant is None else Variant.parse(str(variant))
-    if isinstance(source, TypedWorkload):
+    if isinstance(source, Workload):
         source, given = _of_workload(source, given)
     if isinstance(source, str) and source in DAG_FAMILIES:
         family = find_dag_family(source)
@@ -69,7 +72,7 @@ def read_dag_source(
     )
 
 
-def _of_workload(workload: TypedWorkload, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _of_workload(workload: Workload, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     family = family_of(workload)
     if family.dag is None:
         raise InputError(f"dag: got {workload.label}, but {family.name} has no computation DAG of its own.")

@@ -23,7 +23,7 @@ from pebble.solvers import SolveResult, solve
 from pebble.solvers.result import Progress
 from pebble.units import format_bytes
 from pebble.workloads import Gemm
-from pebble.workloads.base import TypedWorkload
+from pebble.workloads.base import Workload
 
 MAX_OPERATIONS = 64
 
@@ -143,7 +143,7 @@ class ExactComparison(Report):
 
 
 def compare_exactly(
-    workload: TypedWorkload,
+    workload: Workload,
     schedules: str | Sequence[str] = "all",
     *,
     tile: str | None = None,

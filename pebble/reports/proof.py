@@ -12,7 +12,7 @@ from pebble.reports.base import Report
 from pebble.reports.bound import Bound, bound_workload
 from pebble.reports.target import TargetOptions
 from pebble.units import format_bytes
-from pebble.workloads.base import TypedWorkload
+from pebble.workloads.base import Workload
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,7 +79,7 @@ class Verification(Report):
 
 
 def prove(
-    workload: TypedWorkload, form: str = "markdown", *, recompute: bool = False, **where: Unpack[TargetOptions]
+    workload: Workload, form: str = "markdown", *, recompute: bool = False, **where: Unpack[TargetOptions]
 ) -> Proof:
     """The proof of the bound for a reader, with the numbers of the instance filled in.
 
@@ -103,7 +103,7 @@ def prove(
     return Proof(found, found.prove(form), found.certificate())
 
 
-def certify(workload: TypedWorkload, path: str | Path, *, recompute: bool = False, **where: Unpack[TargetOptions]) -> Bound:
+def certify(workload: Workload, path: str | Path, *, recompute: bool = False, **where: Unpack[TargetOptions]) -> Bound:
     """Bound a workload and write the proof, which `verify` checks without this program's bounds.
 
     Parameters

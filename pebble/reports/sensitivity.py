@@ -14,7 +14,7 @@ from pebble.models.caches.sm_map import SM_MAPS
 from pebble.schedules.execution import parse_execution
 from pebble.schedules.orders import TileOrder
 from pebble.simulation import KernelConfig
-from pebble.workloads.base import TypedWorkload
+from pebble.workloads.base import Workload
 
 SKEWS = (1, 2, 5, 10, 20)
 SEEDS = (0, 1, 2)
@@ -64,7 +64,7 @@ class Sensitivity:
         }
 
 
-def _skewed(workload: TypedWorkload, order: TileOrder, config: KernelConfig, cluster: str) -> list[Moved]:
+def _skewed(workload: Workload, order: TileOrder, config: KernelConfig, cluster: str) -> list[Moved]:
     simulate = kernel_family(workload).simulate
     moved = []
     for skew in SKEWS:
@@ -77,7 +77,7 @@ def _skewed(workload: TypedWorkload, order: TileOrder, config: KernelConfig, clu
     return moved
 
 
-def sensitivity(workload: TypedWorkload, order: TileOrder, config: KernelConfig) -> Sensitivity:
+def sensitivity(workload: Workload, order: TileOrder, config: KernelConfig) -> Sensitivity:
     """Vary the assumptions of one simulation.
 
     Parameters

@@ -17,13 +17,13 @@ from pebble.reports.base import Report
 from pebble.reports.compare import Bounded, trace_bound
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.sensitivity import sensitivity as vary
-from pebble.reports.target import Kernel, KernelOptions, Target, read_cache_model, read_kernel, read_target, whole
+from pebble.reports.target import Kernel, KernelOptions, Target, read_cache_model, read_kernel, target_of, whole
 from pebble.schedules.trace import LINE_BYTES, Trace
 from pebble.schedules.trace_file import read_trace
 from pebble.schedules.trace_write import write_trace
 from pebble.simulation import Traffic, simulate_trace
 from pebble.units import format_bytes, format_capacity
-from pebble.workloads.base import TypedWorkload
+from pebble.workloads.base import Workload
 
 
 def traffic_document(traffic: Traffic) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Simulation(_Moved):
 
     Attributes
     ----------
-    workload : TypedWorkload
+    workload : Workload
     kernel : Kernel
     traffic : Traffic
         DRAM bytes and hits, by operand.
@@ -76,7 +76,7 @@ class Simulation(_Moved):
         How far the answer moves with its assumptions, if asked.
     """
 
-    workload: TypedWorkload
+    workload: Workload
     kernel: Kernel
     traffic: Traffic
     bound: Bounded | None
@@ -169,7 +169,7 @@ class TraceSimulation(_Moved):
 
 
 def simulate_schedule(
-    workload: TypedWorkload,
+    workload: Workload,
     schedule: str,
     *,
     residual: bool = False,
@@ -186,7 +186,9 @@ def simulate_schedule(
     if beside is not None:
         if sensitive:
             raise InputError("--sensitivity: got --beside with it, expected one workload.")
-        return Simulation(workload, kernel, _side_by_side(workload, kernel, chosen, beside, beside_sms, beside_schedule), None)
+        return Simulation(
+            workload, kernel, _side_by_side(workload, kernel, chosen, beside, beside_sms, beside_schedule), None
+        )
     traffic = family.simulate(workload, chosen, kernel.config, residual)
     moved = vary(workload, chosen, kernel.config) if sensitive else None
     warm = "+warm" in kernel.config.policy
@@ -194,7 +196,7 @@ def simulate_schedule(
 
 
 def _side_by_side(
-    workload: TypedWorkload, kernel: Kernel, schedule: Any, beside: str, sms: int | str | None, name: str
+    workload: Workload, kernel: Kernel, schedule: Any, beside: str, sms: int | str | None, name: str
 ) -> Traffic:
     """An attention and, on some of the SMs, an FFN of the same tokens, as one trace."""
     tokens = getattr(workload, "queries", None)
@@ -210,12 +212,18 @@ def _side_by_side(
     ffn = kernel_family(other)
     share = whole("--beside-sms", sms, 0, 10**9)
     return simulate_beside(
-        workload, schedule, other, ffn.parse_schedule(name), ffn.default_tile(other), kernel.config, share  # type: ignore[arg-type]
+        workload,
+        schedule,
+        other,
+        ffn.parse_schedule(name),
+        ffn.default_tile(other),
+        kernel.config,
+        share,  # type: ignore[arg-type]
     )
 
 
 def write_schedule_trace(
-    workload: TypedWorkload, schedule: str, path: str, *, residual: bool = False, **options: Unpack[KernelOptions]
+    workload: Workload, schedule: str, path: str, *, residual: bool = False, **options: Unpack[KernelOptions]
 ) -> dict[str, Any]:
     """Write the trace of one schedule as .csv or .npz; what was written, as plain data."""
     family = kernel_family(workload)
@@ -227,9 +235,9 @@ def write_schedule_trace(
     return {"trace": path, "schedule": chosen.name, "touches": trace.touches, "sms": trace.sms, "operands": operands}
 
 
-def simulate_file(path: str, workload: TypedWorkload | None = None, **options: Unpack[KernelOptions]) -> TraceSimulation:
+def simulate_file(path: str, workload: Workload | None = None, **options: Unpack[KernelOptions]) -> TraceSimulation:
     """Simulate a trace file; with a workload, against its bound at what its kernel can hold."""
-    target = read_target(**{key: options.get(key) for key in ("gpu", "machine", "cache")})  # type: ignore[typeddict-item]
+    target = target_of(options)
     policy, cache_bytes, notes = read_cache_model(options.get("policy", "lru"), target, 1)
     bound = None
     if workload is not None:
@@ -252,7 +260,7 @@ def _footprint_bytes(trace: Trace) -> int:
 
 
 def simulate(
-    workload: TypedWorkload | None = None,
+    workload: Workload | None = None,
     schedule: str | None = None,
     *,
     trace: str | None = None,

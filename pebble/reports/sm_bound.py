@@ -27,7 +27,7 @@ from pebble.reports.target import MAX_SMS, Target, TargetOptions, read_target, w
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
 from pebble.units import Size, format_bytes, format_capacity
 from pebble.workloads import Gemm
-from pebble.workloads.base import TypedWorkload as SharedWork
+from pebble.workloads.base import Workload as SharedWork
 
 OMEGAS = (Fraction(1, 10), Fraction(1, 4), Fraction(1, 2))
 
@@ -248,7 +248,7 @@ class SmBound(Report):
 
     Attributes
     ----------
-    workload : TypedWorkload
+    workload : Workload
     target : Target
     buffers : BufferModel
     found : dict

@@ -30,7 +30,7 @@ class SmComparison(Report):
 
     Attributes
     ----------
-    workload : TypedWorkload
+    workload : Workload
     target : Target
     capacity : SmCapacity
         Of one SM.

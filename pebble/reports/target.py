@@ -13,7 +13,7 @@ from pebble.schedules.execution import parse_execution
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.units import Size, format_capacity, parse_size
-from pebble.workloads.base import TypedWorkload
+from pebble.workloads.base import Workload
 
 MAX_SMS = 100_000
 HARDWARE = "hardware"
@@ -136,6 +136,11 @@ def read_target(**where: Unpack[TargetOptions]) -> Target:
     return Target(machine, None, ("--gpu", machine.sku))
 
 
+def target_of(options: KernelOptions) -> Target:
+    """The machine or memory among the options of a kernel; errors as `read_target`."""
+    return read_target(gpu=options.get("gpu"), machine=options.get("machine"), cache=options.get("cache"))
+
+
 def _size(value: object) -> Size:
     if isinstance(value, Size):
         return value
@@ -198,7 +203,7 @@ class Kernel:
         }
 
 
-def read_kernel(workload: TypedWorkload, **options: Unpack[KernelOptions]) -> Kernel:
+def read_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> Kernel:
     """The kernel that the options describe.
 
     Raises
@@ -207,7 +212,7 @@ def read_kernel(workload: TypedWorkload, **options: Unpack[KernelOptions]) -> Ke
         A malformed option, or no number of SMs where no machine is named.
     """
     family = kernel_family(workload)
-    target = read_target(**{key: options.get(key) for key in ("gpu", "machine", "cache")})  # type: ignore[typeddict-item]
+    target = target_of(options)
     notes = []
     default = family.default_tile(workload)
     text = options.get("tile")
@@ -253,7 +258,9 @@ def read_cache_model(name: str, target: Target, element_bytes: int) -> tuple[str
         if machine is None:
             raise InputError("--policy hardware: expected --gpu or --machine beside it, whose cache model is meant.")
         model = machine.default_model
-        text = f"cache model of {machine.name} ({model.mark}): {model.policy}: {model.parsed.description}; {model.source}"
+        text = (
+            f"cache model of {machine.name} ({model.mark}): {model.policy}: {model.parsed.description}; {model.source}"
+        )
         return model.policy, cache_bytes, [text]
     policy = parse_policy(name)
     notes = []

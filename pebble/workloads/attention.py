@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pebble.errors import InputError, UnknownNameError
-from pebble.workloads.base import Operand, TypedWorkload, check_dimension, default_out_dtype, element_bytes
+from pebble.workloads.base import Operand, Workload
 
 SOFTMAX = ("online", "strict")
 
 
 @dataclass(frozen=True)
-class Attention(TypedWorkload):
+class Attention(Workload):
     """O = softmax(Q K^T) V over batch sequences and heads, with grouped key/value heads.
 
     Scores and probabilities are intermediates of the inputs' type; scaling and softmax cost no traffic of their own.
@@ -53,6 +53,9 @@ class Attention(TypedWorkload):
     4194304
     """
 
+    FAMILY = "attention"
+    DIMENSIONS = ("queries", "keys", "head_dim", "value_dim", "heads", "kv_heads", "batch")
+
     queries: int
     keys: int
     head_dim: int
@@ -67,12 +70,9 @@ class Attention(TypedWorkload):
     name: str = ""
 
     def __post_init__(self) -> None:
-        for field, otherwise in (("value_dim", self.head_dim), ("kv_heads", self.heads)):
-            value = getattr(self, field)
-            if type(value) is int and value == 0:  # not given
-                object.__setattr__(self, field, otherwise)
-        for field in ("queries", "keys", "head_dim", "value_dim", "heads", "kv_heads", "batch"):
-            object.__setattr__(self, field, check_dimension(field.replace("_", "-"), getattr(self, field)))
+        self._default("value_dim", self.head_dim)
+        self._default("kv_heads", self.heads)
+        super().__post_init__()
         if self.heads % self.kv_heads:
             raise InputError(f"kv-heads: got {self.kv_heads}, expected a divisor of the {self.heads} heads.")
         if self.causal and self.keys < self.queries:
@@ -82,27 +82,18 @@ class Attention(TypedWorkload):
             )
         if self.softmax not in SOFTMAX:
             raise UnknownNameError("softmax", self.softmax, SOFTMAX, "pebble workloads")
-        element_bytes(self.dtype)
-        object.__setattr__(self, "out_dtype", self.out_dtype or default_out_dtype(self.dtype))
-        element_bytes(self.out_dtype)
 
     @property
-    def family(self) -> str:
-        """The word that selects this family on the command line."""
-        return "attention"
-
-    @property
-    def label(self) -> str:
-        """One line for titles and tables."""
+    def shape_text(self) -> str:
         dims = str(self.head_dim) if self.value_dim == self.head_dim else f"{self.head_dim}/{self.value_dim}"
-        shape = f"attention queries={self.queries} keys={self.keys} head-dim={dims}"
+        shape = f"queries={self.queries} keys={self.keys} head-dim={dims}"
         if (self.batch, self.heads) != (1, 1):
             shape += f" batch={self.batch} heads={self.heads} kv-heads={self.kv_heads}"
-        shape += f" {self.dtype}"
-        if self.out_dtype != default_out_dtype(self.dtype):
-            shape += f"->{self.out_dtype}"
-        shape += (" causal" if self.causal else "") + (" strict" if self.softmax == "strict" else "")
-        return f"{self.name} ({shape})" if self.name else shape
+        return shape
+
+    @property
+    def options_text(self) -> str:
+        return (" causal" if self.causal else "") + (" strict" if self.softmax == "strict" else "")
 
     @property
     def group(self) -> int:
@@ -140,24 +131,3 @@ class Attention(TypedWorkload):
             Operand("V", cols, self.value_dim, self.in_bytes, read=True, written=False),
             Operand("O", rows, self.value_dim, self.out_bytes, read=False, written=True),
         )
-
-    def to_json(self) -> dict[str, object]:
-        """The workload as plain data, for ``--json``."""
-        return {
-            "family": self.family,
-            "name": self.name or None,
-            "queries": self.queries,
-            "keys": self.keys,
-            "head_dim": self.head_dim,
-            "value_dim": self.value_dim,
-            "heads": self.heads,
-            "kv_heads": self.kv_heads,
-            "batch": self.batch,
-            "causal": self.causal,
-            "softmax": self.softmax,
-            "dtype": self.dtype,
-            "out_dtype": self.out_dtype,
-            "flops": self.flops,
-            "compulsory_elements": self.compulsory_elements,
-            "compulsory_bytes": self.compulsory_bytes,
-        }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 from pebble.errors import InputError, UnknownNameError
 
@@ -82,50 +84,78 @@ class Operand:
         return self.elements * self.element_bytes
 
 
-class Workload(Protocol):
-    """What bounds, schedules and reports need of any family."""
+class Workload(ABC):
+    """What bounds, schedules and reports need of any family, and what follows from the operands and data types.
 
-    @property
-    def label(self) -> str: ...
-    @property
-    def family(self) -> str: ...
-    @property
-    def in_bytes(self) -> int: ...
-    @property
-    def out_bytes(self) -> int: ...
-    @property
-    def narrowest_bytes(self) -> int: ...
-    @property
-    def widest_bytes(self) -> int: ...
-    @property
-    def operands(self) -> tuple[Operand, ...]: ...
-    @property
-    def flops(self) -> int: ...
-    @property
-    def compulsory_elements(self) -> int: ...
-    @property
-    def compulsory_bytes(self) -> int: ...
-    def to_json(self) -> dict[str, object]: ...
-
-
-class TypedWorkload:
-    """What follows from the operands, the multiply-adds and the two data types, for every family.
-
-    A family is a frozen dataclass with ``dtype``, ``out_dtype``, ``operands`` and ``multiply_adds``.
+    A family is a frozen dataclass whose ``FAMILY`` is the word that selects it and ``DIMENSIONS`` its whole numbers,
+    with ``dtype``, ``out_dtype`` and ``name``.
     """
 
+    FAMILY: ClassVar[str]
+    DIMENSIONS: ClassVar[tuple[str, ...]]
     dtype: str
     out_dtype: str
+    name: str
+
+    def __post_init__(self) -> None:
+        for field in self.DIMENSIONS:
+            object.__setattr__(self, field, check_dimension(field.replace("_", "-"), getattr(self, field)))
+        element_bytes(self.dtype)
+        object.__setattr__(self, "out_dtype", self.out_dtype or default_out_dtype(self.dtype))
+        element_bytes(self.out_dtype)
+
+    def _default(self, field: str, otherwise: object) -> None:
+        """0 means "not given": the field takes another one's value; anything else is checked like the others."""
+        value = getattr(self, field)
+        if type(value) is int and value == 0:
+            object.__setattr__(self, field, otherwise)
 
     @property
+    @abstractmethod
+    def shape_text(self) -> str:
+        """The dimensions in words, without types."""
+
+    @property
+    @abstractmethod
     def operands(self) -> tuple[Operand, ...]:
         """The matrices in slow memory."""
-        raise AssertionError("a family defines its operands")
 
     @property
+    @abstractmethod
     def multiply_adds(self) -> int:
         """Elementary products."""
-        raise AssertionError("a family defines its products")
+
+    @property
+    def options_text(self) -> str:
+        """Flags in words, each after a space."""
+        return ""
+
+    @property
+    def family(self) -> str:
+        """The word that selects this family on the command line."""
+        return self.FAMILY
+
+    @property
+    def label(self) -> str:
+        """One line for titles and tables."""
+        types = self.dtype if self.out_dtype == default_out_dtype(self.dtype) else f"{self.dtype}->{self.out_dtype}"
+        shape = f"{self.family} {self.shape_text} {types}{self.options_text}"
+        return f"{self.name} ({shape})" if self.name else shape
+
+    def to_json(self) -> dict[str, object]:
+        """The workload as plain data, for ``--json``."""
+        told = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+        if "accumulate" in told:
+            told["accumulate_into"] = told.pop("accumulate")
+        lists = {key: list(value) if isinstance(value, tuple) else value for key, value in told.items()}
+        return {
+            "family": self.family,
+            **lists,
+            "name": self.name or None,
+            "flops": self.flops,
+            "compulsory_elements": self.compulsory_elements,
+            "compulsory_bytes": self.compulsory_bytes,
+        }
 
     @property
     def flops(self) -> int:

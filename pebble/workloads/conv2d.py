@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pebble.errors import InputError
-from pebble.workloads.base import Operand, TypedWorkload, check_dimension, default_out_dtype, element_bytes
+from pebble.workloads.base import Operand, Workload
 
 
 @dataclass(frozen=True)
-class Conv2d(TypedWorkload):
+class Conv2d(Workload):
     """Y[b,o,y,x] := sum over c, r, s of X[b, c, y stride + r, x stride + s] W[o,c,r,s].
 
     There is no padding; the output has (height - kernel) // stride + 1 rows. For a layer with padding give the
@@ -42,6 +42,9 @@ class Conv2d(TypedWorkload):
     17
     """
 
+    FAMILY = "conv2d"
+    DIMENSIONS = ("batch", "in_channels", "out_channels", "height", "width", "kernel", "stride")
+
     batch: int
     in_channels: int
     out_channels: int
@@ -54,31 +57,18 @@ class Conv2d(TypedWorkload):
     name: str = ""
 
     def __post_init__(self) -> None:
-        for field in ("batch", "in_channels", "out_channels", "height", "width", "kernel", "stride"):
-            object.__setattr__(self, field, check_dimension(field.replace("_", "-"), getattr(self, field)))
+        super().__post_init__()
         if self.kernel > min(self.height, self.width):
             raise InputError(
                 f"kernel: got {self.kernel}, expected at most the input's height {self.height} and width {self.width}."
             )
-        element_bytes(self.dtype)
-        object.__setattr__(self, "out_dtype", self.out_dtype or default_out_dtype(self.dtype))
-        element_bytes(self.out_dtype)
 
     @property
-    def family(self) -> str:
-        """The word that selects this family on the command line."""
-        return "conv2d"
-
-    @property
-    def label(self) -> str:
-        """One line for titles and tables."""
-        shape = (
-            f"conv2d batch={self.batch} channels={self.in_channels}->{self.out_channels} "
-            f"{self.height}x{self.width} kernel={self.kernel} stride={self.stride} {self.dtype}"
+    def shape_text(self) -> str:
+        return (
+            f"batch={self.batch} channels={self.in_channels}->{self.out_channels} "
+            f"{self.height}x{self.width} kernel={self.kernel} stride={self.stride}"
         )
-        if self.out_dtype != default_out_dtype(self.dtype):
-            shape += f"->{self.out_dtype}"
-        return f"{self.name} ({shape})" if self.name else shape
 
     @property
     def out_height(self) -> int:
@@ -130,22 +120,3 @@ class Conv2d(TypedWorkload):
                 written=True,
             ),
         )
-
-    def to_json(self) -> dict[str, object]:
-        """The workload as plain data, for ``--json``."""
-        return {
-            "family": self.family,
-            "name": self.name or None,
-            "batch": self.batch,
-            "in_channels": self.in_channels,
-            "out_channels": self.out_channels,
-            "height": self.height,
-            "width": self.width,
-            "kernel": self.kernel,
-            "stride": self.stride,
-            "dtype": self.dtype,
-            "out_dtype": self.out_dtype,
-            "flops": self.flops,
-            "compulsory_elements": self.compulsory_elements,
-            "compulsory_bytes": self.compulsory_bytes,
-        }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pebble.workloads.base import Operand, TypedWorkload, check_dimension, default_out_dtype, element_bytes
+from pebble.workloads.base import Operand, Workload
 from pebble.workloads.gemm import Gemm
 
 
 @dataclass(frozen=True)
-class Ffn(TypedWorkload):
+class Ffn(Workload):
     """Y := act(X W1) W2, or gated: Y := (act(X Wg) * (X Wu)) W2.
 
     X is tokens x d_model, the hidden layer H tokens x hidden, Y tokens x d_out. H is an intermediate: it need
@@ -41,6 +41,9 @@ class Ffn(TypedWorkload):
     17301504
     """
 
+    FAMILY = "ffn"
+    DIMENSIONS = ("tokens", "d_model", "hidden", "d_out")
+
     tokens: int
     d_model: int
     hidden: int
@@ -51,29 +54,16 @@ class Ffn(TypedWorkload):
     name: str = ""
 
     def __post_init__(self) -> None:
-        for dimension, word in (("tokens", "tokens"), ("d_model", "d-model"), ("hidden", "hidden")):
-            object.__setattr__(self, dimension, check_dimension(word, getattr(self, dimension)))
-        # 0 is the default and means "as d_model"; everything else is checked like the others
-        width = self.d_model if type(self.d_out) is int and self.d_out == 0 else self.d_out
-        object.__setattr__(self, "d_out", check_dimension("d-out", width))
-        element_bytes(self.dtype)
-        object.__setattr__(self, "out_dtype", self.out_dtype or default_out_dtype(self.dtype))
-        element_bytes(self.out_dtype)
+        self._default("d_out", self.d_model)
+        super().__post_init__()
 
     @property
-    def family(self) -> str:
-        """The word that selects this family on the command line."""
-        return "ffn"
+    def shape_text(self) -> str:
+        return f"tokens={self.tokens} {self.d_model}->{self.hidden}->{self.d_out}"
 
     @property
-    def label(self) -> str:
-        """One line for titles and tables."""
-        shape = f"ffn tokens={self.tokens} {self.d_model}->{self.hidden}->{self.d_out} {self.dtype}"
-        if self.out_dtype != default_out_dtype(self.dtype):
-            shape += f"->{self.out_dtype}"
-        if self.gated:
-            shape += " gated"
-        return f"{self.name} ({shape})" if self.name else shape
+    def options_text(self) -> str:
+        return " gated" if self.gated else ""
 
     @property
     def up_products(self) -> int:
@@ -106,20 +96,3 @@ class Ffn(TypedWorkload):
         """The two matrix products as separate kernels: H (or gate and up side by side), then Y."""
         first = Gemm(self.tokens, self.up_products * self.hidden, self.d_model, self.dtype, self.dtype)
         return first, Gemm(self.tokens, self.d_out, self.hidden, self.dtype, self.out_dtype)
-
-    def to_json(self) -> dict[str, object]:
-        """The workload as plain data, for ``--json``."""
-        return {
-            "family": self.family,
-            "name": self.name or None,
-            "tokens": self.tokens,
-            "d_model": self.d_model,
-            "hidden": self.hidden,
-            "d_out": self.d_out,
-            "gated": self.gated,
-            "dtype": self.dtype,
-            "out_dtype": self.out_dtype,
-            "flops": self.flops,
-            "compulsory_elements": self.compulsory_elements,
-            "compulsory_bytes": self.compulsory_bytes,
-        }

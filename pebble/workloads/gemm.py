@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pebble.workloads.base import Operand, TypedWorkload, check_dimension, default_out_dtype, element_bytes
+from pebble.workloads.base import Operand, Workload
 
 
 @dataclass(frozen=True)
-class Gemm(TypedWorkload):
+class Gemm(Workload):
     """C (m x n) := A (m x k) B (k x n), or C += A B.
 
     Parameters
@@ -35,6 +35,9 @@ class Gemm(TypedWorkload):
     50331648
     """
 
+    FAMILY = "gemm"
+    DIMENSIONS = ("m", "n", "k")
+
     m: int
     n: int
     k: int
@@ -43,27 +46,13 @@ class Gemm(TypedWorkload):
     accumulate: bool = False
     name: str = ""
 
-    def __post_init__(self) -> None:
-        for dimension in ("m", "n", "k"):
-            object.__setattr__(self, dimension, check_dimension(dimension, getattr(self, dimension)))
-        element_bytes(self.dtype)
-        object.__setattr__(self, "out_dtype", self.out_dtype or default_out_dtype(self.dtype))
-        element_bytes(self.out_dtype)
+    @property
+    def shape_text(self) -> str:
+        return f"m={self.m} n={self.n} k={self.k}"
 
     @property
-    def family(self) -> str:
-        """The word that selects this family on the command line."""
-        return "gemm"
-
-    @property
-    def label(self) -> str:
-        """One line for titles and tables."""
-        shape = f"gemm m={self.m} n={self.n} k={self.k} {self.dtype}"
-        if self.out_dtype != default_out_dtype(self.dtype):
-            shape += f"->{self.out_dtype}"
-        if self.accumulate:
-            shape += " C+=AB"
-        return f"{self.name} ({shape})" if self.name else shape
+    def options_text(self) -> str:
+        return " C+=AB" if self.accumulate else ""
 
     @property
     def multiply_adds(self) -> int:
@@ -78,19 +67,3 @@ class Gemm(TypedWorkload):
             Operand("B", self.k, self.n, self.in_bytes, read=True, written=False),
             Operand("C", self.m, self.n, self.out_bytes, read=self.accumulate, written=True),
         )
-
-    def to_json(self) -> dict[str, object]:
-        """The workload as plain data, for ``--json``."""
-        return {
-            "family": self.family,
-            "name": self.name or None,
-            "m": self.m,
-            "n": self.n,
-            "k": self.k,
-            "dtype": self.dtype,
-            "out_dtype": self.out_dtype,
-            "accumulate_into": self.accumulate,
-            "flops": self.flops,
-            "compulsory_elements": self.compulsory_elements,
-            "compulsory_bytes": self.compulsory_bytes,
-        }
