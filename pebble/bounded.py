@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pebble.bounds import Formula, LowerBound, gemm_lower_bound, published_gemm_bounds
-from pebble.bounds.attention import attention_lower_bound, attention_separate_bound
-from pebble.bounds.conv2d import conv2d_lower_bound, published_conv2d_bounds
-from pebble.bounds.ffn import ffn_lower_bound, ffn_separate_bound
+from pebble.bounds import Formula, LowerBound, lower_bound, published_bounds, separate_bound
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.schedules.explicit.attention import best_attention_schedule
@@ -52,21 +50,61 @@ class Answer:
     formulas: tuple[Formula, ...]
 
 
-def lower_bound(workload: AnyWorkload, capacity: int, recompute: bool = False) -> LowerBound:
-    """The best proven lower bound for ``capacity`` values.
+def answer(
+    workload: AnyWorkload, capacity: int, schedule_capacity: int, processors: int = 1, recompute: bool = False
+) -> Answer:
+    """Bound a workload from both sides.
 
-    Raises
-    ------
-    InfeasibleError
-        Capacity below 3.
+    Parameters
+    ----------
+    workload : Gemm, Ffn, Attention or Conv2d
+    capacity : int
+        S for the lower bounds, values of the narrowest width.
+    schedule_capacity : int
+        Values that a schedule may hold, counted at the widest width.
+    processors : int
+        For the parallel bound.
+    recompute : bool
+        Whether the lower bound must hold for schedules that compute a value twice.
     """
+    lower = lower_bound(workload, capacity, recompute)
+    formulas = published_bounds(workload, capacity, processors)
+    upper: Schedule | None = None
     if isinstance(workload, Gemm):
-        return gemm_lower_bound(workload, capacity)  # holds with and without recomputation
-    if isinstance(workload, Ffn):
-        return ffn_lower_bound(workload, capacity, recompute)
-    if isinstance(workload, Attention):
-        return attention_lower_bound(workload, capacity, recompute)
-    return conv2d_lower_bound(workload, capacity)
+        upper = best_gemm_schedule(workload, schedule_capacity)
+    elif isinstance(workload, Ffn):
+        upper = best_ffn_schedule(workload, schedule_capacity)
+    elif isinstance(workload, Attention):
+        # no family of ours may fit so little; that is not a proof that nothing does
+        with suppress(InfeasibleError):
+            upper = best_attention_schedule(workload, schedule_capacity)
+    separate = separate_bound(workload, capacity) if isinstance(workload, Ffn | Attention) else None
+    return Answer(lower, upper, separate, formulas)
+
+
+def to_json(self) -> dict[str, object]: ...
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is known of a workload at one capacity.
+
+    Attributes
+    ----------
+    lower : LowerBound
+        No schedule moves less.
+    upper : Schedule or None
+        A legal schedule; None where no family of schedules is built (convolution) or fits.
+    separate : LowerBound or None
+        For chains: the least when every intermediate goes through slow memory.
+    formulas : tuple of Formula
+        Published bounds, not yet judged.
+    """
+
+    lower: LowerBound
+    upper: Schedule | None
+    separate: LowerBound | None
+    formulas: tuple[Formula, ...]
 
 
 def answer(

@@ -9,8 +9,8 @@ from math import ceil
 from typing import Any, Protocol
 
 from pebble.bounds.base import LowerBound
-from pebble.bounds.buffers import balanced_share, buffer_lower_bound, busiest_sm_elements, multicast_bound
-from pebble.bounds.memory_independent import words_per_processor
+from pebble.bounds.memories import balanced_share, buffer_lower_bound, busiest_sm_elements, multicast_bound
+from pebble.bounds.published import words_per_processor
 from pebble.errors import InputError
 from pebble.models.buffers import BufferModel, sm_bytes
 from pebble.models.machine import Machine

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from pebble.bounded import lower_bound
-from pebble.bounds.buffers import check_workload
+from pebble.bounds import lower_bound
+from pebble.bounds.memories import check_workload
 from pebble.buffered import SmCapacity, buffer_document, machine_capacities
 from pebble.capacity import chip_capacity
 from pebble.cli import _output

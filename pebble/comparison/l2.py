@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pebble.bounds.base import LowerBound
-from pebble.bounds.buffers import balanced_share, buffer_lower_bound
+from pebble.bounds.memories import balanced_share, buffer_lower_bound
 from pebble.buffered import OnSms, SharedWork, SmCapacity, best_on_sms
 from pebble.models.buffers import BufferModel
 from pebble.schedules.explicit.parallel import ParallelSchedule
