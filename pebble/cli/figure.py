@@ -182,7 +182,7 @@ def _fusion(args: argparse.Namespace) -> Figure:
 
 # name -> how it is drawn, and the arguments it takes
 def _buffers(args: argparse.Namespace) -> Figure:
-    from pebble.bounds.buffers import check_workload
+    from pebble.bounds.memories import check_workload
     from pebble.models.buffers import sm_bytes
     from pebble.models.machine import load_machine
     from pebble.plots.buffers import Chip, buffers_figure

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from pebble.bounds.attention import attention_lower_bound, attention_separate_bound
-from pebble.bounds.base import LowerBound
 from pebble.dag.attention import attention_dag
 from pebble.dag.catalogue import SUMS, DagFamily
 from pebble.errors import InfeasibleError
@@ -50,13 +48,8 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
         flag("--causal", "each query sees only the keys up to its own"),
         Parameter("--softmax", "choice", "online, or strict (a row is used only when complete)", choices=SOFTMAX),
     )
+    chained = True
     schedules_help = "fa1, fa2, fa2-heads-first, fa3, flash-decoding, split-kv-N, unfused"
-
-    def lower_bound(self, workload: Attention, capacity: int, recompute: bool = False) -> LowerBound:
-        return attention_lower_bound(workload, capacity, recompute)
-
-    def separate_bound(self, workload: Attention, capacity: int) -> LowerBound:
-        return attention_separate_bound(workload, capacity)
 
     def best_schedule(self, workload: Attention, capacity: int) -> Explicit | None:
         try:

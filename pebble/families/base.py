@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from pebble.bounds.base import Formula, LowerBound
+from pebble.bounds import Formula, LowerBound, lower_bound, published_bounds, separate_bound
 from pebble.dag.catalogue import SUMS, DagFamily
 from pebble.errors import InputError
 from pebble.schedules.tile import TileShape
@@ -87,6 +87,8 @@ class Family(ABC, Generic[W]):
         What it is, in a line, and how it is written.
     parameters : tuple of Parameter
         Beside the data types.
+    chained : bool
+        Whether its workloads have intermediates, which separate kernels would pass through memory.
     recompute_helps : bool
         Whether computing a value twice may lower the optimum, so that a bound must say which game it is for.
     """
@@ -96,6 +98,7 @@ class Family(ABC, Generic[W]):
     computes: ClassVar[str]
     example: ClassVar[str]
     parameters: ClassVar[tuple[Parameter, ...]]
+    chained: ClassVar[bool] = False
     recompute_helps: ClassVar[bool] = True
 
     def make(self, **values: Any) -> Workload:
@@ -115,7 +118,6 @@ class Family(ABC, Generic[W]):
         """
         return self.make(**read_values(self.name, (*self.parameters, *DTYPES), values))
 
-    @abstractmethod
     def lower_bound(self, workload: W, capacity: int, recompute: bool = False) -> LowerBound:
         """The best proven lower bound for ``capacity`` values; with recomputation allowed, if asked.
 
@@ -124,15 +126,15 @@ class Family(ABC, Generic[W]):
         InfeasibleError
             Capacity below the least that works.
         """
+        return lower_bound(workload, capacity, recompute)
 
     def separate_bound(self, workload: W, capacity: int) -> LowerBound | None:
         """The least when every intermediate goes through slow memory; None where there is none."""
-        return None
+        return separate_bound(workload, capacity) if self.chained else None
 
     def published(self, workload: W, capacity: int, processors: int = 1) -> tuple[Formula, ...]:
         """Published bounds on this instance, not yet judged."""
-        text = "every value moves at least once"
-        return (Formula("compulsory", "folklore", workload.compulsory_elements, True, text),)
+        return published_bounds(workload, capacity, processors)
 
     def best_schedule(self, workload: W, capacity: int) -> Explicit | None:
         """The best legal schedule known that holds ``capacity`` values; None where none is built or fits."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pebble.bounds.base import Formula, LowerBound
-from pebble.bounds.conv2d import conv2d_lower_bound, published_conv2d_bounds
 from pebble.dag.catalogue import DagFamily
 from pebble.dag.conv2d import conv2d_dag
 from pebble.families.base import Family
@@ -29,12 +27,6 @@ class Conv2dFamily(Family[Conv2d]):
         ),
         *optional(stride="distance between outputs, in inputs (1)"),
     )
-
-    def lower_bound(self, workload: Conv2d, capacity: int, recompute: bool = False) -> LowerBound:
-        return conv2d_lower_bound(workload, capacity)  # holds with and without recomputation
-
-    def published(self, workload: Conv2d, capacity: int, processors: int = 1) -> tuple[Formula, ...]:
-        return published_conv2d_bounds(workload, capacity)
 
     @property
     def dag(self) -> DagFamily:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from pebble.bounds.base import Formula, LowerBound
-from pebble.bounds.ffn import ffn_lower_bound, ffn_separate_bound
-from pebble.bounds.soap import formula as soap
 from pebble.dag.catalogue import DagFamily
 from pebble.dag.ffn import ffn_dag
 from pebble.families.base import Explicit, KernelFamily, OnSms
@@ -33,16 +30,8 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
         *optional(d_out="columns of Y (d-model)"),
         flag("--gated", "gate and up products (SwiGLU)"),
     )
+    chained = True
     schedules_help = "separate:ORDER, row-fused-R, row-fused-R-split-S, interleaved-R"
-
-    def lower_bound(self, workload: Ffn, capacity: int, recompute: bool = False) -> LowerBound:
-        return ffn_lower_bound(workload, capacity, recompute)
-
-    def separate_bound(self, workload: Ffn, capacity: int) -> LowerBound:
-        return ffn_separate_bound(workload, capacity)
-
-    def published(self, workload: Ffn, capacity: int, processors: int = 1) -> tuple[Formula, ...]:
-        return (*super().published(workload, capacity), *(() if workload.gated else (soap(workload, capacity),)))
 
     def best_schedule(self, workload: Ffn, capacity: int) -> Explicit:
         return best_ffn_schedule(workload, capacity)

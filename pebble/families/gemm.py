@@ -7,8 +7,6 @@ from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from pebble.bounds import gemm_lower_bound, published_gemm_bounds
-from pebble.bounds.base import Formula, LowerBound
 from pebble.dag.catalogue import DagFamily
 from pebble.dag.gemm import gemm_dag
 from pebble.families.base import Explicit, KernelFamily, OnSms
@@ -41,12 +39,6 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
 
     def make(self, accumulate_into: bool = False, **values: Any) -> Workload:
         return Gemm(**values, accumulate=accumulate_into)
-
-    def lower_bound(self, workload: Gemm, capacity: int, recompute: bool = False) -> LowerBound:
-        return gemm_lower_bound(workload, capacity)  # holds with and without recomputation
-
-    def published(self, workload: Gemm, capacity: int, processors: int = 1) -> tuple[Formula, ...]:
-        return published_gemm_bounds(workload, capacity, processors)
 
     def best_schedule(self, workload: Gemm, capacity: int) -> Explicit:
         return best_gemm_schedule(workload, capacity)

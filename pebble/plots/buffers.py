@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pebble.bounds.buffers import balanced_share, buffer_lower_bound
+from pebble.bounds.memories import balanced_share, buffer_lower_bound
 from pebble.models.buffers import BufferModel
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, style
 from pebble.reports.sm_bound import best_on_sms

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pebble.bounds.base import LowerBound, PublishedBound, judge
+from pebble.bounds import LowerBound, PublishedBound, judge
 from pebble.errors import InputError, UnknownNameError
 from pebble.families import Explicit, command_words, family_of
 from pebble.models.buffers import KINDS

@@ -9,14 +9,14 @@ from math import ceil
 from typing import Any, Unpack
 
 from pebble.bounds.base import LowerBound
-from pebble.bounds.buffers import (
+from pebble.bounds.memories import (
     balanced_share,
     buffer_lower_bound,
     busiest_sm_elements,
     check_workload,
     multicast_bound,
 )
-from pebble.bounds.memory_independent import words_per_processor
+from pebble.bounds.published import words_per_processor
 from pebble.errors import InputError
 from pebble.families import OnSms, family_of
 from pebble.models.buffers import BufferModel, parse_omega, sm_bytes

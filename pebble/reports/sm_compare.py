@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from pebble.bounds.base import LowerBound
-from pebble.bounds.buffers import balanced_share, buffer_lower_bound, check_workload
+from pebble.bounds.memories import balanced_share, buffer_lower_bound, check_workload
 from pebble.errors import InputError
 from pebble.families import OnSms, kernel_family
 from pebble.models.buffers import BufferModel

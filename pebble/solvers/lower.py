@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from pebble.bounds.gemm import gemm_lower_bound
+from pebble.bounds import lower_bound
 from pebble.game import Game, Variant
 from pebble.workloads import Gemm
 
@@ -26,7 +26,7 @@ def best_simple_bound(game: Game, capacity: int) -> tuple[int, str]:
     shape = gemm_sides(game)
     if shape is not None:
         gemm = Gemm(*shape)
-        found.append((gemm_lower_bound(gemm, capacity // game.weights[0]).elements * game.weights[0], "GEMM bound"))
+        found.append((lower_bound(gemm, capacity // game.weights[0]).elements * game.weights[0], "GEMM bound"))
     return max(found, key=lambda x: x[0])  # the first of equals
 
 

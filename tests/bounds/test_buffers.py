@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds.buffers import (
+from pebble.bounds.memories import (
     balanced_share,
     buffer_lower_bound,
     busiest_sm_elements,
@@ -17,7 +17,7 @@ from pebble.bounds.buffers import (
     multicast_bound,
 )
 from pebble.bounds.gemm import gemm_lower_bound, segment_bound_elements
-from pebble.bounds.memory_independent import words_per_processor
+from pebble.bounds.published import words_per_processor
 from pebble.bounds.segments import touched_real_scaled
 from pebble.bounds.splits import busiest_sm, least_over_splits
 from pebble.buffers.solve import solve_buffers

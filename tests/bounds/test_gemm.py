@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pebble.bounds import gemm_lower_bound, judge, published_gemm_bounds
 from pebble.bounds.gemm import segment_bound_elements
-from pebble.bounds.memory_independent import words_per_processor
+from pebble.bounds.published import words_per_processor
 from pebble.bounds.segments import touched_whole
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit import best_gemm_schedule

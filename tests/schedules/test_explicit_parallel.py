@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds.buffers import buffer_lower_bound, multicast_bound
+from pebble.bounds.memories import buffer_lower_bound, multicast_bound
 from pebble.buffers.game import BufferMove, BufferPebbling
 from pebble.buffers.referee import replay_buffers
 from pebble.dag.gemm import gemm_dag
