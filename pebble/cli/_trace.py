@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pebble.bounds import lower_bound
 from pebble.capacity import trace_capacity
 from pebble.cli import _output
 from pebble.cli._kernel import read_cache_model, read_kernel
