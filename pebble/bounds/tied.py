@@ -33,6 +33,7 @@ not be looked at.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -82,6 +83,12 @@ class Tied:
     def elements(self) -> int:
         """Values moved at least."""
         return math.ceil(self.cut.bound(self.chain, self.capacity)) + self.on_top
+
+    @property
+    def first_edges(self) -> tuple[list[float], list[float]]:
+        """Edges of the boxes of all cells, and of gate cells, where the search for phi starts."""
+        cells, gate_cells = Segment(self.chain, self.cut.segments).edges()
+        return cells.tolist(), gate_cells.tolist()
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
@@ -200,22 +207,30 @@ class Segment:
 
         return np.where(cells <= p * p, 2 / np.sqrt(cells), 1 / p + p / cells)
 
-    def below(self, t1: Floats, t2: Floats, e1: Floats, e2: Floats, lam: float, tau: float) -> Floats:
-        """A lower bound of X - lambda M + tau v2 over t1 <= T <= t2, e1 <= e <= e2; infinite where none is feasible."""
+    def below(self, t1: Floats, t2: Floats, e1: Floats, e2: Floats) -> Callable[[float, float], Floats]:
+        """For lambda and tau, a lower bound of X - lambda M + tau v2 over t1 <= T <= t2, e1 <= e <= e2.
+
+        Infinite where none is feasible. What does not depend on the weights is computed once.
+        """
         import numpy as np
 
         most = self.products
-        first, second = self.price(t2, self.p1), self.price(e2, self.p2) + tau
+        first, second = self.price(t2, self.p1), self.price(e2, self.p2)
         low, high = np.maximum(0, most - self.k * t2), np.minimum(most + 1, self.l * e2)
         # v1 = max(0, P - v2) at least: linear in v2 up to P, and again beyond it
-        ends = [np.maximum(0, most - v) * first + v * second for v in (low, high, np.clip(most, low, high))]
-        # T - lambda min(e, T - e) is the larger of two linear functions
-        cells = np.maximum(t1 - lam * e2, (1 - lam) * t1 + lam * e1)
-        value = cells + np.minimum(np.minimum(ends[0], ends[1]), ends[2])
+        ends = [(np.maximum(0, most - v) * first, v) for v in (low, high, np.clip(most, low, high))]
         # a box is empty when no v2 is allowed, or no gate cells fit under T, or too many up cells are left
         empty = (low > high) | (e1 > t2) | (t1 - e2 > self.cells)
-        result: Floats = np.where(empty, np.inf, value)
-        return result
+
+        def value(lam: float, tau: float) -> Floats:
+            # T - lambda min(e, T - e) is the larger of two linear functions
+            cells = np.maximum(t1 - lam * e2, (1 - lam) * t1 + lam * e1)
+            price = second + tau
+            one, other, middle = (rest + v * price for rest, v in ends)
+            result: Floats = np.where(empty, np.inf, cells + np.minimum(np.minimum(one, other), middle))
+            return result
+
+        return value
 
     def phi(self, lam: float, tau: float) -> float:
         """A lower bound of the least X - lambda M + tau v2, by branch and bound."""
@@ -226,8 +241,9 @@ class Segment:
         t2, e2 = (a.ravel() for a in np.meshgrid(t_edges[1:], e_edges[1:]))
         best, closed = np.inf, np.inf
         while t1.size:
-            value = self.below(t1, t2, e1, e2, lam, tau)
-            points = self.below(t2, t2, np.minimum(e2, t2), np.minimum(e2, t2), lam, tau)
+            value = self.below(t1, t2, e1, e2)(lam, tau)
+            gate = np.minimum(e2, t2)
+            points = self.below(t2, t2, gate, gate)(lam, tau)
             best = min(best, float(points.min(initial=np.inf)))
             goal = best - _TOLERANCE * abs(best)
             if t1.size > _MOST_BOXES:
@@ -247,11 +263,12 @@ class Segment:
         low = self.products / (self.k + self.l)
         t, share = (a.ravel() for a in np.meshgrid(np.geomspace(low, 2 * self.cells, 60), np.linspace(0.02, 1, 50)))
         e = np.minimum(t * share, self.cells)
+        below = self.below(t, t, e, e)
         unit = 2 * math.sqrt((2 * self.k + self.l) / self.products)  # the price of a product when the split is even
 
         def gain(weights: tuple[float, float]) -> float:
             lam, tau = weights
-            least = float(self.below(t, t, e, e, lam, tau * unit).min())
+            least = float(below(lam, tau * unit).min())
             return segments * least + (lam - tau * unit * self.l) * self.cells
 
         lam, tau = max(((i / 8, j / 10) for i in range(9) for j in range(-4, 4)), key=gain)

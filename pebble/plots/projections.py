@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pebble.bounds import Box, Segments, lower_bound
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, style
-from pebble.proof.multipliers import least_sum
+from pebble.proof.shares import least_sum
 from pebble.workloads import Gemm
 
 if TYPE_CHECKING:

@@ -25,6 +25,25 @@ class Block(NamedTuple):
     text: str
 
 
+def written(*parts: str) -> list[Block]:
+    """Blocks from text: paragraphs between empty lines; ``# `` a title, ``## `` a section, ``$$ `` a formula, ``- `` an item.
+
+    Examples
+    --------
+    >>> written("## Sum\\n\\n$$ 1 + 1\\n= 2")
+    [Block(kind='section', text='Sum'), Block(kind='formula', text='1 + 1 = 2')]
+    """
+    kinds = {"#": "title", "##": "section", "$$": "formula", "-": "item"}
+    found = []
+    for part in parts:
+        for paragraph in re.split(r"\n\s*\n", part):
+            words = paragraph.split()
+            kind = kinds.get(words[0], "text") if words else ""
+            if kind:
+                found.append(Block(kind, " ".join(words if kind == "text" else words[1:])))
+    return found
+
+
 def number(value: int | Fraction) -> str:
     """A number for a formula, grouped by thousands; a fraction with two decimals, rounded down."""
     if isinstance(value, Fraction) and value.denominator > 1:

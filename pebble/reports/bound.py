@@ -136,7 +136,7 @@ class Bound(Report):
         """
         from pebble.proof.certificate import bound_certificate
 
-        return bound_certificate(self.workload, [self.lower, self.separate], self.upper)
+        return bound_certificate(self.workload, self)
 
     def certify(self, path: str | Path) -> dict[str, Any]:
         """Write `certificate` to a file, and return it."""
@@ -150,7 +150,7 @@ class Bound(Report):
         """The proof for a reader, its numbers filled in: ``"markdown"`` or ``"latex"``."""
         from pebble.proof.prove import prove
 
-        return prove(self.workload.label, self.certificate(), self.command, form)
+        return prove(self.workload, self, self.command, form)
 
     @property
     def command(self) -> str:
