@@ -7,6 +7,7 @@ from pebble.bounds.base import Compulsory, LowerBound, Proof, check_capacity
 from pebble.bounds.box import Box, Piece, Segments
 from pebble.bounds.chain import Chain, Kernels, Recomputed
 from pebble.bounds.families import Accounting, accounting, lower_bound, separate_bound
+from pebble.bounds.parts import Part, Parts
 from pebble.bounds.published import Formula, PublishedBound, judge, published_bounds
 from pebble.bounds.tied import Tied
 
@@ -18,6 +19,8 @@ __all__ = [
     "Formula",
     "Kernels",
     "LowerBound",
+    "Part",
+    "Parts",
     "Piece",
     "Proof",
     "PublishedBound",

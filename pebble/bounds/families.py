@@ -37,7 +37,7 @@ once, each output once, intermediates that are spilled or go between kernels) is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Any
@@ -45,6 +45,7 @@ from typing import Any
 from pebble.bounds.base import Compulsory, LowerBound, Proof, check_capacity
 from pebble.bounds.box import Box, Piece
 from pebble.bounds.chain import SEPARATE, Chain, Kernels, recompute_bound
+from pebble.bounds.parts import Part, bound_parts
 from pebble.bounds.tied import tied_bound
 from pebble.errors import InputError
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm
@@ -67,6 +68,10 @@ class Accounting:
         Equal groups that share no value.
     chain : Chain or None
         The two products in a row that a group is; None where every cell is an output.
+    parts : tuple of Part
+        The parts whose bounds add up, where there are several of unlike kind.
+    computed_once : bool
+        Whether the pieces and parts hold only when no value is computed twice, though there is no chain.
     spilled : callable
         Capacity -> scores of a group that must be stored when nothing is computed twice.
     compulsory_kernels : str
@@ -82,6 +87,8 @@ class Accounting:
     pieces: tuple[Piece, ...]
     groups: int = 1
     chain: Chain | None = None
+    parts: tuple[Part, ...] = ()
+    computed_once: bool = False
     spilled: Callable[[int], int] = lambda capacity: 0
     compulsory_kernels: str = COMPULSORY
     game: str = ""
@@ -210,11 +217,12 @@ def lower_bound(workload: Workload, capacity: int, recompute: bool = False) -> L
     check_capacity(capacity)
     told = accounting(workload)
     chain = told.chain
-    recompute = recompute or chain is None
+    recompute = recompute or (chain is None and not told.computed_once)
     spilled = 0 if recompute else told.spilled(capacity)
     least, products = workload.compulsory_elements // told.groups, workload.flops // (2 * told.groups)
     found: list[Proof] = [Compulsory(COMPULSORY, least, products)]
-    if chain is None or not recompute:
+    if not recompute or (chain is None and not told.computed_once):
+        found += [bound_parts(told.parts, capacity)] if told.parts else []
         found += [piece.bound(capacity, spilled, STRICT if spilled else None) for piece in told.pieces]
     if spilled:
         found.append(Compulsory(COMPULSORY_STRICT, least, products, 2 * spilled))
@@ -254,6 +262,46 @@ def separate_bound(workload: Workload, capacity: int) -> LowerBound:
         found[1:1] = [tied] if tied is not None else []
     proof = max(found, key=lambda proof: proof.elements)
     return _finish(workload, told, capacity, proof, 2 * chain.cells, separate=True)
+
+
+def sum_of_kernels(workload: Workload, kernels: Sequence[Workload], capacity: int) -> LowerBound:
+    """The least when each kernel reads all its inputs from slow memory and writes all its outputs there.
+
+    The kernels' bounds add: each starts from empty fast memory. Units and errors as for `lower_bound`.
+    """
+    found = tuple(lower_bound(kernel, capacity) for kernel in kernels)
+    proof = Sum("the bounds of its kernels, added", found)
+    return LowerBound(
+        proof.elements,
+        sum(bound.bytes for bound in found),
+        capacity,
+        proof,
+        separate=True,
+        instance={"capacity_elements": capacity, "workload": workload.to_json(), "separate_kernels": True},
+    )
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Bounds of kernels that run one after the other, each from empty fast memory.
+
+    Attributes
+    ----------
+    method : str
+    kernels : tuple of LowerBound
+    """
+
+    method: str
+    kernels: tuple[LowerBound, ...]
+
+    @property
+    def elements(self) -> int:
+        """Values moved at least."""
+        return sum(bound.elements for bound in self.kernels)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return {"kernels": [bound.to_json() for bound in self.kernels]}
 
 
 def _finish(

@@ -16,6 +16,8 @@ from pebble.families.base import DTYPES, Explicit, Family, KernelFamily, OnSms
 from pebble.families.conv2d import CONV2D
 from pebble.families.ffn import FFN
 from pebble.families.gemm import GEMM
+from pebble.families.grouped import GROUPED
+from pebble.families.layer import LAYER
 from pebble.workloads import model_names, named_workload
 from pebble.workloads.base import Workload
 from pebble.workloads.parameters import needed, read_values
@@ -38,7 +40,7 @@ __all__ = [
     "workload",
 ]
 
-FAMILIES: dict[str, Family[Any]] = {family.name: family for family in (GEMM, FFN, ATTENTION, CONV2D)}
+FAMILIES: dict[str, Family[Any]] = {family.name: family for family in (GEMM, GROUPED, FFN, ATTENTION, LAYER, CONV2D)}
 DAG_FAMILIES: dict[str, DagFamily] = {
     **{name: family.dag for name, family in FAMILIES.items() if family.dag is not None},
     **PATTERNS,
@@ -46,6 +48,7 @@ DAG_FAMILIES: dict[str, DagFamily] = {
 # what a named model has beside its linear layers
 NAMED = {
     "MODEL:mlp": ("the whole FFN of a named model, gated where the model's is", "llama-2-7b:mlp --tokens 8192"),
+    "MODEL:layer": ("a whole layer in prefill, everything between may stay on chip", "llama-3-8b:layer --tokens 8192"),
     "MODEL:attention": ("causal prefill attention of one layer, all heads", "llama-3-8b:attention --tokens 8192"),
 }
 TOKENS = needed(tokens="rows of the activations")
@@ -110,7 +113,7 @@ def read_workload(name: str, values: Mapping[str, object]) -> Workload:
     if name in FAMILIES:
         return FAMILIES[name].read(given)
     if ":" in name:
-        extra = () if name.endswith((":mlp", ":attention")) else GEMM.parameters[-1:]
+        extra = () if name.endswith((":mlp", ":attention", ":layer")) else GEMM.parameters[-1:]
         read = read_values(name, (*TOKENS, *extra, *DTYPES), given)
         return named_workload(name, **read)
     if name in model_names():

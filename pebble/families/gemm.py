@@ -9,6 +9,7 @@ from typing import Any
 
 from pebble.dag.catalogue import DagFamily
 from pebble.dag.gemm import gemm_dag
+from pebble.errors import InputError
 from pebble.families.base import Explicit, KernelFamily, OnSms
 from pebble.models.cache_policy import parse_policy
 from pebble.schedules.explicit import best_gemm_schedule
@@ -18,9 +19,10 @@ from pebble.schedules.orders import TileOrder, all_schedules, parse_order
 from pebble.schedules.tile import TileShape
 from pebble.schedules.trace import Trace
 from pebble.simulation import KernelConfig, Traffic, simulate_gemm, timed_trace
-from pebble.workloads import Gemm
+from pebble.workloads import Gemm, GroupedGemm
 from pebble.workloads.base import Workload
-from pebble.workloads.parameters import flag, needed
+from pebble.workloads.grouped import MAX_GROUPS
+from pebble.workloads.parameters import flag, needed, optional
 
 
 class GemmFamily(KernelFamily[Gemm, TileOrder]):
@@ -32,13 +34,18 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
     example = "gemm -m 8192 -n 8192 -k 8192"
     parameters = (
         *needed(m="rows of A and C", n="columns of B and C", k="columns of A, rows of B"),
+        *optional(batch="independent products of these sizes (1)"),
         flag("--accumulate-into", "C += A B, C is read as well as written"),
     )
     recompute_helps = False
     schedules_help = "the orders of `pebble schedules`"
 
-    def make(self, accumulate_into: bool = False, **values: Any) -> Workload:
-        return Gemm(**values, accumulate=accumulate_into)
+    def make(self, accumulate_into: bool = False, batch: int = 1, m: int = 0, **values: Any) -> Workload:
+        if batch > 1:
+            if batch > MAX_GROUPS:
+                raise InputError(f"--batch: got {batch}, expected at most {MAX_GROUPS} products.")
+            return GroupedGemm((m,) * batch, **values, accumulate=accumulate_into)
+        return Gemm(m, **values, accumulate=accumulate_into)
 
     def best_schedule(self, workload: Gemm, capacity: int) -> Explicit:
         return best_gemm_schedule(workload, capacity)

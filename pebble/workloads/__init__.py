@@ -5,6 +5,8 @@ from pebble.workloads.base import DTYPE_BYTES, Operand, Workload, check_dimensio
 from pebble.workloads.conv2d import Conv2d
 from pebble.workloads.ffn import Ffn
 from pebble.workloads.gemm import Gemm
+from pebble.workloads.grouped import GroupedGemm
+from pebble.workloads.layer import TransformerLayer
 from pebble.workloads.model_layers import named_workload
 from pebble.workloads.named import layer_names, model_names, model_shape, named_gemm
 
@@ -14,7 +16,9 @@ __all__ = [
     "Conv2d",
     "Ffn",
     "Gemm",
+    "GroupedGemm",
     "Operand",
+    "TransformerLayer",
     "Workload",
     "check_dimension",
     "element_bytes",

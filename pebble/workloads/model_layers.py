@@ -6,20 +6,22 @@ from pebble.workloads.attention import Attention
 from pebble.workloads.base import check_dimension
 from pebble.workloads.ffn import Ffn
 from pebble.workloads.gemm import Gemm
+from pebble.workloads.layer import TransformerLayer
 from pebble.workloads.named import model_shape, named_gemm
 
-BLOCKS = ("mlp", "attention")
+BLOCKS = ("mlp", "attention", "layer")
 
 
 def named_workload(
     text: str, tokens: int, dtype: str = "bf16", out_dtype: str = "", accumulate_into: bool = False
-) -> Gemm | Ffn | Attention:
+) -> Gemm | Ffn | Attention | TransformerLayer:
     """A layer or block of a named model.
 
     Parameters
     ----------
     text : str
-        ``MODEL:mlp`` (the whole FFN, gated where the model's is), ``MODEL:attention``, or ``MODEL:LAYER`` of
+        ``MODEL:mlp`` (the whole FFN, gated where the model's is), ``MODEL:attention``, ``MODEL:layer`` (all of one layer), or
+        ``MODEL:LAYER`` of
         :func:`~pebble.workloads.named.named_gemm`.
     tokens : int
         Rows of the input.
@@ -55,6 +57,20 @@ def named_workload(
     if block == "mlp":
         return Ffn(
             tokens, shape.hidden, shape.intermediate, gated=shape.gated, dtype=dtype, out_dtype=out_dtype, name=text
+        )
+    if block == "layer":
+        return TransformerLayer(
+            tokens,
+            shape.hidden,
+            shape.intermediate,
+            shape.heads,
+            shape.kv_heads,
+            shape.head_dim,
+            shape.value_head_dim,
+            gated=shape.gated,
+            dtype=dtype,
+            out_dtype=out_dtype,
+            name=text,
         )
     return Attention(
         tokens,

@@ -1,0 +1,57 @@
+"""A batch of matrix products, or the experts of a mixture: independent products that share their widths."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from pebble.bounds import Accounting, Box, Part, Piece, accounting
+from pebble.families.base import Explicit, Family
+from pebble.families.gemm import GEMM
+from pebble.families.parts import in_turn
+from pebble.workloads import Gemm, GroupedGemm
+from pebble.workloads.parameters import Parameter, flag, needed
+
+
+class GroupedFamily(Family[GroupedGemm]):
+    """``grouped``, and ``gemm --batch``."""
+
+    name = "grouped"
+    shape = GroupedGemm
+    computes = "C_g := A_g B_g for groups of --rows each, such as experts; `gemm --batch N` for equal ones"
+    example = "grouped --rows 512,384,1024,128 -n 4096 -k 7168"
+    parameters = (
+        Parameter("--rows", "counts", "rows of each group, such as the tokens of each expert", required=True),
+        *needed(n="columns of every B and C", k="columns of every A"),
+        flag("--accumulate-into", "C += A B, C is read as well as written"),
+    )
+    recompute_helps = False
+
+    def make(self, accumulate_into: bool = False, **values: Any) -> GroupedGemm:
+        return GroupedGemm(**values, accumulate=accumulate_into)
+
+    def best_schedule(self, workload: GroupedGemm, capacity: int) -> Explicit | None:
+        sizes = Counter(workload.gemms)
+        return in_turn(((f"m={g.m}", GEMM.best_schedule(g, capacity), n) for g, n in sizes.items()), capacity)
+
+
+@accounting.register
+def _(grouped: GroupedGemm) -> Accounting:
+    """Each group is a GEMM by itself; nothing is handed over, so recomputation does not help."""
+    parts = tuple(_part(gemm, count) for gemm, count in Counter(grouped.gemms).items())
+    return Accounting(
+        (),
+        parts=parts,
+        game="$C_g$ ($m_g \\times n$) $:= A_g$ ($m_g \\times k$) $B_g$ ($k \\times n$) for every group $g$, one multiply-add "
+        "per triple, in any order",
+        symbols={"n": grouped.n, "k": grouped.k, "groups": len(grouped.rows)},
+    )
+
+
+def _part(gemm: Gemm, count: int) -> Part:
+    box, more = Box(gemm.m, gemm.n, gemm.k), gemm.m * gemm.n if gemm.accumulate else 0
+    piece = Piece("product", "segment accounting, equation (2)", box, (gemm.multiply_adds,), added=more)
+    return Part(f"m={gemm.m}", (piece,), gemm.compulsory_elements, count)
+
+
+GROUPED = GroupedFamily()

@@ -1,0 +1,58 @@
+"""Schedules of a workload made of parts: the best schedule known of each, one part after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pebble.families.base import Explicit
+
+
+@dataclass(frozen=True)
+class PartSchedule:
+    """One part after the other, each by a schedule of its own.
+
+    Attributes
+    ----------
+    parts : tuple of (str, Explicit, int)
+        What the part is called, its schedule, and how many equal parts run so.
+    capacity : int
+        Values that each may hold.
+    """
+
+    parts: tuple[tuple[str, Explicit, int], ...]
+    capacity: int
+
+    @property
+    def elements(self) -> int:
+        """Loads plus stores of all parts."""
+        return sum(count * schedule.elements for _, schedule, count in self.parts)
+
+    @property
+    def bytes(self) -> int:
+        """The same in bytes."""
+        return sum(count * schedule.bytes for _, schedule, count in self.parts)
+
+    @property
+    def name(self) -> str:
+        """What runs, in a line."""
+        shown = [f"{name}: {s.name}" if n == 1 else f"{n} x {name}: {s.name}" for name, s, n in self.parts[:4]]
+        more = len(self.parts) - len(shown)
+        return "one after the other: " + "; ".join(shown) + (f"; ... ({more} more)" if more else "")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        parts = [{"name": name, "count": count, **schedule.to_json()} for name, schedule, count in self.parts]
+        return {"kind": "parts", "parts": parts}
+
+
+def in_turn(parts: Iterable[tuple[str, Explicit | None, int]], capacity: int) -> PartSchedule | None:
+    """The parts one after the other; None if one of them has no schedule."""
+    found = []
+    for name, schedule, count in parts:
+        if schedule is None:
+            return None
+        found.append((name, schedule, count))
+    return PartSchedule(tuple(found), capacity)
