@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from pebble.bounds import lower_bound
 from pebble.capacity import cache_capacity, chip_capacity, trace_capacity
 from pebble.comparison import compare_orders
+
+from pebble.bounds import lower_bound
 from pebble.errors import InfeasibleError
 from pebble.models.machine import load_machine
 from pebble.schedules.lockstep import TileShape, lockstep_trace, values_held_by_blocks

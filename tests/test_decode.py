@@ -3,9 +3,9 @@
 import json
 
 import pytest
+from pebble.decode import decode_step
 
 from pebble.cli import main
-from pebble.decode import decode_step
 from pebble.errors import InputError
 
 

@@ -64,8 +64,6 @@ class DagFamily:
         given = read_values(self.name, self.parameters, values)
         if SUMS[0] in self.parameters and variant not in (None, Variant.IN_PLACE):
             given.setdefault("form", "chain")
-        if "accumulate_into" in given:
-            given["accumulate"] = given.pop("accumulate_into")
         dtype, out_dtype = given.pop("dtype", None), given.pop("out_dtype", None)
         if dtype is not None:
             given["in_bytes"] = element_bytes(dtype)

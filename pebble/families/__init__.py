@@ -168,10 +168,10 @@ def command_words(workload: Workload) -> list[str]:
         return [name, "--tokens", str(tokens), *types]
     words = [family.name]
     for parameter in family.parameters:
-        value = getattr(workload, parameter.name, getattr(workload, "accumulate", None))
+        value = getattr(workload, parameter.name, None)
         if parameter.kind == "flag":
             words += [parameter.option] if value else []
-        else:
+        elif value is not None:
             words += [parameter.option, ",".join(map(str, value)) if isinstance(value, tuple) else str(value)]
     return [*words, *types]
 

@@ -35,17 +35,17 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
     parameters = (
         *needed(m="rows of A and C", n="columns of B and C", k="columns of A, rows of B"),
         *optional(batch="independent products of these sizes (1)"),
-        flag("--accumulate-into", "C += A B, C is read as well as written"),
+        flag("--accumulate-into", "C += A B, C is read as well as written", "accumulate"),
     )
     recompute_helps = False
     schedules_help = "the orders of `pebble schedules`"
 
-    def make(self, accumulate_into: bool = False, batch: int = 1, m: int = 0, **values: Any) -> Workload:
+    def make(self, batch: int = 1, m: int = 0, **values: Any) -> Workload:
         if batch > 1:
             if batch > MAX_GROUPS:
                 raise InputError(f"--batch: got {batch}, expected at most {MAX_GROUPS} products.")
-            return GroupedGemm((m,) * batch, **values, accumulate=accumulate_into)
-        return Gemm(m, **values, accumulate=accumulate_into)
+            return GroupedGemm((m,) * batch, **values)
+        return Gemm(m, **values)
 
     def best_schedule(self, workload: Gemm, capacity: int) -> Explicit:
         return best_gemm_schedule(workload, capacity)

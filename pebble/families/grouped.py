@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from pebble.bounds import Accounting, Box, Part, Piece, accounting
 from pebble.families.base import Explicit, Family
@@ -23,12 +22,9 @@ class GroupedFamily(Family[GroupedGemm]):
     parameters = (
         Parameter("--rows", "counts", "rows of each group, such as the tokens of each expert", required=True),
         *needed(n="columns of every B and C", k="columns of every A"),
-        flag("--accumulate-into", "C += A B, C is read as well as written"),
+        flag("--accumulate-into", "C += A B, C is read as well as written", "accumulate"),
     )
     recompute_helps = False
-
-    def make(self, accumulate_into: bool = False, **values: Any) -> GroupedGemm:
-        return GroupedGemm(**values, accumulate=accumulate_into)
 
     def best_schedule(self, workload: GroupedGemm, capacity: int) -> Explicit | None:
         sizes = Counter(workload.gemms)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from pebble.bounds import Accounting, Box, LowerBound, Part, Piece, accounting
 from pebble.bounds.families import sum_of_kernels
@@ -35,9 +34,6 @@ class LayerFamily(Family[TransformerLayer]):
         *optional(value_dim="columns of a value (head-dim)"),
         flag("--gated", "gate and up products (SwiGLU)"),
     )
-
-    def make(self, gated: bool = False, **values: Any) -> TransformerLayer:
-        return TransformerLayer(**values, gated=gated)
 
     def separate_bound(self, workload: TransformerLayer, capacity: int) -> LowerBound:
         """The sum of the kernels' bounds: each reads its inputs from memory and writes its outputs there."""

@@ -78,8 +78,6 @@ def _of_workload(workload: Workload, given: dict[str, Any]) -> tuple[str, dict[s
         raise InputError(f"dag: got {workload.label}, but {family.name} has no computation DAG of its own.")
     known = {p.name for p in family.dag.parameters if p.name in {q.name for q in family.parameters}}
     values = {name: getattr(workload, name) for name in known if hasattr(workload, name)}
-    if "accumulate_into" in known:
-        values["accumulate_into"] = getattr(workload, "accumulate", False)
     return family.name, {**values, **given}
 
 

@@ -13,7 +13,7 @@ BLOCKS = ("mlp", "attention", "layer")
 
 
 def named_workload(
-    text: str, tokens: int, dtype: str = "bf16", out_dtype: str = "", accumulate_into: bool = False
+    text: str, tokens: int, dtype: str = "bf16", out_dtype: str = "", accumulate: bool = False
 ) -> Gemm | Ffn | Attention | TransformerLayer:
     """A layer or block of a named model.
 
@@ -27,7 +27,7 @@ def named_workload(
         Rows of the input.
     dtype, out_dtype : str
         As for every family.
-    accumulate_into : bool
+    accumulate : bool
         Linear layers only: C += A B.
 
     Raises
@@ -51,7 +51,7 @@ def named_workload(
     """
     model, _, block = text.partition(":")
     if block not in BLOCKS:
-        return named_gemm(text, tokens, dtype, out_dtype, accumulate_into)
+        return named_gemm(text, tokens, dtype, out_dtype, accumulate)
     shape = model_shape(model)
     tokens = check_dimension("tokens", tokens)
     if block == "mlp":

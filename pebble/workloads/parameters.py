@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pebble.errors import InputError, UnknownNameError
 
 Kind = Literal["count", "counts", "extents", "choice", "flag"]
-_LONGEST = 18  # digits of a number that may stand on the command line
+_LONGEST = 400  # digits of a number; how large it may be, the shape says
 _MOST_COUNTS = 4096
 _SHOWN = {"count": "N", "counts": "N,N,...", "extents": "NxN...", "choice": "NAME"}
 
@@ -29,6 +29,8 @@ class Parameter:
     required : bool
     choices : tuple of str
         For a choice.
+    keyword : str
+        What the shape calls it, where that is not the option.
     """
 
     option: str
@@ -36,11 +38,12 @@ class Parameter:
     help: str
     required: bool = False
     choices: tuple[str, ...] = ()
+    keyword: str = ""
 
     @property
     def name(self) -> str:
         """The keyword: ``head_dim``."""
-        return self.option.lstrip("-").replace("-", "_")
+        return self.keyword or self.option.lstrip("-").replace("-", "_")
 
     @property
     def metavar(self) -> str:
@@ -72,6 +75,8 @@ class Parameter:
         if isinstance(words, str | bytes) or not isinstance(words, Iterable):
             raise InputError(f"{self.option}: got {value!r}, expected whole numbers such as {example}.")
         numbers = tuple(words)
+        if isinstance(value, str) and not all(word.strip().isdigit() for word in numbers):
+            raise InputError(f"{self.option}: got {value[:40]!r}, expected whole numbers such as {example}.")
         if not 1 <= len(numbers) <= _MOST_COUNTS:
             raise InputError(f"{self.option}: got {len(numbers)} numbers, expected 1 to {_MOST_COUNTS}.")
         return tuple(self._whole(word, f"whole numbers such as {example}") for word in numbers)
@@ -101,9 +106,9 @@ def optional(**options: str) -> tuple[Parameter, ...]:
     return tuple(Parameter(_option(name), "count", text) for name, text in options.items())
 
 
-def flag(option: str, text: str) -> Parameter:
+def flag(option: str, text: str, keyword: str = "") -> Parameter:
     """A yes or no."""
-    return Parameter(option, "flag", text)
+    return Parameter(option, "flag", text, keyword=keyword)
 
 
 def _option(name: str) -> str:

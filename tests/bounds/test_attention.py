@@ -7,8 +7,8 @@ import time
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-
 from pebble.bounds.attention import attention_lower_bound, attention_separate_bound, strict_spills
+
 from pebble.dag.attention import attention_dag
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.attention import attention_schedules, best_attention_schedule

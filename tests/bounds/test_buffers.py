@@ -8,6 +8,8 @@ from math import isqrt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pebble.bounds.gemm import gemm_lower_bound, segment_bound_elements
+from pebble.bounds.segments import touched_real_scaled
 
 from pebble.bounds.memories import (
     balanced_share,
@@ -16,9 +18,7 @@ from pebble.bounds.memories import (
     check_workload,
     multicast_bound,
 )
-from pebble.bounds.gemm import gemm_lower_bound, segment_bound_elements
 from pebble.bounds.published import words_per_processor
-from pebble.bounds.segments import touched_real_scaled
 from pebble.bounds.splits import busiest_sm, least_over_splits
 from pebble.buffers.solve import solve_buffers
 from pebble.dag.gemm import gemm_dag

@@ -9,10 +9,10 @@ from math import isqrt, sqrt
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-
-from pebble.bounds.chain import best_segments, box_bound, check_capacity, recompute_bound, recompute_touched_scaled
 from pebble.bounds.gemm import segment_bound_elements
 from pebble.bounds.segments import FRACTION_BITS, touched_real_scaled, touched_whole
+
+from pebble.bounds.chain import best_segments, box_bound, check_capacity, recompute_bound, recompute_touched_scaled
 from pebble.errors import InfeasibleError
 
 side = st.integers(1, 40)

@@ -7,10 +7,10 @@ import itertools
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-
 from pebble.bounds.conv2d import conv2d_lower_bound, published_conv2d_bounds, touched_scaled
 from pebble.bounds.gemm import gemm_lower_bound
 from pebble.bounds.segments import FRACTION_BITS, touched_real_scaled
+
 from pebble.dag.conv2d import conv2d_dag
 from pebble.errors import InfeasibleError
 from pebble.workloads import Conv2d, Gemm

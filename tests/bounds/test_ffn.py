@@ -7,8 +7,8 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from pebble.bounds.ffn import ffn_lower_bound, ffn_separate_bound
+
 from pebble.dag.ffn import ffn_dag
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_schedules

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from pebble.bounds import ffn_gated
 from pebble.bounds.ffn import TIED, ffn_lower_bound
 from pebble.bounds.ffn_gated import _Segment, gated_bound, gated_cuts
+
+from pebble.bounds import ffn_gated
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.workloads import Ffn
 

@@ -6,7 +6,6 @@ from math import isqrt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from pebble.bounds.segments import (
     FRACTION_BITS,
     ceil_cbrt,

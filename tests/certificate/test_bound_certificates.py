@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from pebble.bounded import AnyWorkload, answer
+
 from pebble.bounds import lower_bound
 from pebble.certificate import RefusedError, check
 from pebble.errors import InfeasibleError

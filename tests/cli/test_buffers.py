@@ -54,7 +54,7 @@ def test_cache_is_of_one_sm(capsys: pytest.CaptureFixture[str]) -> None:
 def test_level_dram_is_the_default_without_buffers(capsys: pytest.CaptureFixture[str]) -> None:
     plain = run(capsys, "bound", *GEMM, "--cache", "40MiB")
     named = run(capsys, "bound", *GEMM, "--cache", "40MiB", "--level", "dram", "--buffers", "single")
-    assert plain == named and plain["level"] == "dram"
+    assert plain | {"command": ""} == named | {"command": ""} and plain["level"] == "dram"
     chip = run(capsys, "bound", *GEMM, "--gpu", "a100-sxm4-40gb", "--level", "dram", "--buffers", "sm-local")
     assert chip["capacity"]["what"] == "chip"
 

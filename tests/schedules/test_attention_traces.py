@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from pebble.bounds import lower_bound
 from pebble.capacity import trace_capacity
 from pebble.comparison.beside import simulate_beside
+
+from pebble.bounds import lower_bound
 from pebble.errors import InputError, UnknownNameError
 from pebble.models.caches import POLICIES, simulate_lru
 from pebble.schedules.attention import (

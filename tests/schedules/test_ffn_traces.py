@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from pebble.bounds import lower_bound
 from pebble.capacity import trace_capacity
 from pebble.comparison.ffn import compare_ffn, simulate_ffn
+
+from pebble.bounds import lower_bound
 from pebble.errors import InputError, UnknownNameError
 from pebble.models.caches import POLICIES
 from pebble.schedules.ffn import FfnKernel, all_ffn_schedules, ffn_trace, parse_ffn_schedule
