@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from pebble.bounds import Formula, LowerBound, lower_bound, published_bounds, separate_bound
 from pebble.dag.catalogue import SUMS, DagFamily
 from pebble.errors import InputError
+from pebble.models.buffers import BufferModel
 from pebble.schedules.tile import TileShape
 from pebble.schedules.trace import LINE_BYTES, Trace
 from pebble.simulation import KernelConfig, Traffic, simulate_trace
@@ -151,6 +152,18 @@ class Family(ABC, Generic[W]):
         raise InputError(
             f"buffers: got {self.name}, expected gemm, ffn or attention: only these are bounded for several SMs."
         )
+
+    def best_in_buffers(self, workload: W, capacity: int, buffers: BufferModel) -> OnSms | None:
+        """The best schedule known under a buffer model; None for one memory, which has schedules of its own.
+
+        In a ring, a mesh or two partitions no copies are used: what is shown is the sm-local schedule.
+        """
+        if buffers.memories == 1:
+            return None
+        group = 1
+        if buffers.kind == "connected" and (buffers.net.group < buffers.sms or buffers.net.uniform):
+            group = buffers.net.group
+        return self.best_on_sms(workload, buffers.sms, capacity, buffers.omega, group)
 
     @property
     def dag(self) -> DagFamily | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pebble.plots.save import BLUE, GREEN, GREY, RED
-from pebble.reports.base import axes
+from pebble.plots.save import BLUE, GREEN, GREY, RED, axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pebble.bounds.memories import balanced_share, buffer_lower_bound
+from pebble.families import family_of
 from pebble.models.buffers import BufferModel
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, style
-from pebble.reports.sm_bound import best_on_sms
 from pebble.workloads.base import Workload as SharedWork
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def plot_against_omega(workload: SharedWork, chips: Sequence[Chip], ax: Axes) ->
             values = [_gb(workload, capacity, BufferModel("connected", chip.sms, w, net)) for w in _OMEGAS]
             ax.plot([float(w) for w in _OMEGAS], values, color=color, ls=line, label=f"{chip.name}, {net}")
             for w in _POINTS:
-                found = best_on_sms(workload, fits, BufferModel("connected", chip.sms, w, net))
+                found = family_of(workload).best_in_buffers(workload, fits, BufferModel("connected", chip.sms, w, net))
                 assert found is not None
                 ax.plot(float(w), float(found.cost_bytes(w)) / 1e9, mark, color=color, ms=4, mfc="none")
     ax.set_xlabel("omega: cost of a copied value")

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pebble.models.cache_policy import policy_title
-from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, save_figure, style
-from pebble.reports.base import axes
-from pebble.reports.compare import Comparison
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, axes, save_figure, style
 from pebble.schedules.ffn import parse_ffn_schedule
 from pebble.schedules.orders import OrderParams, TileOrder, parse_order
 from pebble.units import format_bytes, format_capacity
@@ -19,6 +17,8 @@ from pebble.workloads import Ffn, Gemm
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from pebble.reports.compare import Comparison
 
 _PER_ROW = 7
 _MOST_CELLS = 96

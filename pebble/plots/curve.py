@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pebble.models.cache_policy import policy_title
-from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, save_figure, style
-from pebble.reports.base import axes
-from pebble.reports.curve import CurveReport
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, axes, save_figure, style
 from pebble.units import format_capacity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from pebble.reports.curve import CurveReport
 
 _COLOURS = (BLUE, ORANGE, GREEN, RED, "#CC79A7", "#56B4E9")
 

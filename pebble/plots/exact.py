@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pebble.plots.save import BLUE, ORANGE, RED, save_figure, style
-from pebble.reports.exact import ExactComparison
 from pebble.units import format_bytes, format_capacity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from pebble.reports.exact import ExactComparison
 
 
 def plot_exact(result: ExactComparison, ax: Axes) -> Axes:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pebble.errors import InputError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Okabe and Ito's palette: safe for colour-blind readers, distinct in grey.
@@ -47,6 +48,15 @@ def check_figure_path(path: str) -> None:
 def style() -> Any:
     """rcParams of every figure, for ``matplotlib.rc_context``."""
     return dict(_STYLE)
+
+
+def axes(ax: Axes | None) -> Axes:
+    """``ax``, or the axes of a new figure; pyplot is not needed, and no window opens."""
+    if ax is not None:
+        return ax
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(6.4, 4.8), layout="constrained").add_subplot()
 
 
 def save_figure(figure: Figure, path: str) -> None:

@@ -104,12 +104,3 @@ def _cell(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def axes(ax: Axes | None) -> Axes:
-    """``ax``, or the axes of a new figure; pyplot is not needed, and no window opens."""
-    if ax is not None:
-        return ax
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(6.4, 4.8), layout="constrained").add_subplot()

@@ -81,19 +81,6 @@ def machine_capacities(machine: Machine, workload: SharedWork) -> tuple[SmCapaci
     return whole, SmCapacity.of_bytes(shared, workload, f"the shared memory of one SM alone, {format_capacity(shared)}")
 
 
-def best_on_sms(workload: SharedWork, capacity: int, buffers: BufferModel) -> OnSms | None:
-    """The best schedule built for a model; None for one memory, which has schedules of its own.
-
-    In a ring, a mesh or two partitions no copies are used: what is shown is the sm-local schedule.
-    """
-    if buffers.memories == 1:
-        return None
-    group = 1
-    if buffers.kind == "connected" and (buffers.net.group < buffers.sms or buffers.net.uniform):
-        group = buffers.net.group
-    return family_of(workload).best_on_sms(workload, buffers.sms, capacity, buffers.omega, group)
-
-
 @dataclass(frozen=True)
 class BufferAnswer:
     """What is known of a workload under one buffer model.
@@ -126,7 +113,7 @@ def buffer_answer(
     if buffers.memories > 1:
         share = balanced_share(workload, buffers.sms)
         balanced = buffer_lower_bound(workload, capacity.elements, buffers, share, recompute)
-    schedule = best_on_sms(workload, capacity.schedule_elements, buffers)
+    schedule = family_of(workload).best_in_buffers(workload, capacity.schedule_elements, buffers)
     if schedule is None:
         one = family_of(workload).best_schedule(workload, buffers.memory_size(capacity.schedule_elements))
         assert one is not None

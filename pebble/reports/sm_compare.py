@@ -13,7 +13,7 @@ from pebble.families import OnSms, kernel_family
 from pebble.models.buffers import BufferModel
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.sm_bound import SharedWork, SmCapacity, best_on_sms, read_buffers, read_sms, sm_capacity
+from pebble.reports.sm_bound import SharedWork, SmCapacity, read_buffers, read_sms, sm_capacity
 from pebble.reports.target import Target, TargetOptions, read_target
 from pebble.schedules.explicit.parallel import ParallelSchedule
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
@@ -104,11 +104,11 @@ class SmComparison(Report):
 def _candidates(
     workload: SharedWork, capacity: int, buffers: BufferModel, tile: TileShape | None
 ) -> Iterator[tuple[str, OnSms]]:
-    best = best_on_sms(workload, capacity, buffers)
+    best = kernel_family(workload).best_in_buffers(workload, capacity, buffers)
     assert best is not None
     yield "best", best
     if buffers.kind == "connected":
-        local = best_on_sms(workload, capacity, BufferModel("sm-local", buffers.sms))
+        local = kernel_family(workload).best_in_buffers(workload, capacity, BufferModel("sm-local", buffers.sms))
         assert local is not None
         yield "best without copies", local
     if not isinstance(workload, Gemm):
