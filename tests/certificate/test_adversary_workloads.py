@@ -24,7 +24,7 @@ from pebble.workloads import Attention, Conv2d, Ffn, Gemm
 from tests.certificate.persuade import mutant, persuade
 from tests.certificate.strongest import RECOMPUTE, accepted, document, raised, strongest_lower, upper_at_random
 
-FAST, SLOW = range(12), range(100, 220)
+FAST, SLOW = range(3), range(100, 160)
 SEEDS = [*FAST, *(pytest.param(seed, marks=pytest.mark.slow) for seed in SLOW)]
 FUSED, AGAIN = {"recompute": "forbidden", "kernels": "fused"}, {"recompute": "allowed", "kernels": "fused"}
 SEPARATE = {"recompute": "forbidden", "kernels": "separate"}
@@ -69,7 +69,7 @@ def dag_of(told: dict[str, Any], form: str) -> nx.DiGraph[Any]:
 def _interval(told: str, capacity: int, again: bool) -> tuple[int, float]:
     dag = dag_of(json.loads(told), "chain" if again else "in-place")
     try:
-        found = solve(dag, capacity, "recompute-sliding" if again else "in-place", "search", 10)
+        found = solve(dag, capacity, "recompute-sliding" if again else "in-place", "search", 1.5)
     except (InfeasibleError, InputError):  # too little room for the DAG's own temporaries, or too many values
         return 0, float("inf")
     return found.lower_bound, float("inf") if found.upper_bound is None else found.upper_bound
@@ -78,7 +78,7 @@ def _interval(told: str, capacity: int, again: bool) -> tuple[int, float]:
 def interval(told: dict[str, Any], capacity: int, again: bool = False) -> tuple[int, float]:
     """What an exact search says: no pebbling of this DAG costs less, and one costs so much."""
     values = {**told, "dtype": "", "out_dtype": ""}
-    return _interval(json.dumps(values), min(capacity, 200), again)
+    return _interval(json.dumps(values, sort_keys=True), min(capacity, 200), again)
 
 
 def games_of(told: dict[str, Any]) -> list[dict[str, str]]:
@@ -87,8 +87,10 @@ def games_of(told: dict[str, Any]) -> list[dict[str, str]]:
 
 def optimum_of(told: dict[str, Any], claim: dict[str, Any]) -> float:
     """What a lower claim must not exceed: the cost of some pebbling of the claimed game."""
-    again = claim["game"]["recompute"] == "allowed" and told["family"] in ("ffn", "attention")
-    return interval(told, claim["capacity_elements"], again)[1]
+    once = interval(told, claim["capacity_elements"])[1]
+    if claim["game"]["recompute"] == "forbidden" or told["family"] not in ("ffn", "attention"):
+        return once
+    return min(once, interval(told, claim["capacity_elements"], again=True)[1])
 
 
 @pytest.mark.parametrize("seed", SEEDS)
