@@ -6,7 +6,7 @@ Nothing in this package knows a schedule: what a bound is worth against one is j
 from pebble.bounds.base import Compulsory, LowerBound, Proof, check_capacity
 from pebble.bounds.box import Box, Piece, Segments
 from pebble.bounds.chain import Chain, Kernels, Recomputed
-from pebble.bounds.families import Accounting, accounting, lower_bound, separate_bound
+from pebble.bounds.families import Accounting, Sum, accounting, lower_bound, separate_bound, sum_of_kernels
 from pebble.bounds.parts import Part, Parts
 from pebble.bounds.published import Formula, PublishedBound, judge, published_bounds
 from pebble.bounds.tied import Tied
@@ -26,6 +26,7 @@ __all__ = [
     "PublishedBound",
     "Recomputed",
     "Segments",
+    "Sum",
     "Tied",
     "accounting",
     "check_capacity",
@@ -33,4 +34,5 @@ __all__ = [
     "lower_bound",
     "published_bounds",
     "separate_bound",
+    "sum_of_kernels",
 ]

@@ -5,7 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil
 
-from pebble.bounds import Accounting, Box, Compulsory, LowerBound, Recomputed, Segments, Tied, accounting
+from pebble.bounds import Accounting, Box, Compulsory, LowerBound, Parts, Recomputed, Segments, Tied, accounting
+from pebble.bounds.parts import of_part
+from pebble.certificate.parts import FAMILIES as WHOLES
+from pebble.certificate.parts import read_whole
 from pebble.certificate.statement import Workload as Statement
 from pebble.certificate.statement import read_workload
 from pebble.proof.certificate import Answer, workload_statement
@@ -34,14 +37,15 @@ def proof_blocks(workload: Workload, found: Answer, command: str) -> list[Block]
         The command that writes the certificate, for the reader.
     """
     bound = found.lower
-    stated = read_workload(workload_statement(workload), "workload")
+    told = workload_statement(workload)
+    stated = read_whole(told, "workload").workload if told["family"] in WHOLES else read_workload(told, "workload")
     parts = [
         rf"""
         # A lower bound on the data movement of {workload.label}
 
         ## Statement
 
-        Every schedule of `{stated.label}` whose fast memory holds at most $S = {number(bound.capacity)}$ values makes at
+        Every schedule of `{workload.label}` whose fast memory holds at most $S = {number(bound.capacity)}$ values makes at
         least $Q = {number(bound.elements)}$ loads and stores, ${number(bound.bytes)}$ bytes.
         """,
         _game(stated, accounting(workload), bound),
@@ -107,11 +111,59 @@ def _proof(stated: Statement, bound: LowerBound) -> str:
                 + _arithmetic(proof, shares)
                 + _strict(proof.on_top, "stored")
             )
+        case Parts() as proof:
+            return _parts(proof)
         case Recomputed() as proof:
             return _recomputed(proof)
         case Tied() as proof:
             return _tied(proof)
     raise TypeError(f"no text for {bound.method}")
+
+
+def _parts(proof: Parts) -> str:
+    """What the parts are, and of each what it moves at least."""
+    text = r"""
+        ## Parts
+
+        Fix a part and cut the schedule by its multiply-adds into $h$ segments. A value that its operations touch in a
+        segment was in fast memory when the segment began (at most $S$ values at each of the $h - 1$ cuts, none at the
+        start), or is loaded in it before it is touched, or is an accumulator begun in it (once in all), or is an operand
+        that another part computes and that is completed in it (once in all). A load of a value that passes from one part to
+        another belongs to the first while the value is incomplete and to the second afterwards; every other transfer belongs
+        to the part whose weight, input or output it moves. So no transfer is counted twice and the parts add up, each with
+        all of $S$:
+
+        $$ Q \ge \sum_{\text{parts}} \max\Big(\text{its own inputs and outputs},\ \sum_s x(v_s) - (h - 1) S - \text{begun or
+        completed free}\Big).
+        """
+    for part, found in zip(proof.parts, proof.segments, strict=True):
+        times = f"{number(part.count)} times " if part.count > 1 else ""
+        if found is None:
+            text += f"""
+        ### Part {part.name}
+
+        {times}its own inputs and outputs: ${number(part.least)}$.
+        """
+            continue
+        shares = segment_shares(found)
+        text += (
+            f"""
+        ### Part {part.name}
+
+        {times}${number(found.elements)}$, from $h = {number(found.segments)}$ segments of ${number(found.piece.work)}$
+        multiply-adds; begun or completed free, and not stored: ${number(found.piece.begun)}$.
+        """
+            + _geometry(found.piece.box, shares)
+            + _arithmetic(found, shares)
+        )
+    return (
+        text
+        + f"""
+        ### Together
+
+        $$ Q \\ge {" + ".join(number(p.count * of_part(p, s)) for p, s in zip(proof.parts, proof.segments, strict=True))} = {number(proof.elements)}
+        """
+    )
 
 
 def _tail(less: int, more: int) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pebble.certificate.parts import Whole
 from pebble.certificate.schedules import _moved
 from pebble.certificate.statement import Workload as Statement
+from pebble.families.parts import PartSchedule
 from pebble.proof.shares import NotCertifiedError
 from pebble.schedules.explicit import ExplicitSchedule
 from pebble.schedules.explicit.chain import ChainPlan, kept_for_next
@@ -37,6 +39,31 @@ def upper_claim(statement: Statement, schedule: ExplicitSchedule | FusedSchedule
         "bytes": schedule.bytes,
         "moved": {"loads": moved.loads, "stores": moved.stores, "peak_elements": moved.peak},
         "schedule": parameters,
+    }
+
+
+def upper_claim_of_parts(whole: Whole, schedule: PartSchedule) -> dict[str, Any]:
+    """The claim of parts that run one after the other; errors as for `upper_claim`."""
+    loads: dict[str, int] = {}
+    stores: dict[str, int] = {}
+    told, peak = [], 0
+    for piece, (name, one, count) in zip(whole.pieces, schedule.parts, strict=True):
+        if not isinstance(one, ExplicitSchedule | FusedSchedule):
+            raise NotCertifiedError(
+                f"certificate: the checker does not know the schedule {one.name!r}; please report it."
+            )
+        claim = upper_claim(piece.workload, one)
+        told.append(claim["schedule"])
+        peak = max(peak, claim["moved"]["peak_elements"])
+        for into, part in ((loads, "loads"), (stores, "stores")):
+            into.update({f"{name}.{operand}": count * number for operand, number in claim["moved"][part].items()})
+    return {
+        "claim": "upper bound",
+        "capacity_elements": schedule.capacity,
+        "elements": schedule.elements,
+        "bytes": schedule.bytes,
+        "moved": {"loads": loads, "stores": stores, "peak_elements": peak},
+        "schedule": {"kind": "parts", "parts": told},
     }
 
 
