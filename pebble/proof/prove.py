@@ -77,7 +77,7 @@ def _game(stated: Statement, told: Accounting, bound: LowerBound) -> str:
     again = "Values may be computed again" if bound.recompute else "No value is computed twice"
     if told.chain is None:
         again += ": only one completion of each output is useful, so it does not help"
-    names = {name: name if len(name) == 1 else f"\\text{{{name}}}" for name in told.symbols}
+    names = {name: name if len(name) == 1 else "\\text{%s}" % name.replace("_", "\\_") for name in told.symbols}
     sizes = ",\\quad ".join(f"{names[name]} = {number(size)}" for name, size in told.symbols.items())
     return rf"""
         ## The game
@@ -140,7 +140,7 @@ def _parts(proof: Parts) -> str:
         times = f"{number(part.count)} times " if part.count > 1 else ""
         if found is None:
             text += f"""
-        ### Part {part.name}
+        ## Part: {part.name}
 
         {times}its own inputs and outputs: ${number(part.least)}$.
         """
@@ -148,7 +148,7 @@ def _parts(proof: Parts) -> str:
         shares = segment_shares(found)
         text += (
             f"""
-        ### Part {part.name}
+        ## Part: {part.name}
 
         {times}${number(found.elements)}$, from $h = {number(found.segments)}$ segments of ${number(found.piece.work)}$
         multiply-adds; begun or completed free, and not stored: ${number(found.piece.begun)}$.
@@ -159,7 +159,7 @@ def _parts(proof: Parts) -> str:
     return (
         text
         + f"""
-        ### Together
+        ## Together
 
         $$ Q \\ge {" + ".join(number(p.count * of_part(p, s)) for p, s in zip(proof.parts, proof.segments, strict=True))} = {number(proof.elements)}
         """
