@@ -7,7 +7,7 @@ from pebble.bounds.base import Compulsory, LowerBound, Proof, check_capacity
 from pebble.bounds.box import Box, Piece, Segments
 from pebble.bounds.chain import Chain, Kernels, Recomputed
 from pebble.bounds.families import Accounting, accounting, lower_bound, separate_bound
-from pebble.bounds.published import Formula, PublishedBound, judge, published_bounds
+from pebble.bounds.published import Formula, published_bounds
 from pebble.bounds.tied import Tied
 
 __all__ = [
@@ -20,13 +20,11 @@ __all__ = [
     "LowerBound",
     "Piece",
     "Proof",
-    "PublishedBound",
     "Recomputed",
     "Segments",
     "Tied",
     "accounting",
     "check_capacity",
-    "judge",
     "lower_bound",
     "published_bounds",
     "separate_bound",

@@ -7,26 +7,27 @@ r"""Lower bounds on traffic into SMs, for buffers of their own, pooled or connec
 - **sm-local**: :math:`R = 0`, so :math:`L + W \ge B_{sum}` and :math:`L + W \ge B_{pool}`.
 - **pooled**: one memory of :math:`P S`, the bounds of one memory: :math:`B_{pool}`.
 - **connected**: without copies and second pebbles, a game of :math:`P` memories is a legal game of one memory of
-  :math:`P S` with the same loads and stores at most: :math:`L + W \ge B_{pool}`. And :math:`L + W + R \ge B_{sum}`. With
-  :math:`T = L + W + \omega \cdot \text{hops}` and hops :math:`\ge R`:
-  :math:`T \ge (1 - \omega) B_{pool} + \omega B_{sum}`, linear in :math:`\omega`. Groups of :math:`g` SMs taken as one memory
-  each give a third inequality, :math:`L + W +` (copies between groups) :math:`\ge B_g`; in the all-to-all net, averaged over
-  all groupings, :math:`L + W + R (P - g) / (P - 1) \ge B_g`. Since :math:`B_g` falls like :math:`1 / \sqrt g`, these lie below
-  the line between the other two: the line is the envelope of all we can prove there.
+  :math:`P S` with the same loads and stores at most: :math:`L + W \ge B_{pool}`. And :math:`L + W + R \ge B_{sum}`.
+  With :math:`T = L + W + \omega \cdot \text{hops}` and hops :math:`\ge R`: :math:`T \ge (1 - \omega) B_{pool} + \omega
+  B_{sum}`, linear in :math:`\omega`. Groups of :math:`g` SMs taken as one memory each give a third inequality, :math:`L
+  + W +` (copies between groups) :math:`\ge B_g`; in the all-to-all net, averaged over all groupings, :math:`L + W + R
+  (P - g) / (P - 1) \ge B_g`. Since :math:`B_g` falls like :math:`1 / \sqrt g`, these lie below the line between the
+  other two: the line is the envelope of all we can prove there.
 - **clusters** of :math:`c` SMs: no copy leaves a cluster, so :math:`B_{pool}` becomes the sm-local bound for
   :math:`\lceil P / c \rceil` memories of :math:`c S`.
 - **two partitions** (1 hop inside, 2 across; :math:`R` = inside + across): with :math:`B_{half}` for two memories of
-  :math:`P S / 2`, :math:`T \ge (1 - 2 \omega) B_{pool} + \omega B_{half} + \omega B_{sum}` for :math:`\omega \le 1/2`, and
-  :math:`T \ge (1 - \omega) B_{half} + \omega B_{sum}` for :math:`\omega \ge 1/2`.
+  :math:`P S / 2`, :math:`T \ge (1 - 2 \omega) B_{pool} + \omega B_{half} + \omega B_{sum}` for :math:`\omega \le 1/2`,
+  and :math:`T \ge (1 - \omega) B_{half} + \omega B_{sum}` for :math:`\omega \ge 1/2`.
 - **ring, mesh**: hops are at least 1, so the line for all-to-all holds; the longer ways are not used.
 - **multicast**: one read of slow memory may feed up to :math:`c` SMs of a cluster. The values that enter SMs are still
   bounded by :math:`B_{sum}`; the reads are fewer. With :math:`M` reads: :math:`M + W \ge` the sm-local bound for
   :math:`\lceil P / c \rceil` memories of :math:`c S` (a cluster as one memory takes a multicast as one load), and
-  :math:`c M + W \ge B_{sum}` with :math:`W \ge` the outputs, so :math:`M + W \ge (B_{sum} + (c - 1)\, \text{outputs}) / c`.
+  :math:`c M + W \ge B_{sum}` with :math:`W \ge` the outputs, so :math:`M + W \ge (B_{sum} + (c - 1)\, \text{outputs}) /
+  c`.
 
-A balanced version of each assumes that no SM does more than :math:`c` multiply-adds (groups of :math:`g` SMs:
-:math:`g c`). The bounds need no assumption on replacement, and for GEMM none on recomputation. For FFN and attention
-values are computed once. In bytes every transfer costs the narrowest width, and what surely crosses to slow memory its own.
+A balanced version of each assumes that no SM does more than :math:`c` multiply-adds (groups of :math:`g` SMs: :math:`g
+c`). The bounds need no assumption on replacement, and for GEMM none on recomputation. For FFN and attention values are
+computed once. In bytes every transfer costs the narrowest width, and what surely crosses to slow memory its own.
 """
 
 from __future__ import annotations
@@ -50,15 +51,7 @@ SharedWork = Gemm | Ffn | Attention
 
 @dataclass(frozen=True)
 class Memories:
-    """A bound for several memories, with the bounds it is put together from.
-
-    Attributes
-    ----------
-    method : str
-    elements : int
-    parts : mapping
-        The numbers of the list in the module.
-    """
+    """A bound for several memories, with the numbers of the list above that it is put together from."""
 
     method: str
     elements: int
