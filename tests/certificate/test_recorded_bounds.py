@@ -1,7 +1,7 @@
 """Bounds and certificates of random workloads of every family, as they were recorded once.
 
-``python -m tests.certificate.test_recorded_bounds`` records anew: only where an answer is meant to change. The GEMM rows
-were recorded when the theorem of a GEMM stood in a module of its own: they are what the box of m x n x k must give.
+``python -m tests.certificate.test_recorded_bounds`` records anew: only where an answer is meant to change. The rows were
+recorded when the theorem of a GEMM stood in a module of its own: they are what the box of m x n x k must give.
 """
 
 from __future__ import annotations
