@@ -8,7 +8,7 @@ from pebble.bounds.box import Box, Piece, Segments
 from pebble.bounds.chain import Chain, Kernels, Recomputed
 from pebble.bounds.families import Accounting, Sum, accounting, lower_bound, separate_bound, sum_of_kernels
 from pebble.bounds.parts import Part, Parts
-from pebble.bounds.published import Formula, PublishedBound, judge, published_bounds
+from pebble.bounds.published import Formula, published_bounds
 from pebble.bounds.tied import Tied
 
 __all__ = [
@@ -23,14 +23,12 @@ __all__ = [
     "Parts",
     "Piece",
     "Proof",
-    "PublishedBound",
     "Recomputed",
     "Segments",
     "Sum",
     "Tied",
     "accounting",
     "check_capacity",
-    "judge",
     "lower_bound",
     "published_bounds",
     "separate_bound",

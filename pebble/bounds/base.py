@@ -30,31 +30,14 @@ class Proof(Protocol):
 
 @dataclass(frozen=True)
 class LowerBound:
-    """A proven lower bound on loads plus stores.
+    """A proven lower bound on loads plus stores."""
 
-    Attributes
-    ----------
-    elements : int
-        Values moved, at least.
-    bytes : int
-        Bytes moved, at least, each operand at its own width.
-    capacity : int
-        S, values that fast memory (with several memories: each of them) holds.
-    proof : Proof
-        The theorem that gives the number, and what recomputes it.
-    recompute, separate : bool
-        Whether it holds when values may be computed again; whether it holds only when every intermediate goes
-        through slow memory.
-    instance : mapping
-        What ``--json`` tells of the instance beside the proof.
-    """
-
-    elements: int
-    bytes: int
-    capacity: int
-    proof: Proof
-    recompute: bool = False
-    separate: bool = False
+    elements: int  #: values moved, at least
+    bytes: int  #: bytes moved, at least, each operand at its own width
+    capacity: int  #: S, values that fast memory (with several memories: each of them) holds
+    proof: Proof  #: the theorem that gives the number, and what recomputes it
+    recompute: bool = False  #: it holds when values may be computed again
+    separate: bool = False  #: it holds only when every intermediate goes through slow memory
     instance: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -7,48 +7,47 @@ reads the operand, so a schedule with two values can drop it at that moment.
 
 **Accounting.** Cut a schedule that computes nothing twice, from an empty start, into :math:`h` segments. A value is
 *touched* in a segment if an operation of the segment reads or updates it. Then it was in fast memory when the segment
-began (at most :math:`S` values at each of the :math:`h - 1` cuts), or is loaded in it, or is a cell begun in it (once in
-all). The sum over segments of :math:`X_s`, the values touched, is therefore at most loads :math:`+ (h - 1) S +` cells
-begun. Every output begun is stored, so stores are at least as many as outputs, and
+began (at most :math:`S` values at each of the :math:`h - 1` cuts), or is loaded in it, or is a cell begun in it (once
+in all). The sum over segments of :math:`X_s`, the values touched, is therefore at most loads :math:`+ (h - 1) S +`
+cells begun. Every output begun is stored, so stores are at least as many as outputs, and
 
 .. math:: Q \ge \sum_{s=1}^{h} X_s - (h - 1) S - (\text{cells begun that need not be stored}).
 
-The order of summation does not matter. If a cell is built from :math:`r` partial sums, each begun free, then
-:math:`r - 1` merges each put two of them into one segment, so the segments that touch the cell still number at most
-1 + held + loaded. What is loaded besides in any case may be added: for :math:`C \mathrel{+}= A B` no cell is begun free, and
-all :math:`mn` of them are loaded.
+The order of summation does not matter. If a cell is built from :math:`r` partial sums, each begun free, then :math:`r -
+1` merges each put two of them into one segment, so the segments that touch the cell still number at most 1 + held +
+loaded. What moves besides in any case may be added: for :math:`C \mathrel{+}= A B` no cell is begun free, so the
+:math:`mn` stores pay for no beginnings and come on top.
 
 **Geometry.** Let the multiply-adds be points of a box *rows* x *columns* x *depth*, and the values their projections:
-:math:`a` values (row, depth), :math:`b` values (column, depth), :math:`c` cells (row, column). In
-:math:`C := A B` the point :math:`(i, j, l)` touches :math:`A_{il}`, :math:`B_{lj}`, :math:`C_{ij}`. By Loomis and
-Whitney (1949), and because one value of the first kind meets at most *columns* of the second, and so on, :math:`v` points
-have
+:math:`a` values (row, depth), :math:`b` values (column, depth), :math:`c` cells (row, column). In :math:`C := A B` the
+point :math:`(i, j, l)` touches :math:`A_{il}`, :math:`B_{lj}`, :math:`C_{ij}`. By Loomis and Whitney (1949), and
+because one value of the first kind meets at most *columns* of the second, and so on, :math:`v` points have
 
-.. math:: v^2 \le R\, a b c, \qquad v \le R\, \text{columns}\; a, \qquad v \le \text{rows}\; b, \qquad v \le \text{depth}\; c,
+.. math:: v^2 \le R\, a b c, \quad v \le R\,\text{columns}\,a, \quad v \le \text{rows}\,b, \quad v \le \text{depth}\,c,
 
-with :math:`R = 1`. Where one value stands for up to :math:`R` pairs (row, depth), as in a convolution, there are at most
-:math:`R a` pairs, hence the *overlap* :math:`R`. Sets that do not fill the box obey the same inequalities. Let
+with :math:`R = 1`. Where one value stands for up to :math:`R` pairs (row, depth), as in a convolution, there are at
+most :math:`R a` pairs, hence the *overlap* :math:`R`. Sets that do not fill the box obey the same inequalities. Let
 :math:`x(v)` be the least :math:`a + b + c` under them.
 
-**Theorem 1.** *For every whole number* :math:`h`, *with shares* :math:`v_s` *that are the work over* :math:`h` *rounded down
-or up, a schedule that computes nothing twice has*
+**Theorem 1.** *For every whole number* :math:`h`, *with shares* :math:`v_s` *that are the work over* :math:`h` *rounded
+down or up, a schedule that computes nothing twice has*
 
-.. math:: Q \ge \sum_{s=1}^{h} x(v_s) - (h - 1) S - (\text{cells begun that need not be stored}) + (\text{loaded besides}).
+.. math:: Q \ge \sum_{s=1}^{h} x(v_s) - (h - 1) S - (\text{cells begun and not stored}) + (\text{moved besides}).
 
-*Proof.* Cut the schedule by work, so that segment :math:`s` does :math:`v_s` multiply-adds; then :math:`X_s \ge x(v_s)`.
-:math:`\Box` *Where every cell is an output it also holds with recomputation:* only one completion of each is useful. Delete
-every operation that no stored output depends on; each multiply-add that is left is done once.
+*Proof.* Cut the schedule by work, so that segment :math:`s` does :math:`v_s` multiply-adds; then :math:`X_s \ge
+x(v_s)`. :math:`\Box` *Where every cell is an output it also holds with recomputation:* only one completion of each is
+useful. Delete every operation that no stored output depends on; each multiply-add that is left is done once.
 
-For :math:`h = 1` this is compulsory traffic; for large boxes and the best :math:`h` it tends to :math:`2 V / \sqrt{R S}` for
-:math:`V` multiply-adds. Adding :math:`S`, or the output once more, to that closed form is wrong: ``pebble bound gemm -m
-400 -n 400 -k 10 --cache 400el`` shows a legal schedule below a published formula.
+For :math:`h = 1` this is compulsory traffic; for large boxes and the best :math:`h` it tends to :math:`2 V / \sqrt{R
+S}` for :math:`V` multiply-adds. Adding :math:`S`, or the output once more, to that closed form is wrong: ``pebble bound
+gemm -m 400 -n 400 -k 10 --cache 400el`` shows a legal schedule below a published formula.
 
 **The least sum.** With limits :math:`\alpha, \beta, \gamma` on :math:`a, b, c`, the minimum over the reals has each of
-them on its limit or equal to the others. It is concave in :math:`v`, grows, and :math:`x(0) = 0`, so
-:math:`h\,x(V / h)` is concave in :math:`h` and the best :math:`h` is found by bisection, in exact integers. Values are
-counted: over whole numbers the minimum is larger, which shows on small segments; it is searched for a few hundred
-:math:`h` that do not depend on :math:`S`, so the bound falls as :math:`S` grows. Multipliers prove :math:`x(v)` to a reader: for
-any :math:`p_a, p_b, p_c` in :math:`[0, 1]`, by the arithmetic and geometric mean,
+them on its limit or equal to the others. It is concave in :math:`v`, grows, and :math:`x(0) = 0`, so :math:`h\,x(V /
+h)` is concave in :math:`h` and the best :math:`h` is found by bisection, in exact integers. Values are counted: over
+whole numbers the minimum is larger, which shows on small segments; it is searched for a few hundred :math:`h` that do
+not depend on :math:`S`, so the bound falls as :math:`S` grows. Multipliers prove :math:`x(v)` to a reader: for any
+:math:`p_a, p_b, p_c` in :math:`[0, 1]`, by the arithmetic and geometric mean,
 
 .. math::
 
@@ -78,20 +77,12 @@ _SMALL_SEGMENT = 256
 
 @dataclass(frozen=True)
 class Box:
-    """Points whose three projections are values; see the theorem of the module.
-
-    Attributes
-    ----------
-    rows, cols, depth : int
-        Its sides.
-    overlap : int
-        R, the most pairs (row, depth) that are one value.
-    """
+    """Points whose three projections are values; see the theorem of the module."""
 
     rows: int
     cols: int
     depth: int
-    overlap: int = 1
+    overlap: int = 1  #: R, the most pairs (row, depth) that are one value
 
     def limits(self, v: int) -> tuple[Fraction, Fraction, Fraction]:
         """What a, b and c of v products are at least, each by itself."""
@@ -259,32 +250,15 @@ def rounded_up(scaled: int) -> int:
 
 @dataclass(frozen=True)
 class Piece:
-    """One use of the theorem: what a workload does in a box, what is begun free and taken off, what is added.
+    """One use of the theorem: what a workload does in a box, what is begun free and taken off, what is added."""
 
-    Attributes
-    ----------
-    form : str
-        Which of the workload's boxes it is, as certificates name it.
-    method : str
-        What its bound is called.
-    box : Box
-    products : tuple of int
-        Points of the box, by matrix product.
-    begun : int
-        Cells begun free that need not be stored: taken off.
-    added : int
-        Values that are loaded besides in any case.
-    whole_numbers : bool
-        Whether small segments are bounded over whole numbers too.
-    """
-
-    form: str
-    method: str
+    form: str  #: which of the workload's boxes it is, as certificates name it
+    method: str  #: what its bound is called
     box: Box
-    products: tuple[int, ...]
-    begun: int = 0
-    added: int = 0
-    whole_numbers: bool = True
+    products: tuple[int, ...]  #: points of the box, by matrix product
+    begun: int = 0  #: cells begun free that need not be stored: taken off
+    added: int = 0  #: moves that are certain besides
+    whole_numbers: bool = True  #: small segments are bounded over whole numbers too
 
     @property
     def work(self) -> int:
@@ -299,28 +273,14 @@ class Piece:
 
 @dataclass(frozen=True)
 class Segments:
-    """Theorem 1 on an instance.
-
-    Attributes
-    ----------
-    method : str
-    piece : Piece
-    capacity : int
-        S.
-    segments : int
-        h.
-    terms : int
-        Sum of x(v_s) less (h - 1) S.
-    on_top : int
-        Stores of intermediates that are certain and that the theorem does not count.
-    """
+    """Theorem 1 on an instance."""
 
     method: str
     piece: Piece
-    capacity: int
-    segments: int
-    terms: int
-    on_top: int = 0
+    capacity: int  #: S
+    segments: int  #: h
+    terms: int  #: sum of x(v_s) less (h - 1) S
+    on_top: int = 0  #: stores of intermediates that are certain and not counted by the theorem
 
     @property
     def held(self) -> int:

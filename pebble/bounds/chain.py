@@ -3,53 +3,55 @@ r"""Two matrix products in a row, :math:`H = \mathrm{act}(A B)` and :math:`Y = H
 :math:`A` is :math:`m \times k`, :math:`B` :math:`k \times f`, :math:`D` :math:`f \times l`. :math:`Y` must end in slow
 memory, :math:`H` need not.
 
-**One box.** Let a multiply-add of the first product be a point :math:`(i, j, t)` with :math:`t < k`, and one of the second a
-point :math:`(i, j, k + q)`. They fill a box :math:`m \times f \times (k + l)`, and *all* values are projections of it:
-:math:`(i, t)` is a value of :math:`A` or :math:`Y`, :math:`(j, t)` one of :math:`B` or :math:`D`, :math:`(i, j)` a cell of
-:math:`H`. So Theorem 1 holds for any mix of the two products, with the cells of :math:`H` begun and not stored.
+**One box.** Let a multiply-add of the first product be a point :math:`(i, j, t)` with :math:`t < k`, and one of the
+second a point :math:`(i, j, k + q)`. They fill a box :math:`m \times f \times (k + l)`, and *all* values are
+projections of it: :math:`(i, t)` is a value of :math:`A` or :math:`Y`, :math:`(j, t)` one of :math:`B` or :math:`D`,
+:math:`(i, j)` a cell of :math:`H`. So Theorem 1 holds for any mix of the two products, with the cells of :math:`H`
+begun and not stored.
 
 **Theorem 2.** *Without recomputation,* :math:`Q \ge \sum_s x(v_s) - (h - 1) S - (\text{cells of } H)`.
 
-Nothing is lost in the cut by all products. Let a segment do :math:`v_1` and :math:`v_2` of them. The least values it touches
-are the minimum over :math:`e \ge \max(v_1 / k, v_2 / l)` of :math:`e + (v_1 + v_2) G(e)`, where :math:`G(e)`
-is the least :math:`a + b` with :math:`a b \ge 1 / e`, :math:`a \ge 1 / f`, :math:`b \ge 1 / m`: the same function for both
+Nothing is lost in the cut by all products. Let a segment do :math:`v_1` and :math:`v_2` of them. The least values it
+touches are the minimum over :math:`e \ge \max(v_1 / k, v_2 / l)` of :math:`e + (v_1 + v_2) G(e)`, where :math:`G(e)` is
+the least :math:`a + b` with :math:`a b \ge 1 / e`, :math:`a \ge 1 / f`, :math:`b \ge 1 / m`: the same function for both
 products. It depends on :math:`v_1 + v_2`, except that the limit on :math:`e` is weakest at the even split; and every
 weighting of the products allows segments that are all even.
 
-**A gated chain** has two first products, gate and up, that share :math:`A`: two cells for each :math:`(i, j)`, the gate's, in
-which :math:`H` takes its place after the elementwise product, and the up cell. (Which of the two :math:`H` takes over makes
-no difference: at that moment both are in fast memory, and afterwards one is useless.) Number the up cells
-:math:`f, \ldots, 2 f - 1`: the products fill a box :math:`m \times 2 f \times (k + l)` but for the second product of the up
-cells, and :math:`2 m f` cells are begun free. Or forget the up cells: the moves of all other values are a schedule of the
-plain chain, and each of the :math:`k f` up weights is loaded besides. `pebble.bounds.tied` says more where fast memory is
-large.
+**A gated chain** has two first products, gate and up, that share :math:`A`: two cells for each :math:`(i, j)`, the
+gate's, in which :math:`H` takes its place after the elementwise product, and the up cell. (Which of the two :math:`H`
+takes over makes no difference: at that moment both are in fast memory, and afterwards one is useless.) Number the up
+cells :math:`f, \ldots, 2 f - 1`: the products fill a box :math:`m \times 2 f \times (k + l)` but for the second product
+of the up cells, and :math:`2 m f` cells are begun free. Or forget the up cells: the moves of all other values are a
+schedule of the plain chain, and each of the :math:`k f` up weights is loaded besides. `pebble.bounds.tied` says more
+where fast memory is large.
 
-**Separate kernels.** One kernel writes all of :math:`H`, the next reads it from an empty fast memory, which keeps nothing in
-between: two boxes, :math:`m \times f \times k` (:math:`2 f` columns when gated, of whose cells half are stored) and
-:math:`m \times l \times f`, whose bounds add. Theorem 2 holds too, with the stores of :math:`H` on top. If fast memory does keep
-up to :math:`S` values from one kernel to the next, the sum falls by at most :math:`S`; the second form stays.
-Recomputation cannot help: :math:`H` is stored, and only one completion of each of its cells is useful.
+**Separate kernels.** One kernel writes all of :math:`H`, the next reads it from an empty fast memory, which keeps
+nothing in between: two boxes, :math:`m \times f \times k` (:math:`2 f` columns when gated, of whose cells half are
+stored) and :math:`m \times l \times f`, whose bounds add. Theorem 2 holds too, with the stores of :math:`H` on top. If
+fast memory does keep up to :math:`S` values from one kernel to the next, the sum falls by at most :math:`S`; the second
+form stays. Recomputation cannot help: :math:`H` is stored, and only one completion of each of its cells is useful.
 
 **Recomputation** of cells of :math:`H` and of :math:`Y`. Delete operations whose result no stored :math:`Y` depends on;
-then the products of :math:`H D` are done once each. For one cell of :math:`H`, join two segments that touch it when the later
-one uses a copy carried over from the earlier, held at a cut or loaded. The segments number at most carried copies +
-components, and each component completes the cell on its own, so it contains at least :math:`k` distinct products. With
-:math:`v_{1,s}` distinct products of :math:`A B` in segment :math:`s`, cells touched are in all at most held + loaded +
-:math:`\sum v_{1,s} / k`.
+then the products of :math:`H D` are done once each. For one cell of :math:`H`, join two segments that touch it when the
+later one uses a copy carried over from the earlier, held at a cut or loaded. The segments number at most carried copies
++ components, and each component completes the cell on its own, so it contains at least :math:`k` distinct products.
+With :math:`v_{1,s}` distinct products of :math:`A B` in segment :math:`s`, cells touched are in all at most held +
+loaded + :math:`\sum v_{1,s} / k`.
 
 **Theorem 3.** :math:`Q \ge \sum_s [ X(v_{1,s}, v_{2,s}) - v_{1,s} / k ] - (h - 1) S`, *with recomputation allowed.*
 
 - *Cut by* :math:`v_2` *alone*, with the worst :math:`v_1 \ge 0`. For a given :math:`e` the bracket is linear in
-  :math:`v_1`, so :math:`v_1` is 0 or :math:`k e`, and it is at least the smaller of :math:`x(v_2)` for the box
-  :math:`m \times f \times l` and of the minimum over :math:`e \ge v_2 / l` of :math:`(v_2 + k e) G(e)`. Both are concave in
+  :math:`v_1`, so :math:`v_1` is 0 or :math:`k e`, and it is at least the smaller of :math:`x(v_2)` for the box :math:`m
+  \times f \times l` and of the minimum over :math:`e \ge v_2 / l` of :math:`(v_2 + k e) G(e)`. Both are concave in
   :math:`v_2`.
-- *Cut by all distinct products.* All :math:`v_{2,s}` add up to (cells of :math:`H`) :math:`l`, so the sum of the brackets is at
-  least the sum of :math:`\psi(v_s)` + (cells of :math:`H`) :math:`l / k`, where :math:`\psi(v) = x(v) - v / k` is concave. Let
-  :math:`V` be the work without recomputation and :math:`P = \lfloor V / h \rfloor`. End segments at :math:`P + 1` distinct
-  products, as often as it takes for :math:`h` segments to make :math:`V`, after that at :math:`P`, and merge the rest into
-  the last one, which then has :math:`P` to :math:`2 P`. Recomputation makes :math:`h' \ge h` segments of it. If
-  :math:`\psi(2 P) \ge \psi(P) \ge S`, the last one counts :math:`\psi(P)` at least and segments beyond :math:`h` cost nothing,
-  so what is left is Theorem 2. While :math:`S` is below some :math:`3 k^2`, recomputation gains nothing.
+- *Cut by all distinct products.* All :math:`v_{2,s}` add up to (cells of :math:`H`) :math:`l`, so the sum of the
+  brackets is at least the sum of :math:`\psi(v_s)` + (cells of :math:`H`) :math:`l / k`, where :math:`\psi(v) = x(v) -
+  v / k` is concave. Let :math:`V` be the work without recomputation and :math:`P = \lfloor V / h \rfloor`. End segments
+  at :math:`P + 1` distinct products, as often as it takes for :math:`h` segments to make :math:`V`, after that at
+  :math:`P`, and merge the rest into the last one, which then has :math:`P` to :math:`2 P`. Recomputation makes
+  :math:`h' \ge h` segments of it. If :math:`\psi(2 P) \ge \psi(P) \ge S`, the last one counts :math:`\psi(P)` at least
+  and segments beyond :math:`h` cost nothing, so what is left is Theorem 2. While :math:`S` is below some :math:`3 k^2`,
+  recomputation gains nothing.
 """
 
 from __future__ import annotations
@@ -70,27 +72,15 @@ SEPARATE = "segment accounting, equation (2), kernel by kernel"
 
 @dataclass(frozen=True)
 class Chain:
-    """H = act(A B) and Y = H D, of one group.
-
-    Attributes
-    ----------
-    m, k, f, l : int
-        A is m x k, B is k x f, D is f x l.
-    cells : int
-        Cells of H, m f without a mask.
-    gated : bool
-        Whether H is made of two products, gate and up.
-    hidden : str
-        What the cells are called.
-    """
+    """H = act(A B) and Y = H D, of one group: A is m x k, B is k x f, D is f x l."""
 
     m: int
     k: int
     f: int
     l: int
-    cells: int
-    gated: bool = False
-    hidden: str = "H"
+    cells: int  #: of H, m f without a mask
+    gated: bool = False  #: H is made of two products, gate and up
+    hidden: str = "H"  #: what the cells are called
 
     @property
     def streams(self) -> int:
@@ -125,19 +115,11 @@ class Chain:
 
 @dataclass(frozen=True)
 class Kernels:
-    """Two kernels with H in slow memory between them: of each, Theorem 1 or its compulsory traffic.
-
-    Attributes
-    ----------
-    method : str
-    kernels : tuple of Segments
-    least : tuple of int
-        Compulsory traffic of each.
-    """
+    """Two kernels with H in slow memory between them: of each, Theorem 1 or its compulsory traffic."""
 
     method: str
     kernels: tuple[Segments, ...]
-    least: tuple[int, ...]
+    least: tuple[int, ...]  #: compulsory traffic of each
 
     @property
     def elements(self) -> int:
@@ -152,26 +134,13 @@ class Kernels:
 
 @dataclass(frozen=True)
 class Recomputed:
-    """Theorem 3 on an instance.
-
-    Attributes
-    ----------
-    chain : Chain
-    capacity : int
-        S.
-    by_second : bool
-        Cut by products of H D alone, else by all distinct products.
-    segments : int
-        h.
-    terms : int
-        The bound without the up weights.
-    """
+    """Theorem 3 on an instance."""
 
     chain: Chain
-    capacity: int
-    by_second: bool
-    segments: int
-    terms: int
+    capacity: int  #: S
+    by_second: bool  #: cut by products of H D alone, else by all distinct products
+    segments: int  #: h
+    terms: int  #: the bound without the up weights
     method: str = RECOMPUTE
 
     @property

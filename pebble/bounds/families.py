@@ -4,31 +4,31 @@ r"""What each family tells the theorems: its boxes, which cells are begun free, 
 :math:`C \mathrel{+}= A B` loads its :math:`mn` cells besides.
 
 **Convolution** without padding: pixels x out_channels x taps with taps = in_channels kernel\ :sup:`2`. The row of pixel
-:math:`p` and the column of tap :math:`t` meet in one input value, and one input value is met by at most :math:`R = \lceil
-\text{kernel} / \text{stride} \rceil^2` pairs: along one direction, the pixels :math:`y` with :math:`y\,\text{stride} \le i
-< y\,\text{stride} + \text{kernel}`. So it is a GEMM with overlap :math:`R`.
+:math:`p` and the column of tap :math:`t` meet in one input value, and one input value is met by at most :math:`R =
+\lceil \text{kernel} / \text{stride} \rceil^2` pairs: along one direction, the pixels :math:`y` with
+:math:`y\,\text{stride} \le i < y\,\text{stride} + \text{kernel}`. So it is a GEMM with overlap :math:`R`.
 
 **FFN**: a chain with :math:`m` = tokens, :math:`k` = d_model, :math:`f` = hidden, :math:`l` = d_out.
 
-**Attention**: a chain with :math:`A = Q` (:math:`m` = queries, :math:`k` = head_dim), :math:`B = K^T` (:math:`f` = keys),
-:math:`D = V` (:math:`l` = value_dim), :math:`H` = the scores. A probability takes the place of its score: with two values a
-schedule may drop the score when the probability is made, since the row sum has read it before (strict) or reads it in the
-same step (online). Row maxima and sums, rescaling and the last division only add operations and values: leaving them out is
-a relaxation.
+**Attention**: a chain with :math:`A = Q` (:math:`m` = queries, :math:`k` = head_dim), :math:`B = K^T` (:math:`f` =
+keys), :math:`D = V` (:math:`l` = value_dim), :math:`H` = the scores. A probability takes the place of its score: with
+two values a schedule may drop the score when the probability is made, since the row sum has read it before (strict) or
+reads it in the same step (online). Row maxima and sums, rescaling and the last division only add operations and values:
+leaving them out is a relaxation.
 
 - *Grouped heads.* The query heads that share K and V are one chain with their queries stacked: no product is lost or
   added.
 - *Independent groups* (sequences, key/value heads). No value belongs to two groups. From a schedule of all of them keep
   only the moves of one group's values: a legal schedule of that group alone, from an empty start, that holds at most
-  :math:`S` values. Its loads and stores are at least the bound for one group *with all of* :math:`S`, and those of different
-  groups are different moves: the bounds add, each with the full :math:`S`.
-- *Causal mask.* Fewer pairs :math:`(i, j)` exist: a subset of the box, with as many cells as pairs. With one segment this
-  is below compulsory, so the maximum with compulsory matters: all of Q, K, V, O, since the last query sees every key and
-  every query sees one at least.
+  :math:`S` values. Its loads and stores are at least the bound for one group *with all of* :math:`S`, and those of
+  different groups are different moves: the bounds add, each with the full :math:`S`.
+- *Causal mask.* Fewer pairs :math:`(i, j)` exist: a subset of the box, with as many cells as pairs. With one segment
+  this is below compulsory, so the maximum with compulsory matters: all of Q, K, V, O, since the last query sees every
+  key and every query sees one at least.
 - *Strict softmax, no recomputation.* When the last score of a row of :math:`n` has been added to the row's sum, all are
-  computed and none has been used: each is in fast memory beside the sum, at most :math:`S - 1` of them, or was stored and
-  will be loaded. So :math:`\max(0, n - S + 1)` stores come on top of Theorem 2, which charges loads of scores only, and as
-  many loads and stores on top of compulsory.
+  computed and none has been used: each is in fast memory beside the sum, at most :math:`S - 1` of them, or was stored
+  and will be loaded. So :math:`\max(0, n - S + 1)` stores come on top of Theorem 2, which charges loads of scores only,
+  and as many loads and stores on top of compulsory.
 - *Decode* (one query): nothing to reuse but across grouped heads; compulsory, K and V read once.
 
 **Bytes.** A value takes at least the narrowest width and a transfer moves at least that. What surely moves (each input
@@ -58,42 +58,18 @@ STRICT = "equation (3), and the scores that a strict softmax must store"
 
 @dataclass(frozen=True)
 class Accounting:
-    """What a family tells the theorems of one workload.
+    """What a family tells the theorems of one workload."""
 
-    Attributes
-    ----------
-    pieces : tuple of Piece
-        Uses of the segment theorem, each a bound by itself, of one group.
-    groups : int
-        Equal groups that share no value.
-    chain : Chain or None
-        The two products in a row that a group is; None where every cell is an output.
-    parts : tuple of Part
-        The parts whose bounds add up, where there are several of unlike kind.
-    computed_once : bool
-        Whether the pieces and parts hold only when no value is computed twice, though there is no chain.
-    spilled : callable
-        Capacity -> scores of a group that must be stored when nothing is computed twice.
-    compulsory_kernels : str
-        What the bound kernel by kernel is called where it is compulsory.
-    game : str
-        What is computed, for a reader, with formulas between dollars.
-    symbols : mapping
-        The sizes that the formulas name.
-    instance : mapping
-        What ``--json`` tells besides.
-    """
-
-    pieces: tuple[Piece, ...]
-    groups: int = 1
-    chain: Chain | None = None
-    parts: tuple[Part, ...] = ()
-    computed_once: bool = False
-    spilled: Callable[[int], int] = lambda capacity: 0
-    compulsory_kernels: str = COMPULSORY
-    game: str = ""
-    symbols: Mapping[str, int] = field(default_factory=dict)
-    instance: Mapping[str, Any] = field(default_factory=dict)
+    pieces: tuple[Piece, ...]  #: uses of the segment theorem, each a bound of one group by itself
+    groups: int = 1  #: equal groups that share no value
+    chain: Chain | None = None  #: the two products of a group; None where every cell is an output
+    parts: tuple[Part, ...] = ()  #: parts of unlike kind, whose bounds add up
+    computed_once: bool = False  #: whether parts hold only when nothing is computed twice
+    spilled: Callable[[int], int] = lambda capacity: 0  #: scores of a group that must be stored at S
+    compulsory_kernels: str = COMPULSORY  #: what the bound kernel by kernel is called where it is compulsory
+    game: str = ""  #: what is computed, for a reader, with formulas between dollars
+    symbols: Mapping[str, int] = field(default_factory=dict)  #: the sizes that the formulas name
+    instance: Mapping[str, Any] = field(default_factory=dict)  #: what ``--json`` tells besides
 
 
 @singledispatch
@@ -141,8 +117,8 @@ def _(ffn: Ffn) -> Accounting:
     return Accounting(
         chain.pieces,
         chain=chain,
-        game="$H := \\mathrm{act}(A B)$ and $Y := H D$ with $A$ ($m \\times k$), $B$ ($k \\times f$), $D$ ($f \\times l$), "
-        "multiply-adds in any order; $H$ need never be in slow memory",
+        game="$H := \\mathrm{act}(A B)$ and $Y := H D$ with $A$ ($m \\times k$), $B$ ($k \\times f$), $D$ ($f "
+        "\\times l$), multiply-adds in any order; $H$ need never be in slow memory",
         symbols={"m": m, "k": k, "f": f, "l": l},
     )
 
@@ -159,8 +135,8 @@ def _(attention: Attention) -> Accounting:
         spilled=lambda capacity: strict_spills(attention, capacity),
         compulsory_kernels=SEPARATE,
         game="per group of query heads that share keys and values, with their queries stacked: "
-        "$H := \\mathrm{softmax}(A B)$ and $Y := H D$ with $A = Q$ ($m \\times k$), $B = K^{T}$ ($k \\times f$), $D = V$ "
-        "($f \\times l$); a probability takes the place of its score",
+        "$H := \\mathrm{softmax}(A B)$ and $Y := H D$ with $A = Q$ ($m \\times k$), $B = K^{T}$ ($k \\times f$), "
+        "$D = V$ ($f \\times l$); a probability takes the place of its score",
         symbols={"m": m, "k": k, "f": f, "l": l, "scores": scores, "groups": attention.groups},
     )
 

@@ -7,26 +7,27 @@ r"""Lower bounds on traffic into SMs, for buffers of their own, pooled or connec
 - **sm-local**: :math:`R = 0`, so :math:`L + W \ge B_{sum}` and :math:`L + W \ge B_{pool}`.
 - **pooled**: one memory of :math:`P S`, the bounds of one memory: :math:`B_{pool}`.
 - **connected**: without copies and second pebbles, a game of :math:`P` memories is a legal game of one memory of
-  :math:`P S` with the same loads and stores at most: :math:`L + W \ge B_{pool}`. And :math:`L + W + R \ge B_{sum}`. With
-  :math:`T = L + W + \omega \cdot \text{hops}` and hops :math:`\ge R`:
-  :math:`T \ge (1 - \omega) B_{pool} + \omega B_{sum}`, linear in :math:`\omega`. Groups of :math:`g` SMs taken as one memory
-  each give a third inequality, :math:`L + W +` (copies between groups) :math:`\ge B_g`; in the all-to-all net, averaged over
-  all groupings, :math:`L + W + R (P - g) / (P - 1) \ge B_g`. Since :math:`B_g` falls like :math:`1 / \sqrt g`, these lie below
-  the line between the other two: the line is the envelope of all we can prove there.
+  :math:`P S` with the same loads and stores at most: :math:`L + W \ge B_{pool}`. And :math:`L + W + R \ge B_{sum}`.
+  With :math:`T = L + W + \omega \cdot \text{hops}` and hops :math:`\ge R`: :math:`T \ge (1 - \omega) B_{pool} + \omega
+  B_{sum}`, linear in :math:`\omega`. Groups of :math:`g` SMs taken as one memory each give a third inequality, :math:`L
+  + W +` (copies between groups) :math:`\ge B_g`; in the all-to-all net, averaged over all groupings, :math:`L + W + R
+  (P - g) / (P - 1) \ge B_g`. Since :math:`B_g` falls like :math:`1 / \sqrt g`, these lie below the line between the
+  other two: the line is the envelope of all we can prove there.
 - **clusters** of :math:`c` SMs: no copy leaves a cluster, so :math:`B_{pool}` becomes the sm-local bound for
   :math:`\lceil P / c \rceil` memories of :math:`c S`.
 - **two partitions** (1 hop inside, 2 across; :math:`R` = inside + across): with :math:`B_{half}` for two memories of
-  :math:`P S / 2`, :math:`T \ge (1 - 2 \omega) B_{pool} + \omega B_{half} + \omega B_{sum}` for :math:`\omega \le 1/2`, and
-  :math:`T \ge (1 - \omega) B_{half} + \omega B_{sum}` for :math:`\omega \ge 1/2`.
+  :math:`P S / 2`, :math:`T \ge (1 - 2 \omega) B_{pool} + \omega B_{half} + \omega B_{sum}` for :math:`\omega \le 1/2`,
+  and :math:`T \ge (1 - \omega) B_{half} + \omega B_{sum}` for :math:`\omega \ge 1/2`.
 - **ring, mesh**: hops are at least 1, so the line for all-to-all holds; the longer ways are not used.
 - **multicast**: one read of slow memory may feed up to :math:`c` SMs of a cluster. The values that enter SMs are still
   bounded by :math:`B_{sum}`; the reads are fewer. With :math:`M` reads: :math:`M + W \ge` the sm-local bound for
   :math:`\lceil P / c \rceil` memories of :math:`c S` (a cluster as one memory takes a multicast as one load), and
-  :math:`c M + W \ge B_{sum}` with :math:`W \ge` the outputs, so :math:`M + W \ge (B_{sum} + (c - 1)\, \text{outputs}) / c`.
+  :math:`c M + W \ge B_{sum}` with :math:`W \ge` the outputs, so :math:`M + W \ge (B_{sum} + (c - 1)\, \text{outputs}) /
+  c`.
 
-A balanced version of each assumes that no SM does more than :math:`c` multiply-adds (groups of :math:`g` SMs:
-:math:`g c`). The bounds need no assumption on replacement, and for GEMM none on recomputation. For FFN and attention
-values are computed once. In bytes every transfer costs the narrowest width, and what surely crosses to slow memory its own.
+A balanced version of each assumes that no SM does more than :math:`c` multiply-adds (groups of :math:`g` SMs: :math:`g
+c`). The bounds need no assumption on replacement, and for GEMM none on recomputation. For FFN and attention values are
+computed once. In bytes every transfer costs the narrowest width, and what surely crosses to slow memory its own.
 """
 
 from __future__ import annotations
@@ -43,22 +44,13 @@ from pebble.bounds.splits import busiest_sm, least_over_splits
 from pebble.errors import InfeasibleError, InputError
 from pebble.models.buffers import BufferModel
 from pebble.units import ceil_div
-from pebble.workloads import Attention, Ffn, Gemm
-
-SharedWork = Gemm | Ffn | Attention
+from pebble.workloads import Gemm
+from pebble.workloads.base import Workload
 
 
 @dataclass(frozen=True)
 class Memories:
-    """A bound for several memories, with the bounds it is put together from.
-
-    Attributes
-    ----------
-    method : str
-    elements : int
-    parts : mapping
-        The numbers of the list in the module.
-    """
+    """A bound for several memories, with the numbers of the list above that it is put together from."""
 
     method: str
     elements: int
@@ -69,28 +61,28 @@ class Memories:
         return dict(self.parts)
 
 
-def check_workload(workload: object, recompute: bool) -> SharedWork:
-    """The workload, if these bounds cover it.
+def check_workload(workload: Workload, recompute: bool) -> None:
+    """Refuse a workload that these bounds do not cover.
 
     Raises
     ------
     InputError
-        Convolution, or recomputation of a chain.
+        A convolution, a workload of unlike parts, or recomputation of a chain.
     """
-    if not isinstance(workload, Gemm | Ffn | Attention):
+    told = accounting(workload)
+    if told.parts or any(piece.box.overlap > 1 or not piece.whole_numbers for piece in told.pieces):
         raise InputError(
-            "buffers: got conv2d, expected gemm, ffn or attention: only these are bounded for several SMs."
+            f"buffers: got {workload.family}, expected gemm, ffn or attention: only these are bounded for several SMs."
         )
-    if recompute and not isinstance(workload, Gemm):
+    if recompute and told.chain is not None:
         raise InputError(
             f"--recompute allowed: with several memories {workload.family} is bounded without recomputation only; "
             "leave it out, or use --buffers single or pooled."
         )
-    return workload
 
 
 def buffer_lower_bound(
-    workload: SharedWork, capacity: int, buffers: BufferModel, most: int | None = None, recompute: bool = False
+    workload: Workload, capacity: int, buffers: BufferModel, most: int | None = None, recompute: bool = False
 ) -> LowerBound:
     """The best proven lower bound on loads + stores + omega * hops under a buffer model.
 
@@ -164,7 +156,7 @@ def buffer_lower_bound(
     return LowerBound(floor(value), total, capacity, Memories(method, floor(value), parts))
 
 
-def _grouped(workload: SharedWork, capacity: int, sms: int, group: int, most: int | None, pooled: int) -> int:
+def _grouped(workload: Workload, capacity: int, sms: int, group: int, most: int | None, pooled: int) -> int:
     """Loads + stores + copies between groups of ``group`` SMs as one memory each; at least the bound of one of all."""
     if group >= sms:
         return pooled
@@ -181,9 +173,7 @@ def _grouped(workload: SharedWork, capacity: int, sms: int, group: int, most: in
     return best
 
 
-def multicast_bound(
-    workload: SharedWork, capacity: int, sms: int, multicast: int, most: int | None = None
-) -> LowerBound:
+def multicast_bound(workload: Workload, capacity: int, sms: int, multicast: int, most: int | None = None) -> LowerBound:
     """Reads of slow memory, each of which may feed ``multicast`` SMs of a cluster, plus stores, for sm-local buffers.
 
     Parameters and errors as for `buffer_lower_bound`; ``multicast`` 1 is sm-local.
@@ -204,6 +194,6 @@ def busiest_sm_elements(gemm: Gemm, capacity: int, sms: int) -> int:
     return busiest_sm(piece.box, piece.work, capacity, sms)
 
 
-def balanced_share(workload: SharedWork, sms: int, tolerance: Fraction = Fraction(0)) -> int:
+def balanced_share(workload: Workload, sms: int, tolerance: Fraction = Fraction(0)) -> int:
     """Multiply-adds of the busiest of P SMs when none does more than (1 + tolerance) / P of all, rounded up."""
     return ceil(Fraction(workload.multiply_adds, sms) * (1 + tolerance))

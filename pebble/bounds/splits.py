@@ -2,34 +2,36 @@ r"""Segment bounds when P SMs with S values each share the work, however they sh
 
 **Accounting.** SM :math:`p` does :math:`v_p` of the :math:`V` products. Cut its own sequence, by work, into :math:`h_p`
 segments. A value touched in a segment of :math:`p` was held by :math:`p` at its start (at most :math:`S` at each of the
-:math:`h_p - 1` cuts), or entered :math:`p` in it (loaded or copied from another SM), or is a cell begun in it. A cell is begun
-once in all; where :math:`r` partial sums of it are begun, each merge on an SM puts two of them in one segment, and each merge
-in slow memory (an atomic add) is one more store, so the count stays what it is with one. Summed over all SMs and segments:
+:math:`h_p - 1` cuts), or entered :math:`p` in it (loaded or copied from another SM), or is a cell begun in it. A cell
+is begun once in all; where :math:`r` partial sums of it are begun, each merge on an SM puts two of them in one segment,
+and each merge in slow memory (an atomic add) is one more store, so the count stays what it is with one. Summed over all
+SMs and segments:
 
 **Theorem 5.** *With* :math:`L` *loads,* :math:`W` *stores and* :math:`R` *values copied,*
 
 .. math:: L + W + R \ge \sum_p f(v_p) - (\text{cells begun that are not stored}), \qquad
    f(v) = \max_h \; [ h\, x(v / h) - (h - 1) S ], \quad f(0) = 0,
 
-where :math:`x(v)` is concave, grows, :math:`x(0) = 0`, and :math:`h\,x(v / h)` stands for floor and ceil shares (:math:`x`
-linear between whole :math:`v`).
+where :math:`x(v)` is concave, grows, :math:`x(0) = 0`, and :math:`h\,x(v / h)` stands for floor and ceil shares
+(:math:`x` linear between whole :math:`v`).
 
-**Any split:** :math:`f(a) + f(b) \ge f(a + b)`, so the least is :math:`f(V)`: all work on one SM. Let :math:`h` be best for
-:math:`a + b` and :math:`\alpha = h a / (a + b)`, :math:`h_a = \lceil \alpha \rceil`, :math:`h_b = \lceil h - \alpha \rceil`. Since
-:math:`x` is concave with :math:`x(0) = 0`, :math:`h\,x(v / h)` does not fall as :math:`h` grows, so
-:math:`h_a x(a / h_a) \ge \alpha\, x((a + b) / h)`, and likewise for :math:`b`. Cuts: :math:`h_a + h_b - 2 \le h - 1`. Add up. So
-what P memories save over one of :math:`S` is nothing that this accounting sees, unless the load must be balanced.
+**Any split:** :math:`f(a) + f(b) \ge f(a + b)`, so the least is :math:`f(V)`: all work on one SM. Let :math:`h` be best
+for :math:`a + b` and :math:`\alpha = h a / (a + b)`, :math:`h_a = \lceil \alpha \rceil`, :math:`h_b = \lceil h - \alpha
+\rceil`. Since :math:`x` is concave with :math:`x(0) = 0`, :math:`h\,x(v / h)` does not fall as :math:`h` grows, so
+:math:`h_a x(a / h_a) \ge \alpha\, x((a + b) / h)`, and likewise for :math:`b`. Cuts: :math:`h_a + h_b - 2 \le h - 1`.
+Add up. So what P memories save over one of :math:`S` is nothing that this accounting sees, unless the load must be
+balanced.
 
-**No SM does more than** :math:`c` **products.** Then the sum is at least :math:`V` times the least :math:`f(u) / u` over
-:math:`0 < u \le c`. That least is found with a certificate: on an interval :math:`[u, w]`, :math:`f \ge f^h` for any one
-:math:`h`, and :math:`f^h` is concave, so :math:`f^h(t) / t` is at least the smaller of its values at the ends. A geometric grid,
-each interval with the better :math:`h` of its two ends, and below the first point whose best :math:`h` is 1 the ratio
-:math:`x(u) / u`, which falls as :math:`u` grows.
+**No SM does more than** :math:`c` **products.** Then the sum is at least :math:`V` times the least :math:`f(u) / u`
+over :math:`0 < u \le c`. That least is found with a certificate: on an interval :math:`[u, w]`, :math:`f \ge f^h` for
+any one :math:`h`, and :math:`f^h` is concave, so :math:`f^h(t) / t` is at least the smaller of its values at the ends.
+A geometric grid, each interval with the better :math:`h` of its two ends, and below the first point whose best
+:math:`h` is 1 the ratio :math:`x(u) / u`, which falls as :math:`u` grows.
 
 **Groups that share nothing** (attention heads): products of different groups touch different values. A share of
-:math:`v` products of several groups touches at least :math:`x(v)` (:math:`x` is subadditive), as long as :math:`v` is at most the
-work of one group; the grid uses only such :math:`h`. With no limit on :math:`c` each group is a problem of its own with all
-of :math:`S`, and the bounds add.
+:math:`v` products of several groups touches at least :math:`x(v)` (:math:`x` is subadditive), as long as :math:`v` is
+at most the work of one group; the grid uses only such :math:`h`. With no limit on :math:`c` each group is a problem of
+its own with all of :math:`S`, and the bounds add.
 
 **Tiny problems.** :math:`x` over whole numbers is larger but not concave: there the least over all splits is computed.
 """

@@ -1,33 +1,33 @@
 r"""A gated FFN with large fast memory: the elementwise product ties gate and up cells together.
 
-In `pebble.bounds.chain` a segment may work on gate and down alone, or on up alone. But
-:math:`H_{ij} = \mathrm{act}(G_{ij})\, U_{ij}` is one operation, in one segment, and it touches both cells. Let a segment do
-:math:`v_1` products of gate and up and :math:`v_2` of down, touch :math:`T` cells, :math:`e` of them gate cells, and do
-:math:`M` of the :math:`m f` elementwise products. Then
+In `pebble.bounds.chain` a segment may work on gate and down alone, or on up alone. But :math:`H_{ij} =
+\mathrm{act}(G_{ij})\, U_{ij}` is one operation, in one segment, and it touches both cells. Let a segment do :math:`v_1`
+products of gate and up and :math:`v_2` of down, touch :math:`T` cells, :math:`e` of them gate cells, and do :math:`M`
+of the :math:`m f` elementwise products. Then
 
 .. math:: X \ge T + v_1 G(T; \min(m, 2 f)) + v_2 G(e; \min(m, f)), \qquad v_1 \le k T, \quad v_2 \le l e, \quad
    M \le \min(e, T - e),
 
 where :math:`G(e; p)` is :math:`2 / \sqrt e` up to :math:`p^2` and :math:`1 / p + p / e` beyond. The :math:`M` add up to
-:math:`m f` and the :math:`v_2` to :math:`m f l`. So, with :math:`\varphi` the least :math:`X - \lambda M + \tau v_2` of a segment
-of :math:`P` or :math:`P + 1` products,
+:math:`m f` and the :math:`v_2` to :math:`m f l`. So, with :math:`\varphi` the least :math:`X - \lambda M + \tau v_2` of
+a segment of :math:`P` or :math:`P + 1` products,
 
 **Theorem 4.** *For every* :math:`\lambda` *in* :math:`[0, 1]` *and every* :math:`\tau`, *without recomputation,*
 :math:`Q \ge h \varphi + (\lambda - 2 - \tau l)\, m f - (h - 1) S`.
 
-:math:`\varphi` is a minimum over the two numbers :math:`T` and :math:`e` (for given :math:`T` and :math:`e` it is linear in
-:math:`v_2`: an end of its range). It is bounded from below by branch and bound: in a box of :math:`T` and :math:`e`, cells
-count at their least, prices at their least, which is at the largest :math:`T` and :math:`e`, and the range of :math:`v_2` is
-the largest. What is reported is the least bound over all boxes, never the value at a point. The arithmetic is floating
-point with fewer than 50 operations per box, none of which loses more than a few units in the last place of the terms'
-sum: the margin of :math:`10^{-9}` covers that a thousandfold.
+:math:`\varphi` is a minimum over the two numbers :math:`T` and :math:`e` (for given :math:`T` and :math:`e` it is
+linear in :math:`v_2`: an end of its range). It is bounded from below by branch and bound: in a box of :math:`T` and
+:math:`e`, cells count at their least, prices at their least, which is at the largest :math:`T` and :math:`e`, and the
+range of :math:`v_2` is the largest. What is reported is the least bound over all boxes, never the value at a point. The
+arithmetic is floating point with fewer than 50 operations per box, none of which loses more than a few units in the
+last place of the terms' sum: the margin of :math:`10^{-9}` covers that a thousandfold.
 
-:math:`h, \lambda` and :math:`\tau` are chosen for the workload, whatever :math:`S` is, so the bound falls as :math:`S` grows. It
-matters where :math:`S` exceeds about :math:`k^2`, and then tends to :math:`(\sqrt 2 k + l)^2 m f / S`.
+:math:`h, \lambda` and :math:`\tau` are chosen for the workload, whatever :math:`S` is, so the bound falls as :math:`S`
+grows. It matters where :math:`S` exceeds about :math:`k^2`, and then tends to :math:`(\sqrt 2 k + l)^2 m f / S`.
 
-**Which** :math:`h` **to look at.** At a point where all segments are alike, :math:`M = m f / h` and :math:`v_2 = m f l / h`, the
-weights cancel, so :math:`h X - 2 m f - (h - 1) S` at any such point is at least what :math:`h` can prove: most :math:`h` need
-not be looked at.
+**Which** :math:`h` **to look at.** At a point where all segments are alike, :math:`M = m f / h` and :math:`v_2 = m f l
+/ h`, the weights cancel, so :math:`h X - 2 m f - (h - 1) S` at any such point is at least what :math:`h` can prove:
+most :math:`h` need not be looked at.
 """
 
 from __future__ import annotations

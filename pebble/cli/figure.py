@@ -187,7 +187,8 @@ def _buffers(args: argparse.Namespace) -> Figure:
     from pebble.models.machine import load_machine
     from pebble.plots.buffers import Chip, buffers_figure
 
-    workload = check_workload(Gemm(8192, 8192, 8192) if args.workload is None else workload_of(args), False)
+    workload = Gemm(8192, 8192, 8192) if args.workload is None else workload_of(args)
+    check_workload(workload, False)
     chips = []
     for name, sku in (("A100", "a100-sxm4-40gb"), ("H200", "h200-sxm-141gb")):
         machine = load_machine(sku)

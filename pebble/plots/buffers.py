@@ -11,7 +11,7 @@ from pebble.bounds.memories import balanced_share, buffer_lower_bound
 from pebble.families import family_of
 from pebble.models.buffers import BufferModel
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, style
-from pebble.workloads.base import Workload as SharedWork
+from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,12 +39,12 @@ def _models(sms: int) -> list[tuple[str, str, BufferModel]]:
     ]
 
 
-def _gb(workload: SharedWork, capacity: int, model: BufferModel) -> float:
+def _gb(workload: Workload, capacity: int, model: BufferModel) -> float:
     share = balanced_share(workload, model.sms) if model.memories > 1 else None
     return buffer_lower_bound(workload, capacity, model, share).bytes / 1e9
 
 
-def plot_against_sms(workload: SharedWork, chip: Chip, ax: Axes) -> Axes:
+def plot_against_sms(workload: Workload, chip: Chip, ax: Axes) -> Axes:
     """Balanced bounds as SMs of one size are added."""
     counts = [p for p in (1, 2, 4, 8, 16, 32, 64, 108, 132, 192, 256, 512) if p <= 4 * chip.sms]
     capacity = chip.sm_bytes // workload.narrowest_bytes
@@ -57,7 +57,7 @@ def plot_against_sms(workload: SharedWork, chip: Chip, ax: Axes) -> Axes:
     return ax
 
 
-def plot_against_size(workload: SharedWork, chip: Chip, ax: Axes) -> Axes:
+def plot_against_size(workload: Workload, chip: Chip, ax: Axes) -> Axes:
     """Balanced bounds as the storage of an SM grows."""
     sizes = [2**i for i in range(14, 23)]
     for label, color, model in _models(chip.sms):
@@ -68,7 +68,7 @@ def plot_against_size(workload: SharedWork, chip: Chip, ax: Axes) -> Axes:
     return ax
 
 
-def plot_against_omega(workload: SharedWork, chips: Sequence[Chip], ax: Axes) -> Axes:
+def plot_against_omega(workload: Workload, chips: Sequence[Chip], ax: Axes) -> Axes:
     """Bound and schedules against the price of a copy: all SMs joined, and clusters of 16."""
     for chip, color in zip(chips, (BLUE, ORANGE), strict=False):
         capacity = chip.sm_bytes // workload.narrowest_bytes
@@ -86,7 +86,7 @@ def plot_against_omega(workload: SharedWork, chips: Sequence[Chip], ax: Axes) ->
     return ax
 
 
-def buffers_figure(workload: SharedWork, chips: Sequence[Chip]) -> Figure:
+def buffers_figure(workload: Workload, chips: Sequence[Chip]) -> Figure:
     """The three on one page; the first chip is the one of the first two panels.
 
     Parameters

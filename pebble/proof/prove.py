@@ -56,8 +56,8 @@ def proof_blocks(workload: Workload, found: Answer, command: str) -> list[Block]
         parts.append(rf"""
         ## With separate kernels
 
-        If every intermediate is stored by one kernel and loaded by the next, the same argument gives
-        $Q \ge {number(found.separate.elements)}$.
+        If every intermediate is stored by one kernel and loaded by the next, the same argument gives $Q \ge
+        {number(found.separate.elements)}$.
         """)
     if isinstance(found.upper, ExplicitSchedule | FusedSchedule):
         parts.append(_schedule(found.upper, bound))
@@ -82,10 +82,10 @@ def _game(stated: Statement, told: Accounting, bound: LowerBound) -> str:
     return rf"""
         ## The game
 
-        Computed is {told.game}. A value is in slow memory, in fast memory, or in both; at most $S$ are in fast memory at
-        any moment. At the start all inputs are in slow memory and fast memory is empty; at the end all outputs are in slow
-        memory. A multiply-add needs its operands and its accumulator in fast memory; {begins} Loads and stores cost one
-        each. {again}.
+        Computed is {told.game}. A value is in slow memory, in fast memory, or in both; at most $S$ are in fast memory
+        at any moment. At the start all inputs are in slow memory and fast memory is empty; at the end all outputs are
+        in slow memory. A multiply-add needs its operands and its accumulator in fast memory; {begins} Loads and stores
+        cost one each. {again}.
 
         $$ {sizes}
         """
@@ -181,10 +181,10 @@ def _segments(proof: Segments) -> str:
         ## Segments
 
         Cut the schedule into $h = {h}$ segments, each with a fixed share of the ${number(piece.work)}$ multiply-adds. A
-        value is touched in a segment if an operation of the segment reads or updates it. Then it was in fast memory when
-        the segment began, or is loaded in it, or is an accumulator begun in it (once in all). The first segment begins
-        empty, and at each of the $h - 1$ cuts at most $S$ values are held. Every output begun free is stored at the end, so
-        beginnings of outputs are paid for by stores.{begun}{more} Hence
+        value is touched in a segment if an operation of the segment reads or updates it. Then it was in fast memory
+        when the segment began, or is loaded in it, or is an accumulator begun in it (once in all). The first segment
+        begins empty, and at each of the $h - 1$ cuts at most $S$ values are held. Every output begun free is stored at
+        the end, so beginnings of outputs are paid for by stores.{begun}{more} Hence
 
         $$ Q \ge \sum_{{s=1}}^{{h}} x(v_s) - (h - 1) S{_tail(piece.begun, piece.added)}
 
@@ -198,12 +198,13 @@ def _geometry(box: Box, shares: list[Share]) -> str:
     text = rf"""
         ## Geometry
 
-        The multiply-adds are points of a box of ${number(box.rows)} \times {number(box.cols)} \times {number(box.depth)}$,
-        and the values they touch are its projections: $a$ along the columns, $b$ along the rows, $c$ along the depth. By the
-        inequality of Loomis and Whitney (1949), and because one value meets only so many others,
+        The multiply-adds are points of a box of ${number(box.rows)} \times {number(box.cols)} \times
+        {number(box.depth)}$, and the values they touch are its projections: $a$ along the columns, $b$ along the rows,
+        $c$ along the depth. By the inequality of Loomis and Whitney (1949), and because one value meets only so many
+        others,
 
-        $$ v^2 \le {overlap}a\,b\,c, \qquad v \le {number(box.overlap * box.cols)}\,a, \qquad v \le {number(box.rows)}\,b,
-        \qquad v \le {number(box.depth)}\,c.
+        $$ v^2 \le {overlap}a\,b\,c, \qquad v \le {number(box.overlap * box.cols)}\,a, \qquad v \le
+        {number(box.rows)}\,b, \qquad v \le {number(box.depth)}\,c.
         """
     if box.overlap > 1:
         text += f"""
@@ -217,8 +218,8 @@ def _share(box: Box, share: Share) -> str:
     head = f"For the ${number(share.segments)}$ segments of $v = {number(v)}$ multiply-adds:"
     if share.whole_numbers:
         return rf"""
-        {head} no whole numbers with $a + b + c = {number(int(share.touched) - 1)}$ satisfy all of these (for each $a$ the
-        best $b$ and $c$ are as equal as the limits allow), so $x(v) \ge {touched}$.
+        {head} no whole numbers with $a + b + c = {number(int(share.touched) - 1)}$ satisfy all of these (for each $a$
+        the best $b$ and $c$ are as equal as the limits allow), so $x(v) \ge {touched}$.
         """
     rounded = share.rounded_from is not None
     bound = number(share.touched if share.rounded_from is None else share.rounded_from)
@@ -238,8 +239,8 @@ def _share(box: Box, share: Share) -> str:
         limits = " and ".join(rf"${name} \ge {number(limit)}$ with ${_decimal(p)}$" for name, limit, p in weighed)
         sides = " + ".join(rf"{_decimal(p)}\,{name}_{{\min}}" for name, _, p in weighed)
         text = rf"""
-        {head} weigh the limit{"s" if len(weighed) > 1 else ""} {limits}, and what is left of each value by the arithmetic and
-        geometric mean:
+        {head} weigh the limit{"s" if len(weighed) > 1 else ""} {limits}, and what is left of each value by the
+        arithmetic and geometric mean:
 
         $$ a + b + c \ge {sides} + 3 \Big(\prod_x (1 - p_x)\, a b c\Big)^{{1/3}} \ge {bound}
         """
@@ -261,8 +262,8 @@ def _arithmetic(proof: Segments, shares: list[Share]) -> str:
 
         (a count of values is a whole number, so the sum is rounded up; the exact fractions are in the certificate).
 
-        $$ Q \ge {sum_touched} - {number(proof.segments - 1)} \cdot {number(proof.capacity)}{_tail(piece.begun, piece.added)}
-        = {result}
+        $$ Q \ge {sum_touched} - {number(proof.segments - 1)} \cdot
+        {number(proof.capacity)}{_tail(piece.begun, piece.added)} = {result}
         """
 
 
@@ -272,8 +273,8 @@ def _strict(spilled: int, moves: str) -> str:
     return f"""
         ## Strict softmax
 
-        When the last score of a row enters its sum, all scores of that row are computed and none is used. At most $S - 1$ of
-        them are in fast memory beside the sum; the others are {moves}: ${number(spilled)}$ per group, on top.
+        When the last score of a row enters its sum, all scores of that row are computed and none is used. At most $S -
+        1$ of them are in fast memory beside the sum; the others are {moves}: ${number(spilled)}$ per group, on top.
         """
 
 
@@ -284,20 +285,20 @@ def _recomputed(proof: Recomputed) -> str:
     what = "products of $H D$" if proof.by_second else "distinct products"
     touched = sum((s.segments * s.touched for s in shares), Fraction(0))
     if proof.by_second:
-        why = """For $e$ cells touched the bracket is linear in $v_1$ between $0$ and $k e$; both ends are bounded for every
-        $e \\ge v_2 / l$."""
+        why = r"""For $e$ cells touched the bracket is linear in $v_1$ between $0$ and $k e$; both ends are bounded for
+        every $e \ge v_2 / l$."""
     else:
-        why = f"""Segments have a share of the products of a schedule without recomputation; the last may have up to twice as
-        many. Each keeps at least $S$, so further segments do not lower the bound; and all cells take part in
+        why = f"""Segments have a share of the products of a schedule without recomputation; the last may have up to
+        twice as many. Each keeps at least $S$, so further segments do not lower the bound; and all cells take part in
         ${number(chain.l)}$ products of $H D$ each."""
     text = rf"""
         ## Segments
 
-        Delete every operation whose result no stored output depends on; then each product of $H D$ is done once. For one
-        cell of $H$ join two segments that touch it when the later one uses a copy carried over from the earlier (held at the
-        cut, or loaded). There are at most as many segments as carried copies and components, and each component completes
-        the cell on its own, so it contains at least $k = {number(chain.k)}$ distinct products. With $v_1$ distinct products of
-        $A B$ in a segment, cells touched are in all at most held, loaded and $\sum v_1 / k$:
+        Delete every operation whose result no stored output depends on; then each product of $H D$ is done once. For
+        one cell of $H$ join two segments that touch it when the later one uses a copy carried over from the earlier
+        (held at the cut, or loaded). There are at most as many segments as carried copies and components, and each
+        component completes the cell on its own, so it contains at least $k = {number(chain.k)}$ distinct products. With
+        $v_1$ distinct products of $A B$ in a segment, cells touched are in all at most held, loaded and $\sum v_1 / k$:
 
         $$ Q \ge \sum_s \Big[ X(v_{{1,s}}, v_{{2,s}}) - \frac{{v_{{1,s}}}}{{k}} \Big] - (h - 1) S
 
@@ -328,31 +329,34 @@ def _tied(proof: Tied) -> str:
     return rf"""
         ## Segments
 
-        Cut the schedule into $h = {number(cut.segments)}$ segments of equal work. A value touched in a segment was held when
-        it began (at most $S$ at each cut), is loaded in it, or is an accumulator begun in it. Gate and up cells,
+        Cut the schedule into $h = {number(cut.segments)}$ segments of equal work. A value touched in a segment was held
+        when it began (at most $S$ at each cut), is loaded in it, or is an accumulator begun in it. Gate and up cells,
         $2 m f = {number(2 * proof.chain.cells)}$, are begun free and need not be stored, so they are subtracted. The
-        elementwise product of a gate and an up cell is done in one segment, which touches both. With $T$ cells touched in a
-        segment, $e$ of them gate cells, $v_1$ multiply-adds of gate and up, $v_2$ of down, and $M$ elementwise products,
+        elementwise product of a gate and an up cell is done in one segment, which touches both. With $T$ cells touched
+        in a segment, $e$ of them gate cells, $v_1$ multiply-adds of gate and up, $v_2$ of down, and $M$ elementwise
+        products,
 
         $$ X \ge T + v_1 G(T; \min(m, 2f)) + v_2 G(e; \min(m, f)), \qquad M \le \min(e, T - e)
 
-        where $G(e; p)$ is $2 / \sqrt{{e}}$ up to $p^2$ and $1/p + p/e$ beyond (Loomis and Whitney, and the sides of the box).
+        where $G(e; p)$ is $2 / \sqrt{{e}}$ up to $p^2$ and $1/p + p/e$ beyond (Loomis and Whitney, and the sides of the
+        box).
 
         ## Arithmetic
 
         With $\lambda = {_decimal(weight)}$ and $\tau = {_signed(tau)}$ every segment has $X - \lambda M + \tau v_2 \ge
-        \varphi = {number(phi)}$. The checker proves it on boxes of $T$ and $e$, in whole numbers. All $M$ add up to $m f$ and
-        all $v_2$ to $m f l$, so
+        \varphi = {number(phi)}$. The checker proves it on boxes of $T$ and $e$, in whole numbers. All $M$ add up to $m
+        f$ and all $v_2$ to $m f l$, so
 
-        $$ Q \ge h \varphi + (\lambda - 2 - \tau l)\, m f - (h - 1) S \quad\Rightarrow\quad Q \ge {number(proof.elements)}
+        $$ Q \ge h \varphi + (\lambda - 2 - \tau l)\, m f - (h - 1) S \quad\Rightarrow\quad Q \ge
+        {number(proof.elements)}
         """
 
 
 def _result(stated: Statement, bound: LowerBound) -> str:
     groups = ""
     if stated.groups > 1:
-        groups = f"""The ${number(stated.groups)}$ groups share no value. The moves of one group's values in any schedule are a
-        schedule of that group with at most $S$ values held, so the bounds of all groups add."""
+        groups = f"""The ${number(stated.groups)}$ groups share no value. The moves of one group's values in any
+        schedule are a schedule of that group with at most $S$ values held, so the bounds of all groups add."""
     return rf"""
         ## Result
 
@@ -360,8 +364,8 @@ def _result(stated: Statement, bound: LowerBound) -> str:
 
         $$ Q \ge {number(bound.elements)}
 
-        In bytes: each transfer moves at least ${stated.narrow}$, and wider values are charged their width on the transfers
-        that surely happen: ${number(bound.bytes)}$ bytes. $\Box$
+        In bytes: each transfer moves at least ${stated.narrow}$, and wider values are charged their width on the
+        transfers that surely happen: ${number(bound.bytes)}$ bytes. $\Box$
         """
 
 
@@ -375,8 +379,8 @@ def _schedule(schedule: ExplicitSchedule | FusedSchedule, bound: LowerBound) -> 
         ## A schedule
 
         A schedule that holds at most ${number(schedule.peak_elements)}$ values loads {loads} and stores {stores}:
-        ${number(schedule.elements)}$ in all, ${thousandths // 1000}.{thousandths % 1000:03d}$ times the bound. Its blocks are
-        in the certificate, from which the checker recomputes this traffic.
+        ${number(schedule.elements)}$ in all, ${thousandths // 1000}.{thousandths % 1000:03d}$ times the bound. Its
+        blocks are in the certificate, from which the checker recomputes this traffic.
         """
 
 

@@ -31,31 +31,15 @@ class NotCertifiedError(PebbleError):
 
 @dataclass(frozen=True)
 class Share:
-    """All segments of one size, and what proves how few values each of them touches.
+    """All segments of one size, and what proves how few values each of them touches."""
 
-    Attributes
-    ----------
-    products, segments : int
-        Multiply-adds of a segment, and how many segments have so many.
-    touched : Fraction
-        Each touches at least so many values.
-    multipliers : tuple of Fraction
-        Of a, b, c; none where whole numbers are looked through.
-    rounded_from : Fraction or None
-        Values are counted: limits are rounded up, the multipliers prove this number, and ``touched`` is it rounded up.
-    whole_numbers : bool
-        No whole a, b, c make less.
-    leaves : tuple of dict
-        With recomputation, the intervals on which further inequalities hold, and why.
-    """
-
-    products: int
-    segments: int
-    touched: Fraction
-    multipliers: tuple[Fraction, ...] = ()
-    rounded_from: Fraction | None = None
-    whole_numbers: bool = False
-    leaves: tuple[dict[str, Any], ...] = ()
+    products: int  #: multiply-adds of a segment
+    segments: int  #: how many have so many
+    touched: Fraction  #: each touches at least so many values
+    multipliers: tuple[Fraction, ...] = ()  #: of a, b, c; none where whole numbers are looked through
+    rounded_from: Fraction | None = None  #: proved with limits rounded up; ``touched`` is it rounded up
+    whole_numbers: bool = False  #: no whole a, b, c make less
+    leaves: tuple[dict[str, Any], ...] = ()  #: with recomputation: intervals, and why inequalities hold there
 
     def to_json(self) -> dict[str, Any]:
         """As certificates write it."""
@@ -92,8 +76,8 @@ def segment_shares(proof: Segments) -> list[Share]:
             return found
         totals.append(f"{total(found):,}")
     raise NotCertifiedError(
-        f"certificate: the bound announces {wanted:,} values touched in {proof.segments:,} segments, the proofs found give "
-        f"{' or '.join(totals)}; one of them has a mistake, please report it."
+        f"certificate: the bound announces {wanted:,} values touched in {proof.segments:,} segments, the proofs found "
+        f"give {' or '.join(totals)}; one of them has a mistake, please report it."
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pebble.bounds import LowerBound, PublishedBound, judge
+from pebble.bounds import Formula, LowerBound
 from pebble.errors import InputError, UnknownNameError
 from pebble.families import Explicit, command_words, family_of
 from pebble.models.buffers import KINDS
@@ -44,8 +44,8 @@ class Bound(Report):
         A legal schedule; None where none is built, or fits.
     separate : LowerBound or None
         For chains: the least when every intermediate goes through slow memory.
-    published : tuple of PublishedBound
-        Judged on this instance.
+    formulas : tuple of Formula
+        Published bounds on this instance.
     others : tuple of (Capacity, LowerBound)
         The bound at other capacities of the machine.
     recompute : bool
@@ -58,7 +58,7 @@ class Bound(Report):
     lower: LowerBound
     upper: Explicit | None
     separate: LowerBound | None
-    published: tuple[PublishedBound, ...]
+    formulas: tuple[Formula, ...]
     others: tuple[tuple[Capacity, LowerBound], ...]
     recompute: bool
 
@@ -72,6 +72,13 @@ class Bound(Report):
     def gap(self) -> float | None:
         """The schedule over the bound; 1 is optimal."""
         return None if self.upper is None else self.upper.elements / self.lower.elements
+
+    @property
+    def published(self) -> list[dict[str, Any]]:
+        """Each published bound, and what it is worth here."""
+        # without a schedule nothing is refuted: any number may still be a bound
+        known = self.upper.elements if self.upper is not None else None
+        return [formula.to_json(self.lower.elements, known) for formula in self.formulas]
 
     def summary(self) -> str:
         known = "no schedule known"
@@ -92,7 +99,7 @@ class Bound(Report):
             known = {"elements": self.separate.elements, "status": "proven", "by": self.separate.method}
             found.append({"what": "separate kernels", **known})
         return found + [
-            {"what": p.name, "elements": p.elements, "status": p.status.replace("_", " "), "by": p.source}
+            {"what": p["name"], "elements": p["elements"], "status": p["status"].replace("_", " "), "by": p["source"]}
             for p in self.published
         ]
 
@@ -118,7 +125,7 @@ class Bound(Report):
             found["separate_kernels_bound"] = self.separate.to_json()
             found["separate_over_fused_bound"] = self.separate.elements / self.lower.elements
         others = [{"capacity": c.to_json(), "lower_bound": b.to_json()} for c, b in self.others]
-        return found | {"published": [p.to_json() for p in self.published], "other_capacities": others}
+        return found | {"published": self.published, "other_capacities": others}
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The bound, the schedule and the published bounds as bars."""
@@ -185,8 +192,6 @@ def bound_workload(
     lower = family.lower_bound(workload, capacity.elements, recompute)
     upper = family.best_schedule(workload, capacity.schedule_elements)
     formulas = family.published(workload, capacity.elements, processors)
-    # without a schedule nothing is refuted: any number may still be a bound
-    known = upper.elements if upper is not None else None
     return Bound(
         workload,
         target,
@@ -194,7 +199,7 @@ def bound_workload(
         lower,
         upper,
         family.separate_bound(workload, capacity.elements),
-        tuple(judge(formula, lower.elements, known) for formula in formulas),
+        formulas,
         tuple((o, family.lower_bound(workload, o.elements, recompute)) for o in others),
         recompute,
     )

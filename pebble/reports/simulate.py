@@ -23,6 +23,7 @@ from pebble.schedules.trace_file import read_trace
 from pebble.schedules.trace_write import write_trace
 from pebble.simulation import Traffic, simulate_trace
 from pebble.units import format_bytes, format_capacity
+from pebble.workloads import Attention, Ffn
 from pebble.workloads.base import Workload
 
 
@@ -199,27 +200,18 @@ def _side_by_side(
     workload: Workload, kernel: Kernel, schedule: Any, beside: str, sms: int | str | None, name: str
 ) -> Traffic:
     """An attention and, on some of the SMs, an FFN of the same tokens, as one trace."""
-    tokens = getattr(workload, "queries", None)
     other = None
-    if ":" in beside and tokens is not None and getattr(workload, "name", ""):
+    if ":" in beside and isinstance(workload, Attention) and workload.name:
         types = {"dtype": workload.dtype, "out_dtype": workload.out_dtype}
-        other = read_workload(beside, {"tokens": tokens, **types})
-    if other is None or kernel_family(other).name != "ffn" or sms is None:
+        other = read_workload(beside, {"tokens": workload.queries, **types})
+    if not isinstance(workload, Attention) or not isinstance(other, Ffn) or sms is None:
         raise InputError(
             f"--beside: got {beside!r} beside {workload.label!r}, expected MODEL:attention --tokens T --beside "
             "MODEL:mlp --beside-sms P."
         )
-    ffn = kernel_family(other)
-    share = whole("--beside-sms", sms, 0, 10**9)
-    return simulate_beside(
-        workload,
-        schedule,
-        other,
-        ffn.parse_schedule(name),
-        ffn.default_tile(other),
-        kernel.config,
-        share,  # type: ignore[arg-type]
-    )
+    ffn, share = kernel_family(other), whole("--beside-sms", sms, 0, 10**9)
+    tile = ffn.default_tile(other)
+    return simulate_beside(workload, schedule, other, ffn.parse_schedule(name), tile, kernel.config, share)
 
 
 def write_schedule_trace(

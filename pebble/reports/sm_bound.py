@@ -27,7 +27,7 @@ from pebble.reports.target import MAX_SMS, Target, TargetOptions, read_target, w
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
 from pebble.units import Size, format_bytes, format_capacity
 from pebble.workloads import Gemm
-from pebble.workloads.base import Workload as SharedWork
+from pebble.workloads.base import Workload
 
 OMEGAS = (Fraction(1, 10), Fraction(1, 4), Fraction(1, 2))
 
@@ -52,12 +52,12 @@ class SmCapacity:
     detail: str
 
     @classmethod
-    def of_bytes(cls, size: int, workload: SharedWork, detail: str) -> SmCapacity:
+    def of_bytes(cls, size: int, workload: Workload, detail: str) -> SmCapacity:
         """So many bytes."""
         return cls(size // workload.narrowest_bytes, size // workload.widest_bytes, size, detail)
 
     @classmethod
-    def of_size(cls, size: Size, workload: SharedWork) -> SmCapacity:
+    def of_size(cls, size: Size, workload: Workload) -> SmCapacity:
         """A size as the user gave it."""
         detail = f"one explicitly managed memory of {size.text} per SM"
         if size.bytes is not None:
@@ -70,7 +70,7 @@ class SmCapacity:
         return {"elements": self.elements, "bytes": self.bytes, "what": "sm", "detail": self.detail}
 
 
-def machine_capacities(machine: Machine, workload: SharedWork) -> tuple[SmCapacity, SmCapacity | None]:
+def machine_capacities(machine: Machine, workload: Workload) -> tuple[SmCapacity, SmCapacity | None]:
     """All storage of an SM, and its shared memory alone where the machine file has it."""
     parts = [s for s in machine.stores if s.key.endswith("_per_sm")]
     names = ", ".join(f"{s.key[7:-7].replace('_', ' ')} {format_capacity(s.each_bytes)}" for s in parts)
@@ -105,7 +105,7 @@ class BufferAnswer:
 
 
 def buffer_answer(
-    workload: SharedWork, capacity: SmCapacity, buffers: BufferModel, recompute: bool = False
+    workload: Workload, capacity: SmCapacity, buffers: BufferModel, recompute: bool = False
 ) -> BufferAnswer:
     """Bound a workload from both sides under a buffer model."""
     lower = buffer_lower_bound(workload, capacity.elements, buffers, None, recompute)
@@ -124,7 +124,7 @@ def buffer_answer(
 
 
 def _document(
-    workload: SharedWork,
+    workload: Workload,
     capacity: SmCapacity,
     buffers: BufferModel,
     recompute: bool = False,
@@ -188,7 +188,7 @@ def _document(
     return document
 
 
-def _into_sms(workload: SharedWork, found: BufferAnswer, sms: int) -> dict[str, Any] | None:
+def _into_sms(workload: Workload, found: BufferAnswer, sms: int) -> dict[str, Any] | None:
     """Words of the best schedule at the two boundaries, in all and per SM."""
     schedule = found.schedule
     if schedule is None:
@@ -203,7 +203,7 @@ def _into_sms(workload: SharedWork, found: BufferAnswer, sms: int) -> dict[str, 
     }
 
 
-def models(workload: SharedWork, capacity: SmCapacity, sms: int, chosen: BufferModel) -> list[dict[str, Any]]:
+def models(workload: Workload, capacity: SmCapacity, sms: int, chosen: BufferModel) -> list[dict[str, Any]]:
     """Each model side by side: bounds, and the factor over pooled."""
     topology = chosen.topology if chosen.kind == "connected" else "all-to-all"
     omegas = sorted({*OMEGAS, *([chosen.omega] if chosen.kind == "connected" else [])})
@@ -242,7 +242,7 @@ class SmBound(Report):
         Everything, as plain data: bounds, schedule, each buffer model, the boundary to DRAM.
     """
 
-    workload: SharedWork
+    workload: Workload
     target: Target
     buffers: BufferModel
     found: dict[str, Any]
@@ -304,7 +304,7 @@ def read_sms(sms: int | str | None, target: Target) -> int:
     return target.machine.sms
 
 
-def sm_capacity(target: Target, workload: SharedWork) -> tuple[SmCapacity, list[SmCapacity]]:
+def sm_capacity(target: Target, workload: Workload) -> tuple[SmCapacity, list[SmCapacity]]:
     """What one SM holds, and other readings of it."""
     if target.machine is not None:
         capacity, shared = machine_capacities(target.machine, workload)
@@ -314,7 +314,7 @@ def sm_capacity(target: Target, workload: SharedWork) -> tuple[SmCapacity, list[
 
 
 def bound_sms(
-    workload: SharedWork,
+    workload: Workload,
     buffers: str | None,
     *,
     sms: int | str | None = None,

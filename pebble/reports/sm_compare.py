@@ -13,13 +13,14 @@ from pebble.families import OnSms, kernel_family
 from pebble.models.buffers import BufferModel
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.sm_bound import SharedWork, SmCapacity, read_buffers, read_sms, sm_capacity
+from pebble.reports.sm_bound import SmCapacity, read_buffers, read_sms, sm_capacity
 from pebble.reports.target import Target, TargetOptions, read_target
 from pebble.schedules.explicit.parallel import ParallelSchedule
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
 from pebble.schedules.tile import TileShape
 from pebble.units import format_bytes
 from pebble.workloads import Gemm
+from pebble.workloads.base import Workload
 
 _CLUSTERS = (2, 4, 8, 16)
 
@@ -41,7 +42,7 @@ class SmComparison(Report):
         Least cost first.
     """
 
-    workload: SharedWork
+    workload: Workload
     target: Target
     capacity: SmCapacity
     buffers: BufferModel
@@ -102,7 +103,7 @@ class SmComparison(Report):
 
 
 def _candidates(
-    workload: SharedWork, capacity: int, buffers: BufferModel, tile: TileShape | None
+    workload: Workload, capacity: int, buffers: BufferModel, tile: TileShape | None
 ) -> Iterator[tuple[str, OnSms]]:
     best = kernel_family(workload).best_in_buffers(workload, capacity, buffers)
     assert best is not None
@@ -132,7 +133,7 @@ def _candidates(
 
 
 def compare_sms(
-    workload: SharedWork,
+    workload: Workload,
     buffers: str | None,
     *,
     sms: int | str | None = None,
