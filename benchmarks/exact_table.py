@@ -12,8 +12,8 @@ import argparse
 import sys
 from collections import Counter
 
-from pebble.dag.catalogue import build_dag, label_of
 from pebble.errors import InputError
+from pebble.families import build_dag, find_dag_family
 from pebble.game import Game, minimum_capacity
 from pebble.solvers import solve
 
@@ -59,7 +59,7 @@ def main() -> int:
     for family, parameters, variant, extra in CASES:
         game = Game.from_dag(build_dag(family, parameters), variant)
         capacity = minimum_capacity(game) + extra
-        line = f"{label_of(family, parameters):<56}{variant:<18}{capacity:>3}{game.size:>7}{len(game.tasks):>5}"
+        line = f"{find_dag_family(family).label(parameters):<56}{variant:<18}{capacity:>3}{game.size:>7}{len(game.tasks):>5}"
         for name in args.solver:
             try:
                 result = solve(game, capacity, solver=name, time_limit=args.time_limit)

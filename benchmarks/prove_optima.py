@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import networkx as nx
 
-from pebble.dag.catalogue import build_dag
 from pebble.dag.io import read_dag
+from pebble.families import build_dag
 from pebble.solvers import solve
 
 VARIANTS = {

@@ -3,12 +3,12 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pebble.capacity import cache_capacity, chip_capacity, trace_capacity
-from pebble.comparison import compare_orders
 
 from pebble.bounds import lower_bound
 from pebble.errors import InfeasibleError
 from pebble.models.machine import load_machine
+from pebble.reports.capacity import cache_capacity, chip_capacity, trace_capacity
+from pebble.reports.compare import compare
 from pebble.schedules.lockstep import TileShape, lockstep_trace, values_held_by_blocks
 from pebble.schedules.orders import all_schedules, parse_order
 from pebble.simulation import KernelConfig, simulate_gemm
@@ -61,16 +61,19 @@ def test_opt_below_lru_and_lru_falls_with_capacity(m: int, n: int, k: int, order
 
 def test_the_headline_figures() -> None:
     gemm = Gemm(8192, 8192, 8192)
-    config = KernelConfig(TileShape(128, 128, 64), 108, 1, 40 * 2**20)
-    found = compare_orders(gemm, config, [parse_order("row"), parse_order("grouped-8")], load_machine("a100-sxm4-40gb"))
+    found = compare(gemm, "row,grouped-8", gpu="a100-sxm4-40gb", policy="lru")
     assert found.trace.capacity.elements == 20_971_520 + 108 * 32_768
     assert round(found.trace.bound.bytes / 1e6, 1) == 492.4
     assert found.chip is not None
     assert found.chip.capacity.bytes == round(87.25 * 2**20)
     assert found.chip.bound.bytes < found.trace.bound.bytes < found.cache_only.bound.bytes
     assert [t.order for t in found.orders] == ["grouped-8", "row"]
-    document = found.to_json()
-    assert document["best_order"] == {"name": "grouped-8", "dram_bytes": 1_860_173_824 + 134_217_728}
+    document = found.to_dict()
+    assert document["best_order"] == {
+        "name": "grouped-8",
+        "dram_bytes": 1_860_173_824 + 134_217_728,
+        "tied": ["grouped-8"],
+    }
     assert document["upper_bound"]["bytes"] <= 671_100_000
     assert document["lower_bound"]["what"] == "trace"
     assert document["schedules"][0]["ratio_to_lower_bound"] == pytest.approx(4.05, abs=0.01)
@@ -81,16 +84,14 @@ def test_interruption_keeps_what_is_done() -> None:
         raise KeyboardInterrupt
 
     gemm = Gemm(256, 256, 256)
-    config = KernelConfig(TileShape(128, 128, 64), 2, 1, 2**20)
-    found = compare_orders(gemm, config, [parse_order("row"), parse_order("morton")], progress=stop)
+    found = compare(gemm, "row,morton", cache="1MiB", sms=2, progress=lambda total: stop)
     assert [t.order for t in found.orders] == ["row"]
     assert "interrupted after 1 schedule" in found.notes[-1]
 
 
 def test_equal_walks_are_simulated_once_and_named_apart() -> None:
     gemm = Gemm(512, 512, 128)
-    config = KernelConfig(TileShape(128, 128, 64), 4, 1, 2**20)
-    found = compare_orders(gemm, config, [parse_order("row"), parse_order("cutlass2-horizontal")])
+    found = compare(gemm, "row,cutlass2-horizontal", cache="1MiB", sms=4)
     assert {t.order for t in found.orders} == {"row", "cutlass2-horizontal"}
     assert found.orders[0].counts is found.orders[1].counts
 

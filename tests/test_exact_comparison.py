@@ -3,54 +3,55 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pebble.exact_comparison import compare_exactly
 
 from pebble.errors import InfeasibleError, InputError
-from pebble.schedules.lockstep import TileShape
+from pebble.reports.exact import ExactComparison, compare_exactly
 from pebble.schedules.orders import parse_order
 from pebble.schedules.tile_game import play_order, tile_operations
 from pebble.workloads import Gemm
 
 NAMES = ("row", "morton", "hilbert", "grouped-2", "row+sawtooth", "hilbert+sawtooth")
-ORDERS = [parse_order(name) for name in NAMES]
-TILE = TileShape(32, 32, 32)
 TILE_BYTES = 32 * 32 * 2
+
+
+def solved(gemm: Gemm, capacity_bytes: int, time_limit: float = 60) -> ExactComparison:
+    return compare_exactly(gemm, NAMES, tile="32x32x32", cache=f"{capacity_bytes}B", time_limit=time_limit)
 
 
 # capacity in tiles -> optimum in tiles, proved by exhaustive search
 @pytest.mark.parametrize(("capacity", "optimum"), [(3, 17), (4, 14), (5, 13), (6, 12), (9, 12)])
 def test_square_grid_of_two(capacity: int, optimum: int) -> None:
-    found = compare_exactly(Gemm(64, 64, 64), TILE, capacity * TILE_BYTES, ORDERS, time_limit=30)
+    found = solved(Gemm(64, 64, 64), capacity * TILE_BYTES, 30)
     assert found.unit_bytes == TILE_BYTES
     assert found.optimal
     assert found.upper_bytes == optimum * TILE_BYTES
     for played in found.orders:
         assert played.bytes >= found.lower_bytes
     assert {(p.order, p.eviction) for p in found.orders} == {(n, e) for n in NAMES for e in ("lru", "opt")}
-    document = found.to_json()
+    document = found.to_dict()
     assert document["exact"]["status"] == "optimal"
     assert document["schedules"][0]["ratio_to_optimum"] >= 1
 
 
 def test_ragged_tiles_weigh_their_bytes() -> None:
-    found = compare_exactly(Gemm(40, 32, 32), TILE, 10**6, ORDERS, time_limit=10)
+    found = solved(Gemm(40, 32, 32), 10**6, 10)
     assert found.grid == (2, 1, 1)
     assert found.optimal
     assert found.upper_bytes == Gemm(40, 32, 32).compulsory_bytes
 
 
 def test_accumulating_loads_c() -> None:
-    plain = compare_exactly(Gemm(64, 64, 64), TILE, 12 * TILE_BYTES, ORDERS, time_limit=10)
-    added = compare_exactly(Gemm(64, 64, 64, accumulate=True), TILE, 12 * TILE_BYTES, ORDERS, time_limit=10)
+    plain = solved(Gemm(64, 64, 64), 12 * TILE_BYTES, 10)
+    added = solved(Gemm(64, 64, 64, accumulate=True), 12 * TILE_BYTES, 10)
     assert added.upper_bytes - plain.upper_bytes == 4 * TILE_BYTES
     assert added.orders[0].bytes - plain.orders[0].bytes == 4 * TILE_BYTES
 
 
 def test_too_large_and_too_small() -> None:
     with pytest.raises(InputError, match="at most 64"):
-        compare_exactly(Gemm(320, 320, 320), TILE, 10**6, ORDERS)
+        solved(Gemm(320, 320, 320), 10**6)
     with pytest.raises(InfeasibleError, match=str(3 * TILE_BYTES)):
-        compare_exactly(Gemm(64, 64, 64), TILE, 3 * TILE_BYTES - 1, ORDERS)
+        solved(Gemm(64, 64, 64), 3 * TILE_BYTES - 1)
 
 
 @settings(max_examples=100, deadline=None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from pebble.dag.catalogue import build_dag, label_of
+from pebble.families import build_dag, find_dag_family
 from pebble.game import Game, Variant
 from pebble.solvers import cpsat, solve
 
@@ -48,7 +48,7 @@ def main() -> None:
         assert not both or one.lower_bound == two.lower_bound
         ratio = f"{seconds['cpsat'] / seconds['search']:.0f}x" if one.status == "optimal" else ""
         ratio = (">" if two.status != "optimal" and ratio else "") + ratio
-        label = f"{label_of(name, values)} {variant}"
+        label = f"{find_dag_family(name).label(values)} {variant}"
         states = one.details.get("states_per_second", "")
         optimum = one.lower_bound if one.status == "optimal" else f"{one.lower_bound}-{one.upper_bound}"
         print(

@@ -106,8 +106,8 @@ def compare(path: str) -> None:
     from math import exp, log
 
     from pebble.bounds import lower_bound
-    from pebble.capacity import trace_capacity
     from pebble.models.machine import load_machine
+    from pebble.reports.capacity import trace_capacity
     from pebble.schedules.lockstep import TileShape, values_held_by_blocks
     from pebble.schedules.orders import parse_order
     from pebble.simulation import KernelConfig, simulate_gemm

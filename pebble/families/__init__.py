@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pebble.dag.base import Dag
 from pebble.dag.catalogue import PATTERNS, DagFamily
 from pebble.errors import InputError, UnknownNameError
 from pebble.families.attention import ATTENTION
@@ -18,6 +19,7 @@ from pebble.families.ffn import FFN
 from pebble.families.gemm import GEMM
 from pebble.families.grouped import GROUPED
 from pebble.families.layer import LAYER
+from pebble.game import Variant
 from pebble.workloads import model_names, named_workload
 from pebble.workloads.base import Workload
 from pebble.workloads.parameters import needed, read_values
@@ -31,6 +33,7 @@ __all__ = [
     "Family",
     "KernelFamily",
     "OnSms",
+    "build_dag",
     "command_words",
     "family_of",
     "find_dag_family",
@@ -174,6 +177,17 @@ def command_words(workload: Workload) -> list[str]:
         elif value is not None:
             words += [parameter.option, ",".join(map(str, value)) if isinstance(value, tuple) else str(value)]
     return [*words, *types]
+
+
+def build_dag(name: str, values: Mapping[str, object], variant: Variant | None = None) -> Dag:
+    """A DAG of a family; arguments and errors as `DagFamily.build` and `find_dag_family`.
+
+    Examples
+    --------
+    >>> build_dag("tree", {"leaves": 8}).number_of_nodes()
+    15
+    """
+    return find_dag_family(name).build(values, variant)
 
 
 def find_dag_family(name: str) -> DagFamily:

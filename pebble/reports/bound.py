@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from pebble.bounds import Formula, LowerBound
 from pebble.errors import InputError, UnknownNameError
@@ -174,6 +174,28 @@ def memory_of(target: Target, workload: Workload) -> Capacity:
     return cache_capacity(target.cache, workload)
 
 
+class Known(NamedTuple):
+    """What is known of a workload at one capacity, as in `Bound`."""
+
+    lower: LowerBound
+    upper: Explicit | None
+    separate: LowerBound | None
+    formulas: tuple[Formula, ...]
+
+
+def known_of(
+    workload: Workload, capacity: int, schedule_capacity: int, processors: int = 1, recompute: bool = False
+) -> Known:
+    """Bound a workload from both sides; ``schedule_capacity`` counts values at the widest width."""
+    family = family_of(workload)
+    return Known(
+        family.lower_bound(workload, capacity, recompute),
+        family.best_schedule(workload, schedule_capacity),
+        family.separate_bound(workload, capacity),
+        family.published(workload, capacity, processors),
+    )
+
+
 def bound_workload(
     workload: Workload, *, sms: int | str | None = None, recompute: bool = False, **where: Unpack[TargetOptions]
 ) -> Bound:
@@ -189,20 +211,9 @@ def bound_workload(
         processors = target.machine.sms
     if sms is not None:
         processors = whole("--sms", sms, 1, MAX_SMS)
-    lower = family.lower_bound(workload, capacity.elements, recompute)
-    upper = family.best_schedule(workload, capacity.schedule_elements)
-    formulas = family.published(workload, capacity.elements, processors)
-    return Bound(
-        workload,
-        target,
-        capacity,
-        lower,
-        upper,
-        family.separate_bound(workload, capacity.elements),
-        formulas,
-        tuple((o, family.lower_bound(workload, o.elements, recompute)) for o in others),
-        recompute,
-    )
+    known = known_of(workload, capacity.elements, capacity.schedule_elements, processors, recompute)
+    beside = tuple((o, family.lower_bound(workload, o.elements, recompute)) for o in others)
+    return Bound(workload, target, capacity, *known, beside, recompute)
 
 
 def bound(

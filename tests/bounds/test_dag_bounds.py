@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from pebble.bounds.dag import best_bound, dag_bounds, hong_kung, spectral, wavefront
 from pebble.cli import main
-from pebble.dag.catalogue import build_dag
 from pebble.errors import InfeasibleError
+from pebble.families import build_dag
 from pebble.game import Game, Variant, minimum_capacity
 from tests.brute_force import brute_force
 from tests.dag.strategies import cell_dags, plain_dags

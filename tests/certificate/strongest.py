@@ -11,13 +11,16 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
+
+from pebble.bounds import Chain, Recomputed
 from pebble.certificate import FORMAT, VERSION, RefusedError
 from pebble.certificate.geometry import Box, prove_touched
 from pebble.certificate.lower import Part, _chain, _parts
 from pebble.certificate.schedules import _moved
 from pebble.certificate.statement import Workload
 from pebble.certificate.upper import Moved
-from pebble.proof.lower import NotCertifiedError, _distinct, _redone, _sizes
+from pebble.proof.certificate import segments_json
+from pebble.proof.shares import NotCertifiedError, recomputed_shares
 from tests.certificate.mutate import at
 from tests.certificate.persuade import path_of, persuade
 
@@ -76,11 +79,12 @@ def lower_proofs(workload: Workload, game: dict[str, str], rnd: random.Random) -
     if game["recompute"] == "allowed" and workload.family in ("ffn", "attention"):
         m, k, f, l, cells = _chain(workload)
         for h in numbers_of_segments(cells * l, rnd):
-            shares = [_redone(m, k, f, l, v, n) for v, n in _sizes(cells * l, h)]
-            yield {"theorem": RECOMPUTE[0], "segments": h, "shares": shares}
+            redone = Recomputed(Chain(m, k, f, l, cells), 3, True, h, 0)
+            yield {"theorem": RECOMPUTE[0], **segments_json(redone, recomputed_shares(redone))}
         for h in numbers_of_segments(cells * (k + l), rnd):
             with suppress(NotCertifiedError):
-                yield _distinct(m, k, f, l, cells, h)
+                redone = Recomputed(Chain(m, k, f, l, cells), 3, False, h, 0)
+                yield {"theorem": RECOMPUTE[1], **segments_json(redone, recomputed_shares(redone))}
         return
     for form, part in _parts(workload).items():
         for h in numbers_of_segments(part.products, rnd):

@@ -13,14 +13,15 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from pebble.bounded import AnyWorkload, answer
 from pebble.certificate import RefusedError, check
 from pebble.certificate.statement import read_workload
 from pebble.dag import attention_dag, conv2d_dag, ffn_dag, gemm_dag
 from pebble.errors import InfeasibleError, InputError
 from pebble.proof.certificate import _DERIVED, bound_certificate
+from pebble.reports.bound import known_of as answer
 from pebble.solvers import solve
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm
+from pebble.workloads.base import Workload as AnyWorkload
 from tests.certificate.persuade import mutant, persuade
 from tests.certificate.strongest import RECOMPUTE, accepted, document, raised, strongest_lower, upper_at_random
 

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pebble.bounded import AnyWorkload, answer
 
 from pebble.bounds import lower_bound
 from pebble.certificate import RefusedError, check
 from pebble.errors import InfeasibleError
 from pebble.proof.certificate import bound_certificate
+from pebble.reports.bound import known_of as answer
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm
+from pebble.workloads.base import Workload as AnyWorkload
 from tests.certificate.mutate import mutations
 
 CHECKER = Path(importlib.util.find_spec("pebble.certificate").origin).parent  # type: ignore[union-attr,arg-type]

@@ -11,9 +11,9 @@ import json
 import random
 from pathlib import Path
 
-from pebble.bounded import answer
 from pebble.errors import InfeasibleError
 from pebble.proof.certificate import bound_certificate
+from pebble.reports.bound import known_of as answer
 from tests.certificate.test_bound_certificates import random_workload
 
 RECORDED = Path(__file__).with_name("recorded_bounds.txt")

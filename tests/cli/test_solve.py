@@ -11,8 +11,8 @@ import time
 import pytest
 
 from pebble.cli import main
-from pebble.dag.catalogue import build_dag
 from pebble.dag.io import write_dag
+from pebble.families import build_dag
 from pebble.game import Move, Pebbling
 from pebble.referee import replay
 

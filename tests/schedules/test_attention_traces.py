@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pebble.capacity import trace_capacity
-from pebble.comparison.beside import simulate_beside
 
 from pebble.bounds import lower_bound
 from pebble.errors import InputError, UnknownNameError
+from pebble.families.beside import simulate_beside
 from pebble.models.caches import POLICIES, simulate_lru
+from pebble.reports.capacity import trace_capacity
 from pebble.schedules.attention import (
     AttentionKernel,
     all_attention_schedules,

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pebble.capacity import trace_capacity
-from pebble.comparison.ffn import compare_ffn, simulate_ffn
 
 from pebble.bounds import lower_bound
 from pebble.errors import InputError, UnknownNameError
+from pebble.families.ffn import FFN
 from pebble.models.caches import POLICIES
+from pebble.reports.capacity import trace_capacity
+from pebble.reports.compare import compare
 from pebble.schedules.ffn import FfnKernel, all_ffn_schedules, ffn_trace, parse_ffn_schedule
 from pebble.schedules.lockstep import TileShape
 from pebble.schedules.trace import WRITE, Trace
@@ -115,12 +116,12 @@ def test_a_band_runs_its_second_product_at_once() -> None:
 def test_residual_is_read_once_per_output() -> None:
     ffn, config = Ffn(64, 128, 256, 128), KernelConfig(TILE, 2, 1, 2**20)
     plain, added = (
-        simulate_ffn(ffn, parse_ffn_schedule("row-fused-1"), config, residual=r).counts.accesses for r in (False, True)
+        FFN.simulate(ffn, parse_ffn_schedule("row-fused-1"), config, residual=r).counts.accesses for r in (False, True)
     )
     assert added[0] - plain[0] == 64 * 2  # every line of X once more
     assert added[1:] == plain[1:]
     with pytest.raises(InputError, match="residual"):
-        simulate_ffn(Ffn(64, 128, 256, 64), parse_ffn_schedule("row-fused-1"), config, residual=True)
+        FFN.simulate(Ffn(64, 128, 256, 64), parse_ffn_schedule("row-fused-1"), config, residual=True)
 
 
 @settings(max_examples=120, deadline=None)
@@ -161,11 +162,9 @@ def test_names() -> None:
 
 def test_comparison_names_the_best_band() -> None:
     ffn = Ffn(512, 256, 512, gated=True)
-    config = KernelConfig(TileShape(128, 128, 64), 4, 1, 2**18)
-    schedules = all_ffn_schedules(ffn, config.tile)
-    found = compare_ffn(ffn, config, schedules)
-    assert len(found.orders) == len(schedules)
-    document = found.to_json()
+    found = compare(ffn, cache="256KiB", sms=4)
+    assert len(found.orders) == len(all_ffn_schedules(ffn, TileShape(128, 128, 64)))
+    document = found.to_dict()
     assert document["best_band"]["name"].startswith("row-fused-")
     fused = [s["dram_bytes"] for s in document["schedules"] if s["name"].startswith("row-fused")]
     assert document["best_band"]["dram_bytes"] == min(fused)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.dag.catalogue import build_dag
 from pebble.errors import InputError
+from pebble.families import build_dag
 from pebble.game import Game, Variant, minimum_capacity
 from pebble.solvers import solve
 from tests.brute_force import brute_force

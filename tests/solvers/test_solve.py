@@ -12,8 +12,8 @@ import networkx as nx
 import pytest
 
 import pebble.solvers as solvers
-from pebble.dag.catalogue import build_dag
 from pebble.errors import IllegalMoveError, InfeasibleError, InputError, SolverDisagreementError, UnknownNameError
+from pebble.families import build_dag
 from pebble.game import Game, Move, Pebbling, Variant, minimum_capacity
 from pebble.referee import replay
 from pebble.solvers import cross_check, solve
