@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pebble.errors import InputError
-from pebble.models.cache_policy import CachePolicy, parse_policy
+from pebble.models.caches import CachePolicy, parse_policy
 from pebble.models.quantity import MARKS, FieldError, shorten, unknown
 
 TABLE = "cache_model"
@@ -20,7 +20,7 @@ class DefaultModel:
     Parameters
     ----------
     policy : str
-        A name of `pebble.models.cache_policy`.
+        A name that `parse_policy` reads.
     mark : str
         ``vendor``, ``measured`` or ``guess``.
     source : str

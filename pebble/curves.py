@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
 
 from pebble.bounds import LowerBound, gemm_lower_bound
 from pebble.bounds.attention import attention_lower_bound
 from pebble.bounds.ffn import ffn_lower_bound
 from pebble.capacity import trace_capacity
 from pebble.errors import InputError
-from pebble.models.cache_policy import parse_policy
-from pebble.models.caches import cache_model
-from pebble.models.caches.base import LINE_BYTES
-from pebble.models.caches.lru_curve import lru_curve
-from pebble.models.caches.opt_curve import opt_curve
-from pebble.schedules.attention import AttentionKernel, AttentionSchedule, attention_trace
-from pebble.schedules.ffn import FfnKernel, FfnSchedule, ffn_trace
-from pebble.schedules.lockstep import lockstep_trace, values_held_by_blocks
-from pebble.schedules.orders import TileOrder
-from pebble.schedules.trace import Trace
-from pebble.simulation import KernelConfig, timed_trace
-from pebble.workloads import Attention, Ffn, Gemm
+from pebble.models.caches import parse_policy
+from pebble.models.caches.base import check_capacity
+from pebble.simulation import Kernel, KernelConfig, Schedule, held_values, trace_of, walk_key
+from pebble.traces import LINE_BYTES, Trace
+from pebble.workloads import Ffn, Gemm
 
-Schedule = TileOrder | FfnSchedule | AttentionSchedule
-Kernel = Gemm | Ffn | Attention
 MOST_POINTS = 4096
 
 
@@ -98,42 +86,6 @@ class CurveReport:
         }
 
 
-def held_values(workload: Kernel, config: KernelConfig, stages: int = 1) -> int:
-    """Values that the running blocks hold besides the cache."""
-    if isinstance(workload, Gemm):
-        return values_held_by_blocks(config.tile, config.wave_blocks, stages)
-    if isinstance(workload, Ffn):
-        return config.wave_blocks * FfnKernel(workload, config.tile).values_held(stages)
-    kernel = AttentionKernel(workload, config.tile.bm, config.tile.bn)
-    return config.wave_blocks * kernel.values_held(stages)
-
-
-def trace_of(workload: Kernel, schedule: Schedule, config: KernelConfig, residual: bool = False) -> Trace:
-    """The lock-step trace of one schedule.
-
-    Raises
-    ------
-    InputError
-        A schedule of another family, or a trace that is too long.
-    """
-    if isinstance(workload, Gemm) and isinstance(schedule, TileOrder):
-        if not config.execution.is_reference:
-            return timed_trace(workload, schedule, config)
-        rows, cols, _ = config.tile.grid(workload)
-        tiles = schedule.tiles(rows, cols, config.order_params)
-        granularity = "line" if parse_policy(config.policy).needs_lines else "auto"
-        return lockstep_trace(
-            workload, tiles, config.tile, config.wave_blocks, schedule.sawtooth, granularity, config.sms
-        )
-    if isinstance(workload, Ffn) and isinstance(schedule, FfnSchedule):
-        kernel = FfnKernel(workload, config.tile, residual=residual)
-        return ffn_trace(kernel, schedule, config.wave_blocks, config.sms)
-    if isinstance(workload, Attention) and isinstance(schedule, AttentionSchedule):
-        tile = config.tile
-        return attention_trace(workload, schedule, tile.bm, tile.bn, config.sms, config.blocks_per_sm)
-    raise InputError(f"schedule: got {schedule.name}, expected one for {workload.label}.")
-
-
 def bound_of(workload: Kernel) -> Callable[[int], LowerBound]:
     """The lower bound of a workload for a capacity in elements."""
     if isinstance(workload, Gemm):
@@ -151,44 +103,9 @@ def curve_of(name: str, trace: Trace, policy: str, capacities_lines: Sequence[in
     InputError
         A capacity below the largest tile.
     """
-    parsed = parse_policy(policy)
-    least = int(trace.tile_lines.max())
-    if min(capacities_lines) < least:
-        raise InputError(
-            f"curve: got a capacity of {min(capacities_lines) * LINE_BYTES} bytes, expected at least "
-            f"{least * LINE_BYTES}, the largest tile."
-        )
-    if parsed == parse_policy("lru"):
-        curve = lru_curve(trace)
-        found = [curve.at(capacity) for capacity in capacities_lines]
-        moved = [(read, back) for read, _, back in found]
-    elif parsed == parse_policy("opt") and _writes_once(trace):
-        # each written line is a miss and a write-back, whatever the capacity
-        written = int(trace.tile_lines[_written(trace)].sum())
-        misses = opt_curve(trace, max(capacities_lines))
-        moved = [(misses.at(capacity) - written, written) for capacity in capacities_lines]
-    else:
-        counts = [cache_model(parsed)(trace, capacity) for capacity in capacities_lines]
-        moved = [
-            (sum(c.read_misses) * c.unit_bytes // LINE_BYTES, sum(c.write_backs) * c.unit_bytes // LINE_BYTES)
-            for c in counts
-        ]
+    check_capacity(trace, min(capacities_lines), what="curve")
+    moved = parse_policy(policy).curve(trace, capacities_lines)
     return ScheduleCurve(name, *(tuple(value * LINE_BYTES for value in part) for part in zip(*moved, strict=True)))
-
-
-def _written(trace: Trace) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    written = np.zeros(len(trace.tile_lines), bool)
-    for chunk in trace.chunks():
-        written[chunk.ids[chunk.ops == 1]] = True
-    return written
-
-
-def _writes_once(trace: Trace) -> bool:
-    """Whether every written tile is touched that one time only."""
-    touched = np.zeros(len(trace.tile_lines), np.int64)
-    for chunk in trace.chunks():
-        touched += np.bincount(chunk.ids, minlength=len(touched))
-    return bool(np.all(touched[_written(trace)] == 1))
 
 
 def curve_report(
@@ -231,18 +148,13 @@ def curve_report(
         for c in capacities
     ]
     lines = [c // LINE_BYTES for c in capacities]
-    seen: dict[bytes, ScheduleCurve] = {}
+    seen: dict[str, ScheduleCurve] = {}
     curves = []
     for schedule in schedules:
-        key = schedule.name.encode()
-        plain = config.execution.blocks_in_cluster == 1  # with clusters the order walks another grid
-        if plain and isinstance(schedule, TileOrder) and isinstance(workload, Gemm):
-            tiles = schedule.tiles(*config.tile.grid(workload)[:2], config.order_params)
-            key = hashlib.sha256(tiles.tobytes()).digest() + bytes([schedule.sawtooth])
+        key = walk_key(workload, schedule, config)
         if key not in seen:
-            trace = trace_of(workload, schedule, config, residual)
-            seen[key] = curve_of(schedule.name, trace, config.policy, lines)
-        curves.append(ScheduleCurve(schedule.name, seen[key].read_bytes, seen[key].write_bytes))
+            seen[key] = curve_of(schedule.name, trace_of(workload, schedule, config, residual), config.policy, lines)
+        curves.append(replace(seen[key], name=schedule.name))
         progress(schedule.name)
     at = capacities.index(config.cache_bytes)
     curves.sort(key=lambda c: c.dram_bytes[at])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pebble.curves import curve_of, trace_of
-from pebble.models.cache_policy import parse_policy
-from pebble.models.caches.base import LINE_BYTES
+from pebble.curves import curve_of
+from pebble.models.caches import parse_policy
+from pebble.traces import LINE_BYTES
 from pebble.models.caches.sm_map import SM_MAPS
 from pebble.schedules.execution import parse_execution
 from pebble.schedules.orders import TileOrder
-from pebble.simulation import KernelConfig, simulate_gemm
+from pebble.simulation import KernelConfig, simulate, trace_of
 from pebble.workloads import Gemm
 
 SKEWS = (1, 2, 5, 10, 20)
@@ -66,7 +66,7 @@ def _skewed(gemm: Gemm, order: TileOrder, config: KernelConfig, cluster: str) ->
     moved = []
     for skew in SKEWS:
         runs = [
-            simulate_gemm(gemm, order, replace(config, execution=parse_execution(f"dynamic-{skew}", cluster, seed)))
+            simulate(gemm, order, replace(config, execution=parse_execution(f"dynamic-{skew}", cluster, seed)))
             for seed in SEEDS
         ]
         found = [run.dram_bytes for run in runs]
@@ -80,7 +80,7 @@ def sensitivity(gemm: Gemm, order: TileOrder, config: KernelConfig) -> Sensitivi
     Parameters
     ----------
     gemm, order, config
-        As for `simulate_gemm`; the skew starts from dynamic dispatch of the same tiles (clusters kept), the capacities
+        As for `simulate`; the skew starts from dynamic dispatch of the same tiles (clusters kept), the capacities
         from the execution of ``config``.
 
     Returns
@@ -88,7 +88,7 @@ def sensitivity(gemm: Gemm, order: TileOrder, config: KernelConfig) -> Sensitivi
     Sensitivity
         Cost: some 25 simulations.
     """
-    base = simulate_gemm(gemm, order, config).dram_bytes
+    base = simulate(gemm, order, config).dram_bytes
     cluster = "x".join(map(str, config.execution.cluster))
     tiled = config.execution.kind in ("lockstep", "persistent", "dynamic")
     skew = _skewed(gemm, order, config, cluster) if tiled else []
@@ -105,7 +105,7 @@ def sensitivity(gemm: Gemm, order: TileOrder, config: KernelConfig) -> Sensitivi
         for sm_map in SM_MAPS:
             seeds = SEEDS if sm_map == "random" else SEEDS[:1]
             names = ["+".join([*plain, f"map-{sm_map}", f"seed-{seed}"]) for seed in seeds]
-            found = [simulate_gemm(gemm, order, replace(config, policy=name)).dram_bytes for name in names]
+            found = [simulate(gemm, order, replace(config, policy=name)).dram_bytes for name in names]
             maps.append(Moved(f"SM map {sm_map}", min(found), max(found)))
     return Sensitivity(base, tuple(skew), tuple(capacity), tuple(maps), tuple(_warnings(base, skew, capacity, maps)))
 

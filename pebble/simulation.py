@@ -1,25 +1,28 @@
-"""A workload, a tile order and a cache: the traffic that the kernel causes. The one place where all three meet."""
+"""A workload, a schedule and a cache: the traffic that the kernel causes. The one place where all three meet."""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
-from pebble.models.cache_policy import parse_policy
-from pebble.models.caches import CacheCounts, get_policy
-from pebble.models.caches.base import LINE_BYTES
-from pebble.models.caches.lockstep_lru import LockstepGemm, lockstep_lru
+from pebble.errors import InputError
+from pebble.models.caches import CacheCounts, parse_policy
+from pebble.schedules.attention import AttentionKernel, AttentionSchedule, attention_trace
 from pebble.schedules.execution import LOCKSTEP, Execution
-from pebble.schedules.lockstep import TileShape, check_length, lockstep_trace
-from pebble.schedules.lockstep_shape import lockstep_shape
+from pebble.schedules.ffn import FfnKernel, FfnSchedule, ffn_trace
+from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import OrderParams, TileOrder
-from pebble.schedules.timed import TimedGemm
-from pebble.schedules.trace import Trace
-from pebble.workloads import Gemm
+from pebble.schedules.tile import TileShape, values_held_by_blocks
+from pebble.traces import LINE_BYTES, Trace
+from pebble.workloads import Attention, Ffn, Gemm
+
+Schedule = TileOrder | FfnSchedule | AttentionSchedule
+Kernel = Gemm | Ffn | Attention
 
 
 @dataclass(frozen=True)
 class KernelConfig:
-    """How a tiled GEMM runs on a GPU.
+    """How a tiled kernel runs on a GPU.
 
     Attributes
     ----------
@@ -32,7 +35,7 @@ class KernelConfig:
     cache_bytes : int
         The cache between the SMs and DRAM.
     policy : str
-        Its model, a name of `pebble.models.cache_policy`.
+        Its model, a name that `pebble.models.caches.parse_policy` reads.
     execution : Execution
         How the blocks run in time.
     """
@@ -112,56 +115,83 @@ class Traffic:
         }
 
 
-def simulate_gemm(gemm: Gemm, order: TileOrder, config: KernelConfig) -> Traffic:
-    """Run the reference trace of one tile order through the cache.
+def held_values(workload: Kernel, config: KernelConfig, stages: int = 1) -> int:
+    """Values that the running blocks hold besides the cache."""
+    if isinstance(workload, Gemm):
+        return values_held_by_blocks(config.tile, config.wave_blocks, stages)
+    if isinstance(workload, Ffn):
+        return config.wave_blocks * FfnKernel(workload, config.tile).values_held(stages)
+    return config.wave_blocks * AttentionKernel(workload, config.tile.bm, config.tile.bn).values_held(stages)
+
+
+def trace_of(workload: Kernel, schedule: Schedule, config: KernelConfig, residual: bool = False) -> Trace:
+    """The trace of one schedule; ``residual``: an FFN reads its input again to add it to the output.
+
+    Raises
+    ------
+    InputError
+        A schedule of another family, or a trace that is too long.
+    """
+    tile, slots = config.tile, config.wave_blocks
+    if isinstance(workload, Gemm) and isinstance(schedule, TileOrder):
+        kernel = GemmKernel(workload, tile)
+        if not config.execution.is_reference:
+            return kernel.timed(schedule, slots, config.execution, config.order_params, config.sms)
+        tiles = schedule.tiles(*kernel.grid, config.order_params)
+        return kernel.lockstep(kernel.phase(tiles), slots, schedule.sawtooth, config.sms)
+    if isinstance(workload, Ffn) and isinstance(schedule, FfnSchedule):
+        return ffn_trace(FfnKernel(workload, tile, residual=residual), schedule, slots, config.sms)
+    if isinstance(workload, Attention) and isinstance(schedule, AttentionSchedule):
+        return attention_trace(workload, schedule, tile.bm, tile.bn, config.sms, config.blocks_per_sm)
+    raise InputError(f"schedule: got {schedule.name}, expected one for {workload.label}.")
+
+
+def walk_key(workload: Kernel, schedule: Schedule, config: KernelConfig) -> str:
+    """The same for schedules that make the same trace: a GEMM's tile orders may visit the tiles alike."""
+    # with clusters an order walks another grid
+    if not isinstance(workload, Gemm) or not isinstance(schedule, TileOrder) or config.execution.blocks_in_cluster > 1:
+        return schedule.name
+    tiles = schedule.tiles(*GemmKernel(workload, config.tile).grid, config.order_params)
+    return f"{hashlib.sha256(tiles.tobytes()).hexdigest()}{'+sawtooth' * schedule.sawtooth}"
+
+
+def simulate(workload: Kernel, schedule: Schedule, config: KernelConfig, residual: bool = False) -> Traffic:
+    """Run the trace of one schedule through the cache.
 
     Parameters
     ----------
-    gemm : Gemm
+    workload : Gemm, Ffn or Attention
         The problem.
-    order : TileOrder
-        Tile order, with or without sawtooth.
+    schedule : TileOrder, FfnSchedule or AttentionSchedule
+        What runs when. Of an attention's tile, BM and BN are the rows of a Q and of a KV tile.
     config : KernelConfig
         Tile, SMs, cache and policy.
+    residual : bool
+        An FFN reads its input again to add it to the output.
 
     Returns
     -------
     Traffic
-        DRAM bytes, by operand. Cost: O(block steps), about 10 ns each; for LRU in closed form, independent of k.
+        DRAM bytes, by operand. Cost: O(block steps), about 10 ns each; for LRU in lock step in closed form, independent
+        of k.
 
     Raises
     ------
     InputError
         The trace is too long, or the cache smaller than the largest tile.
     """
-    check_length(gemm, config.tile)  # before a grid of hundreds of millions of tiles is walked
-    rows, cols, _ = config.tile.grid(gemm)
-    policy = parse_policy(config.policy)
-    if not config.execution.is_reference:
-        return simulate_trace(order.name, timed_trace(gemm, order, config), config.cache_bytes, config.policy)
-    tiles = order.tiles(rows, cols, config.order_params)
-    if policy == parse_policy("lru"):
-        closed = lockstep_shape(gemm, tiles, config.tile, config.wave_blocks, order.sawtooth)
-        counts = lockstep_lru(LockstepGemm(**closed), config.cache_bytes // LINE_BYTES) if closed else None
+    if isinstance(workload, Gemm) and isinstance(schedule, TileOrder) and config.execution.is_reference:
+        kernel = GemmKernel(workload, config.tile)
+        tiles = schedule.tiles(*kernel.grid, config.order_params)
+        shape = kernel.closed_form(tiles, config.wave_blocks, schedule.sawtooth)
+        counts = shape and parse_policy(config.policy).closed_form(shape, config.cache_bytes // LINE_BYTES)
         if counts is not None:
-            return Traffic(order.name, counts)
-    granularity = "line" if policy.needs_lines else "auto"
-    trace = lockstep_trace(gemm, tiles, config.tile, config.wave_blocks, order.sawtooth, granularity, config.sms)
-    return simulate_trace(order.name, trace, config.cache_bytes, config.policy)
-
-
-def timed_trace(gemm: Gemm, order: TileOrder, config: KernelConfig) -> Trace:
-    """The trace of an order under ``config.execution``.
-
-    Raises
-    ------
-    InputError
-        Too many block steps, or a tile that is not whole lines wide.
-    """
-    kernel = TimedGemm(gemm, order, config.tile, config.wave_blocks, config.execution, config.order_params)
-    return kernel.trace(config.sms)
+            return Traffic(schedule.name, counts)
+    return simulate_trace(
+        schedule.name, trace_of(workload, schedule, config, residual), config.cache_bytes, config.policy
+    )  # fmt: skip
 
 
 def simulate_trace(name: str, trace: Trace, cache_bytes: int, policy: str = "lru") -> Traffic:
-    """Run any trace through a cache of ``cache_bytes``; errors as for `simulate_gemm`."""
-    return Traffic(name, get_policy(policy)(trace, cache_bytes // LINE_BYTES))
+    """Run any trace through a cache of ``cache_bytes``; errors as for `simulate`."""
+    return Traffic(name, parse_policy(policy).simulate(trace, cache_bytes // LINE_BYTES))

@@ -24,6 +24,11 @@ _EXPECTED = "expected a number with a unit such as 40MiB, 228KiB, 6MB or 8192el 
 MAX_SIZE = 2**60
 
 
+def ceil_div(a: int, b: int) -> int:
+    """Smallest whole number not below a / b."""
+    return -(-a // b)
+
+
 @dataclass(frozen=True)
 class Size:
     """A capacity as the user gave it: in bytes, or in elements (values), never both.

@@ -26,6 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError, UnknownNameError
+from pebble.schedules.grid import Tiles
+from pebble.traces.program import Clock
+from pebble.units import ceil_div
 
 EXECUTIONS = ("lockstep", "persistent", "dynamic-5", "split-k-4", "stream-k", "stream-k-hybrid")
 EXECUTION_HELP = (
@@ -120,7 +123,8 @@ class Segments:
     """Work in issue order: segment i computes k steps ``begin[i]`` to ``end[i]`` of a tile.
 
     ``owner[i]`` is True where the segment writes the tile of C, after adding the partials of the others; the others
-    write a partial tile. ``slot`` and ``start`` say where and when it runs, ``pace`` how long one step takes.
+    write a partial tile. ``slot`` and ``start`` say where and when it runs, ``pace`` how long one step takes, ``turn``
+    how many segments its slot did before.
     """
 
     tile: NDArray[np.int64]
@@ -130,7 +134,54 @@ class Segments:
     slot: NDArray[np.int64]
     start: NDArray[np.float64]
     pace: NDArray[np.float64]
-    turn: NDArray[np.int64]  # how many tiles its slot did before
+    turn: NDArray[np.int64]
+
+    @property
+    def finish(self) -> NDArray[np.float64]:
+        """When each segment has done its steps."""
+        return self.start + (self.end - self.begin) * self.pace
+
+    def clock(self, finish: NDArray[np.float64]) -> Clock:
+        """Where and when the blocks run; results come at ``finish``."""
+        return Clock(self.slot, self.turn, self.start, self.pace, finish)
+
+
+def run_segments(
+    tiles: Tiles, cluster: NDArray[np.int64], steps: int, slots: int, execution: Execution
+) -> Segments:
+    """What runs where and when.
+
+    Parameters
+    ----------
+    tiles : ndarray of int32, shape (tiles, 2)
+        Output tiles in traversal order.
+    cluster : ndarray of int64, shape (tiles,)
+        The cluster of each; clusters are dispatched as one, their blocks side by side.
+    steps, slots : int
+        Steps of a tile, and blocks that run at once.
+    execution : Execution
+        How.
+
+    Raises
+    ------
+    InputError
+        A cluster of more blocks than run at once.
+    """
+    inside = execution.blocks_in_cluster
+    if slots < inside:
+        raise InputError(f"cluster: got {inside} blocks in a cluster and {slots} at once, expected as many or more.")
+    if execution.kind == "split-k" and min(execution.number, steps) > 1:
+        return run_split_k(len(tiles), steps, slots, execution.number)
+    if execution.kind in ("stream-k", "stream-k-hybrid"):
+        return run_stream_k(len(tiles), steps, slots, execution.kind == "stream-k-hybrid")
+    s = run_tiles(int(cluster.max()) + 1, steps, slots // inside, execution)
+    m, n = execution.cluster
+    place = tiles[:, 0] % m * n + tiles[:, 1] % n
+    tile = np.arange(len(tiles), dtype=np.int64)
+    begin, end, owner, slot, start, pace, turn = (
+        x[cluster] for x in (s.begin, s.end, s.owner, s.slot, s.start, s.pace, s.turn)
+    )
+    return Segments(tile, begin, end, owner, slot * inside + place, start, pace, turn)
 
 
 def run_tiles(tiles: int, steps: int, slots: int, execution: Execution) -> Segments:
@@ -172,7 +223,7 @@ def run_stream_k(tiles: int, steps: int, slots: int, hybrid: bool) -> Segments:
             stop = min(steps, begin + end - at)
             rows.append((tile, begin, stop, begin == 0, slot, float(at - first)))
             at += stop - begin
-    share = -(-total // slots)
+    share = ceil_div(total, slots)
     for number in range(streamed, tiles):
         turn, slot = divmod(number - streamed, slots)
         rows.append((number, 0, steps, True, slot, float(share + turn * steps)))
@@ -187,8 +238,8 @@ def run_stream_k(tiles: int, steps: int, slots: int, hybrid: bool) -> Segments:
 def run_split_k(tiles: int, steps: int, slots: int, slices: int) -> Segments:
     """Slices of k, slice slowest, in waves; no segment owns its tile (a second kernel adds the partials)."""
     slices = min(slices, steps)
-    length = -(-steps // slices)
-    slices = -(-steps // length)
+    length = ceil_div(steps, slices)
+    slices = ceil_div(steps, length)
     number = np.arange(tiles * slices, dtype=np.int64)
     piece, tile = number // tiles, number % tiles
     begin = piece * length

@@ -129,7 +129,7 @@ def run_compare_l2(args: argparse.Namespace, workload: AnyWorkload, target: Targ
     """
     from pebble.cli._kernel import default_tile
     from pebble.comparison.l2 import compare_at_l2
-    from pebble.schedules.lockstep import TileShape
+    from pebble.schedules.tile import TileShape
 
     work = check_workload(workload, False)
     buffers = read_buffers(args, read_sms(args, target))

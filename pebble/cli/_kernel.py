@@ -6,16 +6,14 @@ import argparse
 
 from pebble.cli._target import MAX_SMS, Target, natural, positive
 from pebble.errors import InputError
-from pebble.models.cache_policy import parse_policy
+from pebble.models.caches import HARDWARE, parse_policy
 from pebble.models.machine import Machine
 from pebble.schedules.execution import parse_execution
-from pebble.schedules.lockstep import TileShape
-from pebble.schedules.trace import LINE_BYTES
+from pebble.schedules.tile import TileShape
+from pebble.traces import LINE_BYTES
 from pebble.simulation import KernelConfig
 from pebble.units import format_capacity
 from pebble.workloads import Attention, Ffn, Gemm
-
-HARDWARE = "hardware"
 
 
 def default_tile(workload: Gemm | Ffn | Attention) -> TileShape:

@@ -9,17 +9,16 @@ from typing import TypeVar
 from pebble.cli._kernel import default_tile
 from pebble.cli._workload import AnyWorkload, whole_number
 from pebble.comparison import Comparison, compare_attention, compare_ffn, compare_orders
-from pebble.comparison.attention import simulate_attention
 from pebble.comparison.beside import simulate_beside
 from pebble.comparison.core import Progress
-from pebble.comparison.ffn import simulate_ffn
 from pebble.errors import InputError
 from pebble.models.machine import Machine
 from pebble.schedules.attention import AttentionSchedule, all_attention_schedules, parse_attention_schedule
 from pebble.schedules.ffn import FfnSchedule, all_ffn_schedules, parse_ffn_schedule
-from pebble.schedules.lockstep import TileShape
+from pebble.schedules.tile import TileShape
 from pebble.schedules.orders import TileOrder, all_schedules, parse_order
-from pebble.simulation import KernelConfig, Traffic, simulate_gemm
+from pebble.simulation import KernelConfig, Schedule, Traffic
+from pebble.simulation import simulate as simulate_schedule
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, named_workload
 
 T = TypeVar("T")
@@ -126,10 +125,13 @@ def beside(args: argparse.Namespace, workload: Gemm | Ffn | Attention, config: K
     )
 
 
+def one_schedule(name: str, workload: Gemm | Ffn | Attention) -> Schedule:
+    """The schedule of that name of the family."""
+    if isinstance(workload, Gemm):
+        return parse_order(name)
+    return parse_ffn_schedule(name) if isinstance(workload, Ffn) else parse_attention_schedule(name)
+
+
 def simulate(name: str, workload: Gemm | Ffn | Attention, config: KernelConfig, residual: bool) -> Traffic:
     """One schedule of the family."""
-    if isinstance(workload, Gemm):
-        return simulate_gemm(workload, parse_order(name), config)
-    if isinstance(workload, Ffn):
-        return simulate_ffn(workload, parse_ffn_schedule(name), config, residual)
-    return simulate_attention(workload, parse_attention_schedule(name), config)
+    return simulate_schedule(workload, one_schedule(name, workload), config, residual)

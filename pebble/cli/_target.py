@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pebble.cli._workload import whole_number
 from pebble.errors import InputError
-from pebble.models.cache_policy import POLICIES_HELP
+from pebble.models.caches import policies_help
 from pebble.models.machine import Machine, load_machine, load_machine_file
 from pebble.schedules.execution import EXECUTION_HELP
 from pebble.units import Size, parse_size
@@ -30,7 +30,7 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--tile", metavar="BMxBNxBK", help="block tile (128x128, and 128 bytes of k)")
     group.add_argument("--blocks-per-sm", metavar="B", default="1", help="blocks that run at once on an SM (1)")
     group.add_argument("--stages", metavar="N", default="1", help="A and B tiles that a block holds at once (1)")
-    group.add_argument("--policy", default="lru", help=POLICIES_HELP)
+    group.add_argument("--policy", default="lru", help=policies_help())
     group.add_argument("--execution", default="lockstep", metavar="NAME", help=EXECUTION_HELP)
     group.add_argument(
         "--cluster", default="1x1", metavar="MxN", help="gemm: blocks that share fetches by multicast (1x1)"

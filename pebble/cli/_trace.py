@@ -15,12 +15,12 @@ from pebble.cli._schedules import traced
 from pebble.cli._target import read_target
 from pebble.cli._traffic import print_traffic, traffic_json
 from pebble.cli._workload import read_workload
-from pebble.curves import bound_of, held_values
+from pebble.curves import bound_of
 from pebble.errors import InputError
-from pebble.models.cache_policy import parse_policy, policy_title
-from pebble.schedules.trace import LINE_BYTES, Trace
-from pebble.schedules.trace_file import read_trace
-from pebble.simulation import simulate_trace
+from pebble.models.caches import parse_policy
+from pebble.traces import LINE_BYTES, Trace
+from pebble.traces.files import read_trace
+from pebble.simulation import held_values, simulate_trace
 from pebble.units import format_bytes, format_capacity
 
 
@@ -74,7 +74,7 @@ def run_trace(args: argparse.Namespace) -> int:
         _output.print_json(document)
         return 0
     _output.say(
-        f"{args.trace}: {trace.touches:,} touches, {policy_title(policy)} cache of {format_capacity(cache_bytes)}; its "
+        f"{args.trace}: {trace.touches:,} touches, {parse_policy(policy).title} cache of {format_capacity(cache_bytes)}; its "
         f"tiles have {format_bytes(footprint)} in all"
     )
     print_traffic(traffic)

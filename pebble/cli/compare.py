@@ -24,7 +24,7 @@ from pebble.cli._schedules import SCHEDULES_HELP, compare, traced
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, read_target
 from pebble.cli._workload import add_workload_arguments, read_workload
 from pebble.comparison.core import Comparison, Progress
-from pebble.models.cache_policy import policy_title
+from pebble.models.caches import parse_policy
 from pebble.plots.save import check_figure_path
 from pebble.units import format_bytes, format_capacity
 
@@ -109,7 +109,7 @@ def _print(result: Comparison) -> None:
     config = result.kernel
     say(
         f"{result.workload.label}: tile {config.tile}, {config.wave_blocks} blocks at once, "
-        f"{policy_title(config.policy)} cache of {format_capacity(config.cache_bytes)}"
+        f"{parse_policy(config.policy).title} cache of {format_capacity(config.cache_bytes)}"
     )
     print()
     trace, cache = result.trace, result.cache_only

@@ -18,11 +18,12 @@ from pebble.cli._kernel import read_kernel
 from pebble.cli._schedules import SCHEDULES_HELP, chosen_schedules, traced
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, positive, read_target
 from pebble.cli._workload import add_workload_arguments, read_workload
-from pebble.curves import MOST_POINTS, CurveReport, Kernel, curve_report, trace_of
+from pebble.curves import MOST_POINTS, CurveReport, curve_report
 from pebble.errors import InputError
-from pebble.models.cache_policy import policy_title
-from pebble.models.caches.base import LINE_BYTES
+from pebble.models.caches import parse_policy
+from pebble.traces import LINE_BYTES
 from pebble.plots.save import check_figure_path
+from pebble.simulation import Kernel, trace_of
 from pebble.units import format_capacity, parse_size
 
 _COLUMNS = 6
@@ -85,7 +86,7 @@ def _print(report: CurveReport, notes: list[str]) -> None:
     config, capacities = report.config, report.capacities_bytes
     _output.say(
         f"{report.workload.label}: tile {config.tile}, {config.wave_blocks} blocks at once, "
-        f"{policy_title(config.policy)}: DRAM MB at each cache size"
+        f"{parse_policy(config.policy).title}: DRAM MB at each cache size"
     )
     print()
     at = sorted({*np.linspace(0, len(capacities) - 1, _COLUMNS).astype(int).tolist(), report.reference})

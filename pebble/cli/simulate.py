@@ -21,13 +21,12 @@ from pebble.cli._target import add_kernel_arguments, add_machine_arguments, read
 from pebble.cli._trace import run_trace
 from pebble.cli._traffic import print_traffic, traffic_json
 from pebble.cli._workload import add_workload_arguments, read_workload
-from pebble.curves import trace_of
 from pebble.errors import InputError
-from pebble.models.cache_policy import policy_title
+from pebble.models.caches import parse_policy
 from pebble.schedules.orders import parse_order
-from pebble.schedules.trace_write import write_trace
+from pebble.traces.files import write_trace
 from pebble.sensitivity import Sensitivity, sensitivity
-from pebble.simulation import KernelConfig
+from pebble.simulation import KernelConfig, trace_of
 from pebble.units import format_bytes, format_capacity
 from pebble.workloads import Attention, Ffn, Gemm
 
@@ -43,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sensitivity", action="store_true", help="gemm: how far the answer moves with its assumptions"
     )
-    group = parser.add_argument_group("traces (format: `pebble.schedules.trace_file`, and docs/traces.md)")
+    group = parser.add_argument_group("traces (format: `pebble.traces.files`, and docs/traces.md)")
     group.add_argument("--trace", metavar="FILE", help="simulate this .csv or .npz; with WORKLOAD, against its bound")
     group.add_argument("--write-trace", metavar="FILE", help="write the schedule's trace as .csv or .npz and stop")
     parser.add_argument("--residual", action="store_true", help="ffn: read the input again to add it to the output")
@@ -97,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     _output.say(
         f"{workload.label}, {traffic.order}, tile {config.tile}, {config.wave_blocks} blocks at once, "
-        f"{policy_title(config.policy)} cache of {format_capacity(config.cache_bytes)}"
+        f"{parse_policy(config.policy).title} cache of {format_capacity(config.cache_bytes)}"
     )
     print_traffic(traffic)
     if moved:

@@ -7,16 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pebble.bounds.attention import attention_lower_bound, attention_separate_bound
 from pebble.comparison.core import Comparison, KernelReport, Progress, Upper, build_comparison
 from pebble.models.machine import Machine
-from pebble.schedules.attention import AttentionKernel, AttentionSchedule, attention_trace
+from pebble.schedules.attention import AttentionKernel, AttentionSchedule
 from pebble.schedules.explicit.attention import best_attention_schedule
-from pebble.simulation import KernelConfig, Traffic, simulate_trace
+from pebble.simulation import KernelConfig, Traffic, held_values, simulate
 from pebble.workloads import Attention
-
-
-def simulate_attention(attention: Attention, schedule: AttentionSchedule, config: KernelConfig) -> Traffic:
-    """The traffic of one schedule; the tile's BM and BN are the rows of a Q and of a KV tile."""
-    trace = attention_trace(attention, schedule, config.tile.bm, config.tile.bn, config.sms, config.blocks_per_sm)
-    return simulate_trace(schedule.name, trace, config.cache_bytes, config.policy)
 
 
 def compare_attention(
@@ -32,7 +26,7 @@ def compare_attention(
 
     def simulations() -> Iterator[tuple[str, Callable[[], Traffic]]]:
         for schedule in schedules:
-            yield schedule.name, lambda s=schedule: simulate_attention(attention, s, config)  # type: ignore[misc]
+            yield schedule.name, lambda s=schedule: simulate(attention, s, config)  # type: ignore[misc]
 
     def explicit(capacity: int) -> Upper:
         best = best_attention_schedule(attention, capacity)
@@ -42,7 +36,7 @@ def compare_attention(
     return build_comparison(
         attention,
         KernelReport(f"{kernel.bm}x{kernel.bn}", config.sms, config.blocks_per_sm, config.cache_bytes, config.policy),
-        config.wave_blocks * kernel.values_held(stages),
+        held_values(attention, config, stages),
         lambda capacity: attention_lower_bound(attention, capacity),
         explicit,
         simulations(),

@@ -9,7 +9,7 @@ from typing import Any
 from pebble.bounds import LowerBound
 from pebble.capacity import Capacity, cache_capacity, chip_capacity, trace_capacity
 from pebble.errors import InputError
-from pebble.models.cache_policy import parse_policy
+from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.simulation import Traffic
 from pebble.units import Size

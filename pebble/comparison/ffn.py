@@ -8,16 +8,9 @@ from pebble.bounds.ffn import ffn_lower_bound, ffn_separate_bound
 from pebble.comparison.core import Comparison, KernelReport, Progress, Upper, build_comparison
 from pebble.models.machine import Machine
 from pebble.schedules.explicit.ffn import best_ffn_schedule
-from pebble.schedules.ffn import FfnKernel, FfnSchedule, ffn_trace
-from pebble.simulation import KernelConfig, Traffic, simulate_trace
+from pebble.schedules.ffn import FfnKernel, FfnSchedule
+from pebble.simulation import KernelConfig, Traffic, held_values, simulate
 from pebble.workloads import Ffn
-
-
-def simulate_ffn(ffn: Ffn, schedule: FfnSchedule, config: KernelConfig, residual: bool = False) -> Traffic:
-    """The traffic of one schedule; ``residual`` reads X again to add it to Y."""
-    kernel = FfnKernel(ffn, config.tile, residual=residual)
-    trace = ffn_trace(kernel, schedule, config.wave_blocks, config.sms)
-    return simulate_trace(schedule.name, trace, config.cache_bytes, config.policy)
 
 
 def compare_ffn(
@@ -34,7 +27,7 @@ def compare_ffn(
 
     def simulations() -> Iterator[tuple[str, Callable[[], Traffic]]]:
         for schedule in schedules:
-            yield schedule.name, lambda s=schedule: simulate_ffn(ffn, s, config, residual)  # type: ignore[misc]
+            yield schedule.name, lambda s=schedule: simulate(ffn, s, config, residual)  # type: ignore[misc]
 
     def explicit(capacity: int) -> Upper:
         best = best_ffn_schedule(ffn, capacity)
@@ -47,7 +40,7 @@ def compare_ffn(
     return build_comparison(
         ffn,
         KernelReport(str(kernel.tile), config.sms, config.blocks_per_sm, config.cache_bytes, config.policy),
-        config.wave_blocks * kernel.values_held(stages),
+        held_values(ffn, config, stages),
         lambda capacity: ffn_lower_bound(ffn, capacity),
         explicit,
         simulations(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -10,9 +9,8 @@ from pebble.bounds import gemm_lower_bound
 from pebble.comparison.core import Comparison, KernelReport, Progress, Upper, build_comparison
 from pebble.models.machine import Machine
 from pebble.schedules.explicit import best_gemm_schedule
-from pebble.schedules.lockstep import check_length, values_held_by_blocks
 from pebble.schedules.orders import TileOrder
-from pebble.simulation import KernelConfig, Traffic, simulate_gemm
+from pebble.simulation import KernelConfig, Traffic, held_values, simulate, walk_key
 from pebble.workloads import Gemm
 
 
@@ -42,21 +40,17 @@ def compare_orders(
     notes, progress
         As for `build_comparison`.
     """
-    check_length(gemm, config.tile)
-    rows, cols, _ = config.tile.grid(gemm)
-    seen: dict[tuple[bytes, bool, str], Traffic] = {}
-    clusters = config.execution.blocks_in_cluster > 1  # then the order walks another grid
+    seen: dict[str, Traffic] = {}
 
-    def simulate(order: TileOrder) -> Traffic:
-        tiles = order.tiles(rows, cols, config.order_params)
-        key = (hashlib.sha256(tiles.tobytes()).digest(), order.sawtooth, order.name if clusters else "")
+    def simulated(order: TileOrder) -> Traffic:
+        key = walk_key(gemm, order, config)
         if key not in seen:
-            seen[key] = simulate_gemm(gemm, order, config)
+            seen[key] = simulate(gemm, order, config)
         return replace(seen[key], order=order.name)
 
     def simulations() -> Iterator[tuple[str, Callable[[], Traffic]]]:
         for order in orders:
-            yield order.name, lambda order=order: simulate(order)  # type: ignore[misc]
+            yield order.name, lambda order=order: simulated(order)  # type: ignore[misc]
 
     def explicit(capacity: int) -> Upper:
         best = best_gemm_schedule(gemm, capacity)
@@ -65,7 +59,7 @@ def compare_orders(
     return build_comparison(
         gemm,
         KernelReport(str(config.tile), config.sms, config.blocks_per_sm, config.cache_bytes, config.policy),
-        values_held_by_blocks(config.tile, config.wave_blocks, stages),
+        held_values(gemm, config, stages),
         lambda capacity: gemm_lower_bound(gemm, capacity),
         explicit,
         simulations(),

@@ -12,7 +12,7 @@ from pebble.buffered import OnSms, SharedWork, SmCapacity, best_on_sms
 from pebble.models.buffers import BufferModel
 from pebble.schedules.explicit.parallel import ParallelSchedule
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
-from pebble.schedules.lockstep import TileShape
+from pebble.schedules.tile import TileShape
 from pebble.workloads import Gemm
 
 _CLUSTERS = (2, 4, 8, 16)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pebble.comparison.core import Comparison
-from pebble.models.cache_policy import policy_title
+from pebble.models.caches import parse_policy
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, save_figure, style
 from pebble.schedules.ffn import parse_ffn_schedule
-from pebble.schedules.lockstep import TileShape
+from pebble.schedules.tile import TileShape
 from pebble.schedules.orders import OrderParams, TileOrder, parse_order
 from pebble.units import format_bytes, format_capacity
 from pebble.workloads import Ffn, Gemm
@@ -150,7 +150,7 @@ def comparison_figure(result: Comparison) -> Figure:
         config = result.kernel
         ax.set_title(
             f"{result.workload.label}\ntile {config.tile}, {config.wave_blocks} blocks at once, "
-            f"{policy_title(config.policy)} cache of {format_capacity(config.cache_bytes)}",
+            f"{parse_policy(config.policy).title} cache of {format_capacity(config.cache_bytes)}",
             fontsize=8,
             loc="left",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pebble.curves import CurveReport
-from pebble.models.cache_policy import policy_title
+from pebble.models.caches import parse_policy
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, save_figure, style
 from pebble.units import format_capacity
 
@@ -65,7 +65,7 @@ def curve_figure(report: CurveReport) -> Figure:
         config = report.config
         ax.set_title(
             f"{report.workload.label}\ntile {config.tile}, {config.wave_blocks} blocks at once, "
-            f"{policy_title(config.policy)}; dotted: {format_capacity(config.cache_bytes)}",
+            f"{parse_policy(config.policy).title}; dotted: {format_capacity(config.cache_bytes)}",
             fontsize=8,
             loc="left",
         )

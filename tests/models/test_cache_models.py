@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pebble.errors import InputError, UnknownNameError
-from pebble.models.cache_policy import parse_policy
+from pebble.models.caches import parse_policy
 from pebble.models.caches import CacheCounts, get_policy
 from pebble.models.caches.oldest_of_k import simulate_oldest_of_k
 from pebble.models.caches.sm_map import part_of_sm
 from pebble.schedules.lockstep import TileShape, lockstep_trace
 from pebble.schedules.orders import parse_order
-from pebble.schedules.trace import OperandTiles, Trace, TraceChunk
+from pebble.traces import OperandTiles, Trace, TraceChunk
 from pebble.workloads import Gemm
 
 Touched = tuple[int, int, int]  # tile, operation, SM

@@ -13,7 +13,7 @@ from pebble.errors import InputError, UnknownNameError
 from pebble.models.caches import POLICIES, get_policy, simulate_fifo, simulate_lru, simulate_opt
 from pebble.schedules.lockstep import TileShape, lockstep_trace
 from pebble.schedules.orders import parse_order
-from pebble.schedules.trace import Trace, TraceChunk
+from pebble.traces import Trace, TraceChunk
 from pebble.workloads import Gemm
 
 

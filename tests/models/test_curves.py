@@ -12,7 +12,7 @@ from pebble.models.caches.lru_curve import lru_curve
 from pebble.models.caches.opt_curve import opt_curve
 from pebble.schedules.lockstep import TileShape, lockstep_trace
 from pebble.schedules.orders import parse_order
-from pebble.schedules.trace import Trace, TraceChunk
+from pebble.traces import Trace, TraceChunk
 from pebble.workloads import Gemm
 
 

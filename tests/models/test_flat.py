@@ -10,7 +10,7 @@ from pebble.models.caches import get_policy
 from pebble.models.caches.flat import coalesce, flat_set_misses
 from pebble.schedules.lockstep import TileShape, lockstep_trace
 from pebble.schedules.orders import parse_order
-from pebble.schedules.trace import Trace, TraceChunk
+from pebble.traces import Trace, TraceChunk
 from pebble.workloads import Gemm
 
 

@@ -20,8 +20,8 @@ from pebble.schedules.attention import (
     parse_attention_schedule,
 )
 from pebble.schedules.ffn import parse_ffn_schedule
-from pebble.schedules.lockstep import TileShape
-from pebble.schedules.waves import program_trace
+from pebble.schedules.tile import TileShape
+from pebble.traces.program import program_trace
 from pebble.simulation import KernelConfig
 from pebble.workloads import Attention, Ffn
 

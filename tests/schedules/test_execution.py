@@ -14,7 +14,7 @@ from pebble.schedules.execution import EXECUTIONS, Execution, parse_execution, r
 from pebble.schedules.lockstep import TileShape, lockstep_trace, values_held_by_blocks
 from pebble.schedules.orders import OrderParams, parse_order
 from pebble.schedules.timed import TimedGemm, cluster_tiles
-from pebble.schedules.trace import Trace
+from pebble.traces import Trace
 from pebble.workloads import Gemm
 
 TILE = TileShape(8, 64, 64)

@@ -14,8 +14,8 @@ from pebble.comparison.ffn import compare_ffn, simulate_ffn
 from pebble.errors import InputError, UnknownNameError
 from pebble.models.caches import POLICIES
 from pebble.schedules.ffn import FfnKernel, all_ffn_schedules, ffn_trace, parse_ffn_schedule
-from pebble.schedules.lockstep import TileShape
-from pebble.schedules.trace import WRITE, Trace
+from pebble.schedules.tile import TileShape
+from pebble.traces import WRITE, Trace
 from pebble.simulation import KernelConfig
 from pebble.workloads import Ffn
 

@@ -11,7 +11,7 @@ from pebble.errors import InputError
 from pebble.models.caches import POLICIES, simulate_lru
 from pebble.schedules.lockstep import TileShape, lockstep_trace, values_held_by_blocks
 from pebble.schedules.orders import parse_order
-from pebble.simulation import KernelConfig, simulate_gemm
+from pebble.simulation import KernelConfig, simulate
 from pebble.workloads import Gemm
 
 CUBE = Gemm(8192, 8192, 8192)
@@ -29,20 +29,20 @@ GOLDEN_SAWTOOTH = [("row", 4103.110656), ("morton", 1817.575424), ("grouped-16",
 
 @pytest.mark.parametrize(("blocks", "mib", "order", "read_mb"), GOLDEN)
 def test_golden_reads(blocks: int, mib: int, order: str, read_mb: float) -> None:
-    traffic = simulate_gemm(CUBE, parse_order(order), KernelConfig(TILE, blocks, 1, mib * MIB))
+    traffic = simulate(CUBE, parse_order(order), KernelConfig(TILE, blocks, 1, mib * MIB))
     assert traffic.dram_read_bytes == round(read_mb * 1e6)
     assert traffic.dram_write_bytes == 134_217_728
 
 
 @pytest.mark.parametrize(("order", "total_mb"), GOLDEN_SAWTOOTH)
 def test_golden_sawtooth(order: str, total_mb: float) -> None:
-    traffic = simulate_gemm(CUBE, parse_order(order + "+sawtooth"), KernelConfig(TILE, 108, 1, 40 * MIB))
+    traffic = simulate(CUBE, parse_order(order + "+sawtooth"), KernelConfig(TILE, 108, 1, 40 * MIB))
     assert traffic.dram_bytes == round(total_mb * 1e6)
 
 
 def test_blocks_per_sm_multiply() -> None:
-    two = simulate_gemm(Gemm(1024, 1024, 512), parse_order("row"), KernelConfig(TILE, 5, 2, MIB))
-    ten = simulate_gemm(Gemm(1024, 1024, 512), parse_order("row"), KernelConfig(TILE, 10, 1, MIB))
+    two = simulate(Gemm(1024, 1024, 512), parse_order("row"), KernelConfig(TILE, 5, 2, MIB))
+    ten = simulate(Gemm(1024, 1024, 512), parse_order("row"), KernelConfig(TILE, 10, 1, MIB))
     assert two.counts == ten.counts
 
 

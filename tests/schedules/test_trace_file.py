@@ -13,9 +13,9 @@ from pebble.schedules.execution import parse_execution
 from pebble.schedules.lockstep import TileShape, lockstep_trace
 from pebble.schedules.orders import parse_order
 from pebble.schedules.timed import TimedGemm
-from pebble.schedules.trace import Trace
-from pebble.schedules.trace_file import read_trace
-from pebble.schedules.trace_write import write_trace
+from pebble.traces import Trace
+from pebble.traces.files import read_trace
+from pebble.traces.files import write_trace
 from pebble.workloads import Attention, Gemm
 
 GEMM, TILE = Gemm(60, 320, 200), TileShape(16, 64, 64)
