@@ -9,8 +9,9 @@ from pebble.capacity import cache_capacity, chip_capacity, trace_capacity
 from pebble.comparison import compare_orders
 from pebble.errors import InfeasibleError
 from pebble.models.machine import load_machine
-from pebble.schedules.lockstep import TileShape, lockstep_trace, values_held_by_blocks
+from pebble.schedules.gemm import lockstep_trace
 from pebble.schedules.orders import all_schedules, parse_order
+from pebble.schedules.tile import TileShape, values_held_by_blocks
 from pebble.simulation import KernelConfig, simulate
 from pebble.units import parse_size
 from pebble.workloads import Gemm

@@ -161,7 +161,7 @@ class CachePolicy(ABC):
         for chunk in engine.chunks() if self.warm else ():
             engine.touch(chunk)
         engine.begin()
-        return _counted(engine)
+        return counted(engine)
 
     def curve(self, trace: Trace, capacities_lines: Sequence[int]) -> list[tuple[int, int]]:
         """Lines fetched and lines written back at each capacity; by default one simulation each."""
@@ -274,7 +274,7 @@ def seeded(seed: int) -> NDArray[np.uint64]:
     return np.array([np.random.default_rng(seed).integers(1, 2**63)], np.uint64)
 
 
-def _counted(engine: Engine) -> CacheCounts:
+def counted(engine: Engine) -> CacheCounts:
     """Run, add up the missed lines of each touch, and write the rest back."""
     touched, lost = np.zeros(engine.tiles, np.int64), np.zeros((2, engine.tiles), np.int64)  # lost by reads, by writes
     steps = np.zeros(2, np.int64)

@@ -92,7 +92,7 @@ class Sectored(CachePolicy):
         return "least recently used, fully associative, 128-byte lines fetched by 32-byte sectors"
 
     def view(self, trace: Trace) -> Trace:
-        return trace if int(trace.tile_lines.max()) == 1 else by_lines(trace)
+        return by_lines(trace)
 
     def engine(self, trace: Trace, capacity_lines: int) -> Engine:
         return SectoredEngine(trace, capacity_lines)

@@ -107,7 +107,8 @@ def by_lines(trace: Trace, pad_lines: int = 0) -> Trace:
             _expand(chunk.ids, chunk.ops, at.base, at.height, at.span, at.stride, ids, ops, ends)
             yield TraceChunk(
                 ids, ops, ends[chunk.step_starts], int(ends[chunk.step_end]),
-                None if chunk.sm_source is None else partial(sms, chunk), partial(masks, chunk.ids, total),
+                None if chunk.sm_source is None else partial(sms, chunk),
+                chunk.sector_source or partial(masks, chunk.ids, total),  # with sectors it is one of lines already
             )  # fmt: skip
 
     touches = sum(int(sizes[chunk.ids].sum()) for chunk in trace.chunks())
