@@ -13,10 +13,10 @@ import numpy as np
 
 from pebble.models.caches import parse_policy
 from pebble.models.machine import load_machine
-from pebble.schedules.tile import TileShape
 from pebble.schedules.orders import parse_order
-from pebble.traces import Trace, TraceChunk
+from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig, Traffic, simulate
+from pebble.traces import Trace, TraceChunk
 from pebble.workloads import Gemm
 
 MIB = 2**20

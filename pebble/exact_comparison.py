@@ -11,8 +11,8 @@ from pebble.dag.gemm import gemm_dag
 from pebble.errors import InputError
 from pebble.game import Game, Move, Pebbling, Variant, check_capacity, moves_cost
 from pebble.referee import replay
-from pebble.schedules.tile import TileShape
 from pebble.schedules.orders import OrderParams, TileOrder
+from pebble.schedules.tile import TileShape
 from pebble.schedules.tile_game import EVICTIONS, Item, play_order, tile_operations
 from pebble.solvers import SolveResult, solve
 from pebble.solvers.result import Progress

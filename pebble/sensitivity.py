@@ -7,11 +7,11 @@ from typing import Any
 
 from pebble.curves import curve_of
 from pebble.models.caches import parse_policy
-from pebble.traces import LINE_BYTES
 from pebble.models.caches.sm_map import SM_MAPS
 from pebble.schedules.execution import parse_execution
 from pebble.schedules.orders import TileOrder
 from pebble.simulation import KernelConfig, simulate, trace_of
+from pebble.traces import LINE_BYTES
 from pebble.workloads import Gemm
 
 SKEWS = (1, 2, 5, 10, 20)

@@ -184,7 +184,8 @@ def simulate(workload: Kernel, schedule: Schedule, config: KernelConfig, residua
         kernel = GemmKernel(workload, config.tile)
         tiles = schedule.tiles(*kernel.grid, config.order_params)
         shape = kernel.closed_form(tiles, config.wave_blocks, schedule.sawtooth)
-        counts = shape and parse_policy(config.policy).closed_form(shape, config.cache_bytes // LINE_BYTES)
+        policy = parse_policy(config.policy)
+        counts = None if shape is None else policy.closed_form(shape, config.cache_bytes // LINE_BYTES)
         if counts is not None:
             return Traffic(schedule.name, counts)
     return simulate_trace(

@@ -142,12 +142,14 @@ class GemmKernel:
         )
 
         def gathered(tiles: Tiles, count: Index) -> Steps:
-            pieces = [np.where(i < count, partials.ids(*tiles.T, i), -1) for i in range(partials.copies)]
+            pieces = [
+                np.where(i < count, partials.ids(tiles[:, 0], tiles[:, 1], i), -1) for i in range(partials.copies)
+            ]
             return self._results(tiles, pieces)
 
         of = tiles[s.tile]
         owned = gathered(of, count[s.tile])
-        written = np.where(s.owner, -1, partials.ids(*of.T, number))
+        written = np.where(s.owner, -1, partials.ids(of[:, 0], of[:, 1], number))
         results = Steps([written, *np.where(s.owner, owned.bases.T, -1)], (WRITE, *owned.ops))
         last = np.zeros(len(tiles))  # an owner waits for the last of its tile
         np.maximum.at(last, s.tile, s.finish)

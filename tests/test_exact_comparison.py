@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from pebble.errors import InfeasibleError, InputError
 from pebble.exact_comparison import compare_exactly
-from pebble.schedules.tile import TileShape
 from pebble.schedules.orders import parse_order
+from pebble.schedules.tile import TileShape
 from pebble.schedules.tile_game import play_order, tile_operations
 from pebble.workloads import Gemm
 

@@ -8,7 +8,6 @@ one without runs is simulated line by line.
 
 from __future__ import annotations
 
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -108,8 +108,8 @@ def compare(path: str) -> None:
     from pebble.bounds import gemm_lower_bound
     from pebble.capacity import trace_capacity
     from pebble.models.machine import load_machine
-    from pebble.schedules.tile import TileShape, values_held_by_blocks
     from pebble.schedules.orders import parse_order
+    from pebble.schedules.tile import TileShape, values_held_by_blocks
     from pebble.simulation import KernelConfig, simulate
     from pebble.workloads import Gemm
 

@@ -6,8 +6,8 @@ highest line is the farthest. A touched tile may itself be the farthest one: the
 the place of the line just before it, and of a whole gap only its last line stays. So the resident lines of a tile
 are a few runs; whole-tile OPT would be wrong, and so would keeping "C - 1 lines between touches".
 
-OPT is optimal for misses (Belady, IBM Systems Journal 5(2), 1966). With write-backs counted as well the offline optimum is NP-complete; the two are
-reported apart.
+OPT is optimal for misses (Belady, IBM Systems Journal 5(2), 1966). With write-backs counted as well the offline optimum
+is NP-complete; the two are reported apart.
 """
 
 from __future__ import annotations

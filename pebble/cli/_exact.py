@@ -14,8 +14,8 @@ from pebble.cli._target import Target, seconds
 from pebble.cli._workload import AnyWorkload
 from pebble.errors import InputError
 from pebble.exact_comparison import ExactComparison, compare_exactly
-from pebble.schedules.tile import TileShape
 from pebble.schedules.orders import all_schedules, parse_order
+from pebble.schedules.tile import TileShape
 from pebble.units import format_bytes, format_capacity
 from pebble.workloads import Gemm
 

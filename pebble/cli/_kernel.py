@@ -10,8 +10,8 @@ from pebble.models.caches import HARDWARE, parse_policy
 from pebble.models.machine import Machine
 from pebble.schedules.execution import parse_execution
 from pebble.schedules.tile import TileShape
-from pebble.traces import LINE_BYTES
 from pebble.simulation import KernelConfig
+from pebble.traces import LINE_BYTES
 from pebble.units import format_capacity
 from pebble.workloads import Attention, Ffn, Gemm
 

@@ -15,8 +15,8 @@ from pebble.errors import InputError
 from pebble.models.machine import Machine
 from pebble.schedules.attention import AttentionSchedule, all_attention_schedules, parse_attention_schedule
 from pebble.schedules.ffn import FfnSchedule, all_ffn_schedules, parse_ffn_schedule
-from pebble.schedules.tile import TileShape
 from pebble.schedules.orders import TileOrder, all_schedules, parse_order
+from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig, Schedule, Traffic
 from pebble.simulation import simulate as simulate_schedule
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, named_workload

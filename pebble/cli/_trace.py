@@ -18,9 +18,9 @@ from pebble.cli._workload import read_workload
 from pebble.curves import bound_of
 from pebble.errors import InputError
 from pebble.models.caches import parse_policy
+from pebble.simulation import held_values, simulate_trace
 from pebble.traces import LINE_BYTES, Trace
 from pebble.traces.files import read_trace
-from pebble.simulation import held_values, simulate_trace
 from pebble.units import format_bytes, format_capacity
 
 
@@ -74,8 +74,8 @@ def run_trace(args: argparse.Namespace) -> int:
         _output.print_json(document)
         return 0
     _output.say(
-        f"{args.trace}: {trace.touches:,} touches, {parse_policy(policy).title} cache of {format_capacity(cache_bytes)}; its "
-        f"tiles have {format_bytes(footprint)} in all"
+        f"{args.trace}: {trace.touches:,} touches, {parse_policy(policy).title} cache of {format_capacity(cache_bytes)}; "
+        f"its tiles have {format_bytes(footprint)} in all"
     )
     print_traffic(traffic)
     if bound:

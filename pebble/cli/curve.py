@@ -21,9 +21,9 @@ from pebble.cli._workload import add_workload_arguments, read_workload
 from pebble.curves import MOST_POINTS, CurveReport, curve_report
 from pebble.errors import InputError
 from pebble.models.caches import parse_policy
-from pebble.traces import LINE_BYTES
 from pebble.plots.save import check_figure_path
 from pebble.simulation import Kernel, trace_of
+from pebble.traces import LINE_BYTES
 from pebble.units import format_capacity, parse_size
 
 _COLUMNS = 6

@@ -24,9 +24,9 @@ from pebble.cli._workload import add_workload_arguments, read_workload
 from pebble.errors import InputError
 from pebble.models.caches import parse_policy
 from pebble.schedules.orders import parse_order
-from pebble.traces.files import write_trace
 from pebble.sensitivity import Sensitivity, sensitivity
 from pebble.simulation import KernelConfig, trace_of
+from pebble.traces.files import write_trace
 from pebble.units import format_bytes, format_capacity
 from pebble.workloads import Attention, Ffn, Gemm
 

@@ -11,8 +11,8 @@ from pebble.comparison.core import Comparison
 from pebble.models.caches import parse_policy
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, save_figure, style
 from pebble.schedules.ffn import parse_ffn_schedule
-from pebble.schedules.tile import TileShape
 from pebble.schedules.orders import OrderParams, TileOrder, parse_order
+from pebble.schedules.tile import TileShape
 from pebble.units import format_bytes, format_capacity
 from pebble.workloads import Ffn, Gemm
 

@@ -12,8 +12,8 @@ from pebble.bounds import GEMM_FORMULAS, gemm_lower_bound
 from pebble.models.machine import load_machine, machine_names
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, style
 from pebble.schedules.explicit import best_gemm_schedule
-from pebble.schedules.tile import TileShape, values_held_by_blocks
 from pebble.schedules.orders import parse_order
+from pebble.schedules.tile import TileShape, values_held_by_blocks
 from pebble.simulation import KernelConfig, simulate
 from pebble.workloads import Gemm
 
@@ -92,8 +92,7 @@ def ski_slope(gemm: Gemm, orders: Sequence[str] = ORDERS, sms: int = 108, points
     order_caches = tuple(_step(2**20, 2**27, i, 7) for i in range(8))
     found_orders = {
         name: tuple(
-            simulate(gemm, parse_order(name), KernelConfig(tile, sms, 1, cache)).dram_bytes
-            for cache in order_caches
+            simulate(gemm, parse_order(name), KernelConfig(tile, sms, 1, cache)).dram_bytes for cache in order_caches
         )
         for name in orders
     }

@@ -96,7 +96,7 @@ def _layout(content: _Content, where: str) -> Layout:
 
 
 def _trace(content: _Content, where: str) -> Trace:
-    layout, sms = _layout(content, where), content.sms
+    layout = _layout(content, where)
     operand, row, col, op = (content.columns[name] for name in _REQUIRED)
     if len(operand) == 0:
         raise InputError(f"{where}: got no touch at all, expected at least one.")
@@ -117,14 +117,12 @@ def _trace(content: _Content, where: str) -> Trace:
     if op.min() < 0 or op.max() > 1:
         raise InputError(f"{where}: got op {int(op.min())} to {int(op.max())}, expected 0 (read) or 1 (write).")
     sm = content.columns.get("sm")
-    if sm is not None:
-        highest = int(sm.max())
-        if int(sm.min()) < 0 or highest >= _MAX_SMS:
-            raise InputError(f"{where}: got sm {int(sm.min())} to {highest}, expected 0 to {_MAX_SMS - 1}.")
-        sm = sm.astype(np.int32)
-    sms = 0 if sm is None else max(sms, highest + 1)
+    highest = -1 if sm is None else int(sm.max())
+    if sm is not None and (int(sm.min()) < 0 or highest >= _MAX_SMS):
+        raise InputError(f"{where}: got sm {int(sm.min())} to {highest}, expected 0 to {_MAX_SMS - 1}.")
+    sms = 0 if sm is None else max(content.sms, highest + 1)
     ids = (first[operand] + (copy * limits[operand, 1] + row) * limits[operand, 2] + col).astype(np.int32)
-    source = chunked(ids, op.astype(np.uint8), sm)
+    source = chunked(ids, op.astype(np.uint8), None if sm is None else sm.astype(np.int32))
     lines, of_tile = layout.tile_lines(), layout.tile_operand()
     return Trace(tuple(layout.names), lines, of_tile, len(ids), source, tuple(layout.operands), sms)
 
@@ -160,9 +158,7 @@ def _read_csv(file: TextIO, where: str) -> _Content:
             cell = cells[at].strip() if at < len(cells) else ""
             if column == "operand":
                 if cell not in index:
-                    raise InputError(
-                        f"{where}, line {number}: got operand {cell!r}, expected one of {content.names}."
-                    )
+                    raise InputError(f"{where}, line {number}: got operand {cell!r}, expected one of {content.names}.")
                 found[column].append(index[cell])
             elif column == "op":
                 if cell.lower() not in ("r", "w"):

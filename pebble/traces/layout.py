@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ LINE_BYTES = 128
 SECTOR_BYTES = 32
 MAX_TILES = 200_000_000
 
-Index = NDArray[np.int32] | NDArray[np.int64]
+Index = NDArray[np.integer[Any]]
 
 
 class Strided(NamedTuple):
@@ -116,12 +116,6 @@ class OperandTiles:
         before, after = left % LINE_BYTES // SECTOR_BYTES, 3 - (right - 1) % LINE_BYTES // SECTOR_BYTES
         return shift + first, last - first + 1, before, after
 
-    @property
-    def row_lines(self) -> int:
-        """Lines of one row."""
-        first, lines, _, _ = self.columns
-        return int(first[-1] + lines[-1])
-
     def each(self, of_row: Index | int, of_col: Index | int) -> Index:
         """A number for each tile, the product of one of its row and one of its column."""
         ones = np.ones(self.grid, np.int64)
@@ -129,8 +123,7 @@ class OperandTiles:
         return np.tile(one_copy.ravel(), self.copies)
 
 
-@dataclass(frozen=True)
-class Placement:
+class Placement(NamedTuple):
     """Where each tile lies, in lines: ``height`` rows of ``span`` lines, ``stride`` apart, from ``base``.
 
     ``before`` and ``after`` count the 32-byte sectors of a row's first and last line that are not the tile's;
@@ -148,20 +141,18 @@ class Placement:
 
 def row_major(operands: tuple[OperandTiles, ...], pad_lines: int = 0) -> Placement:
     """Row-major addresses: operands one after the other, rows of whole lines, ``pad_lines`` more between rows."""
-    parts: list[tuple[Index, ...]] = []
-    owner = []
+    parts = []
     start = 0
     for o in operands:
         first, lines, before, after = o.columns
-        pitch = o.row_lines + pad_lines
+        pitch = int(first[-1] + lines[-1]) + pad_lines
         size = o.rows * pitch
         top = np.arange(o.grid[0], dtype=np.int64)[:, None] * (o.tile_rows * pitch)
         corner = start + np.arange(o.copies, dtype=np.int64)[:, None] * size + (top + first).ravel()
-        each = (o.each(o.heights, 1), *(o.each(1, column) for column in (lines, pitch, before, after)))
-        parts.append((corner.ravel(), *each))
-        owner.append(np.full(o.copies * size, o.operand, np.uint8))
+        each = [o.each(1, column) for column in (lines, pitch, before, after)]
+        parts.append([corner.ravel(), o.each(o.heights, 1), *each, np.full(o.copies * size, o.operand, np.uint8)])
         start += o.copies * size
-    return Placement(*(np.concatenate(part) for part in zip(*parts, strict=True)), np.concatenate(owner))
+    return Placement(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
 class Layout:

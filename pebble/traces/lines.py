@@ -103,7 +103,11 @@ def by_lines(trace: Trace, pad_lines: int = 0) -> Trace:
     def chunks() -> Iterator[TraceChunk]:
         for chunk in trace.chunks():
             total = int(sizes[chunk.ids].sum())
-            ids, ops, ends = np.empty(total, np.int32), np.empty(total, np.uint8), np.zeros(len(chunk.ids) + 1, np.int64)
+            ids, ops, ends = (
+                np.empty(total, np.int32),
+                np.empty(total, np.uint8),
+                np.zeros(len(chunk.ids) + 1, np.int64),
+            )
             _expand(chunk.ids, chunk.ops, at.base, at.height, at.span, at.stride, ids, ops, ends)
             yield TraceChunk(
                 ids, ops, ends[chunk.step_starts], int(ends[chunk.step_end]),

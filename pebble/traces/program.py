@@ -42,7 +42,7 @@ class Walk:
     begin, count : int or ndarray, shape (blocks,)
         The k of a block: ``begin`` to ``begin + count - 1``.
     backwards : bool or ndarray
-        From the last k to the first; a backward wave turns it, unless ``one_way``.
+        From the last k to the first; a wave that runs backwards turns it, unless ``one_way``.
     start : int or ndarray
         Steps that a block is ahead: it begins there and goes round.
     """
@@ -54,12 +54,15 @@ class Walk:
     one_way: bool = False
 
     @cached_property
-    def _by_block(self) -> bool:
+    def _alike(self) -> range | None:
+        """The k of every block where all walk alike."""
         values = (self.begin, self.count, self.backwards, self.start)
-        return any(np.ndim(value) > 0 for value in values) or bool(self.start)
+        if any(np.ndim(value) for value in values) or self.start:
+            return None
+        return range(int(self.begin), int(self.begin) + int(self.count))
 
-    def k(self, blocks: slice, backwards: Flags) -> Index:
-        """The k of each step of some blocks.
+    def k(self, blocks: slice, turned: Flags) -> Index:
+        """The k of each step of some blocks; ``turned`` where a wave runs backwards.
 
         Returns
         -------
@@ -73,18 +76,19 @@ class Walk:
         >>> Walk(0, 3, start=np.array([0, 1])).k(slice(2), True)[..., 0].T.tolist()
         [[2, 1, 0], [1, 0, 2]]
         """
-        backwards = False if self.one_way else backwards
-        if not self._by_block and np.ndim(backwards) == 0:
-            k = np.arange(self.begin, self.begin + self.count, dtype=np.int32)[:, None, None]
-            return k[::-1] if self.backwards != backwards else k
-        begin, count, turned, start = (
+        turned = False if self.one_way else turned
+        alike = self._alike
+        if alike is not None and np.ndim(turned) == 0:
+            k = np.arange(alike.start, alike.stop, dtype=np.int32)[:, None, None]
+            return k[::-1] if self.backwards != turned else k
+        begin, count, backwards, start = (
             value if np.ndim(value) == 0 else np.asarray(value)[blocks]
             for value in (self.begin, self.count, self.backwards, self.start)
         )
-        step = np.arange(np.max(count), dtype=np.int32)[:, None]
-        at = (step + start) % np.maximum(count, 1)
-        k = begin + np.where(np.not_equal(turned, backwards), count - 1 - at, at)
-        return np.where(step < count, k, -1)[..., None]
+        step = np.arange(int(np.max(count)), dtype=np.int32)[:, None]
+        ahead = (step + start) % np.maximum(count, 1)
+        k = begin + np.where(np.not_equal(backwards, turned), count - 1 - ahead, ahead)
+        return np.asarray(np.where(step < count, k, -1)[..., None])
 
     def touches(self, blocks: int, tiles: int) -> int:
         """Touches of all blocks, with so many tiles in each step."""
@@ -97,7 +101,7 @@ class Script:
 
     ks: Index
 
-    def k(self, blocks: slice, backwards: Flags) -> Index:
+    def k(self, blocks: slice, turned: Flags) -> Index:
         """The k of each touch, shape (steps, 1, touches)."""
         return self.ks[:, None]
 
@@ -137,9 +141,7 @@ class Steps:
         Which k that is; by default one step.
     """
 
-    def __init__(
-        self, tiles: Sequence[Strided | Index], ops: Sequence[int], walk: Walk | Script | None = None
-    ) -> None:
+    def __init__(self, tiles: Sequence[Strided | Index], ops: Sequence[int], walk: Walk | Script | None = None) -> None:
         strided = [tile if isinstance(tile, Strided) else Strided(tile, 0) for tile in tiles]
         self.bases = np.stack([tile.base for tile in strided], axis=-1).astype(np.int32)
         self.strides = np.array([tile.stride for tile in strided], np.int32)
@@ -205,9 +207,9 @@ class Phase:
         """Prologue, steps and epilogue, those that are there."""
         return [part for part in (self.prologue, self.steps, self.epilogue) if part is not None]
 
-    def made(self, blocks: slice, backwards: Flags) -> _Made:
+    def made(self, blocks: slice, turned: Flags) -> _Made:
         """The touches of some blocks."""
-        parts = [(part, part.bases[blocks], part.walk.k(blocks, backwards)) for part in self.parts]
+        parts = [(part, part.bases[blocks], part.walk.k(blocks, turned)) for part in self.parts]
         most = sum(len(k) * bases.size for _, bases, k in parts)
         ids, ops = np.empty(most, np.int32), np.empty(most, np.uint8)  # one for all: fresh memory is dear
         ends = np.empty((sum(len(k) for _, _, k in parts), len(parts[0][1])), np.int64)

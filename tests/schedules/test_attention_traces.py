@@ -21,8 +21,8 @@ from pebble.schedules.attention import (
 )
 from pebble.schedules.ffn import parse_ffn_schedule
 from pebble.schedules.tile import TileShape
-from pebble.traces.program import program_trace
 from pebble.simulation import KernelConfig
+from pebble.traces.program import program_trace
 from pebble.workloads import Attention, Ffn
 
 NAMES = [s.name for s in all_attention_schedules()] + ["split-kv-2", "split-kv-3+sawtooth"]

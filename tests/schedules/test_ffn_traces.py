@@ -15,8 +15,8 @@ from pebble.errors import InputError, UnknownNameError
 from pebble.models.caches import parse_policy
 from pebble.schedules.ffn import FfnKernel, all_ffn_schedules, ffn_trace, parse_ffn_schedule
 from pebble.schedules.tile import TileShape
-from pebble.traces import WRITE, Trace
 from pebble.simulation import KernelConfig, simulate
+from pebble.traces import WRITE, Trace
 from pebble.workloads import Ffn
 
 TILE = TileShape(16, 128, 64)

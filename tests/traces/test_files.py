@@ -14,8 +14,7 @@ from pebble.schedules.gemm import GemmKernel, lockstep_trace
 from pebble.schedules.orders import parse_order
 from pebble.schedules.tile import TileShape
 from pebble.traces import Trace, by_lines
-from pebble.traces.files import read_trace
-from pebble.traces.files import write_trace
+from pebble.traces.files import read_trace, write_trace
 from pebble.workloads import Attention, Gemm
 
 GEMM, TILE = Gemm(60, 320, 200), TileShape(16, 64, 64)

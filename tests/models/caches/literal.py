@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from pebble.models.caches import CacheCounts
 from pebble.traces import Trace, TraceChunk
 
-
 Touched = tuple[int, int, int]  # tile, operation, SM
 Case = tuple[list[int], list[Touched], int]
 SMS = 4

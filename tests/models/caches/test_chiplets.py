@@ -12,7 +12,6 @@ from pebble.models.caches import parse_policy
 from tests.models.caches.literal import Case, Touched, cases, make_trace, totals
 
 
-
 def chiplets(sizes: list[int], touches: list[Touched], each: int, last: int, parts: int) -> tuple[int, int, int, int]:
     """Tile by tile, as the module's text says."""
     private = [OrderedDict[int, None]() for _ in range(parts)]

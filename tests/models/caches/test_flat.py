@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.errors import InputError
 from benchmarks.cachesim.flat import coalesce, flat_set_misses
+from pebble.errors import InputError
 from pebble.models.caches import parse_policy
 from pebble.schedules.gemm import lockstep_trace
 from pebble.schedules.orders import parse_order

@@ -8,7 +8,6 @@ from pebble.errors import InputError, UnknownNameError
 from pebble.models.caches import parse_policy
 
 
-
 @pytest.mark.parametrize(
     "text",
     ["lru:fifo", "set-0", "set-99", "partitions-2:opt", "opt+warm", "opt+no-write-allocate", "chiplets-8",

@@ -15,7 +15,6 @@ from pebble.models.caches.sm_map import PartsOfSms, part_of_sm
 from tests.models.caches.literal import SMS, Case, Line, Touched, cases, lines_of, make_trace, queue_model, totals
 
 
-
 class Xorshift:
     def __init__(self, seed: int) -> None:
         self.state = int(np.random.default_rng(seed).integers(1, 2**63))

@@ -11,7 +11,6 @@ from pebble.models.caches import parse_policy
 from tests.models.caches.literal import Case, Line, cases, lines_of, make_trace, queue_model, totals
 
 
-
 @settings(max_examples=250, deadline=None)
 @given(cases(), st.sampled_from(["lru", "fifo"]), st.booleans(), st.booleans(), st.integers(0, 50))
 def test_residue_warm_start_and_no_write_allocate(case: Case, name: str, allocate: bool, warm: bool, cut: int) -> None:

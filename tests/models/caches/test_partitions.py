@@ -16,7 +16,6 @@ from pebble.traces import Trace
 from tests.models.caches.literal import SMS, Case, Line, Touched, cases, make_trace, totals
 
 
-
 def partitioned(sizes: list[int], touches: list[Touched], capacity: int, parts: int, seed: int) -> Line:
     count, stale = Line(), set[tuple[int, int]]()
     caches = [OrderedDict[int, None]() for _ in range(parts)]

@@ -17,7 +17,6 @@ from pebble.workloads import Gemm
 from tests.models.caches.literal import totals
 
 
-
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 30), st.integers(1, 90), st.integers(1, 90), st.sampled_from([8, 16, 24, 48]),
        st.integers(20, 400), st.booleans())  # fmt: skip

@@ -17,7 +17,6 @@ from pebble.workloads import Gemm
 from tests.models.caches.literal import Case, Line, cases, lines_of, make_trace, queue_model, totals
 
 
-
 @settings(max_examples=250, deadline=None)
 @given(cases(), st.integers(1, 4), st.booleans(), st.booleans(), st.sampled_from(["lru", "fifo"]))
 def test_sets(case: Case, ways: int, hashed: bool, allocate: bool, order: str) -> None:
@@ -42,7 +41,9 @@ def test_sets_use_row_major_addresses() -> None:
     trace = Trace(
         ("A",), np.full(64, 128, np.int32), np.zeros(64, np.uint8), 2, lambda: iter([chunk]), operands=(shape,)
     )
-    misses = {p: parse_policy(p).simulate(trace, 256).misses_lines for p in ("lru", "set-4", "set-4+pad-1", "set-4-hashed")}
+    misses = {
+        p: parse_policy(p).simulate(trace, 256).misses_lines for p in ("lru", "set-4", "set-4+pad-1", "set-4-hashed")
+    }
     assert misses["lru"] == misses["set-4+pad-1"] == 128
     assert misses["lru"] <= misses["set-4-hashed"] < misses["set-4"] == 256
 
@@ -53,4 +54,3 @@ def test_set_conflicts_on_a_real_kernel() -> None:
     assert parse_policy("lru").simulate(trace, 40 * 8192).misses_lines == 589_824
     assert parse_policy("set-16").simulate(trace, 40 * 8192).misses_lines == 647_667
     assert parse_policy("set-16-hashed").simulate(trace, 40 * 8192).misses_lines > 600_000
-
