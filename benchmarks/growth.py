@@ -12,12 +12,14 @@ import tracemalloc
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pebble.models.caches import get_policy
+from pebble.families import simulate
+from pebble.models.caches import parse_policy
 from pebble.models.caches.lru_curve import lru_curve
 from pebble.plots.save import BLUE, GREEN, ORANGE, RED, save_figure, style
-from pebble.schedules.lockstep import TileShape, lockstep_trace
+from pebble.schedules.gemm import lockstep_trace
 from pebble.schedules.orders import all_schedules, parse_order
-from pebble.simulation import KernelConfig, simulate_gemm
+from pebble.schedules.tile import TileShape
+from pebble.simulation import KernelConfig
 from pebble.workloads import Gemm
 
 CACHE = 40 * 2**20
@@ -32,17 +34,17 @@ def trace(m: int, n: int, k: int, sms: int) -> Any:
 
 def closed(m: int, n: int, k: int, sms: int) -> object:
     """LRU in closed form."""
-    return simulate_gemm(Gemm(m, n, k), parse_order("row"), KernelConfig(TILE, sms, 1, CACHE))
+    return simulate(Gemm(m, n, k), parse_order("row"), KernelConfig(TILE, sms, 1, CACHE))
 
 
 def run_level(m: int, n: int, k: int, sms: int) -> object:
     """FIFO, the trace made and simulated tile by tile."""
-    return get_policy("fifo")(trace(m, n, k, sms), CACHE // 128)
+    return parse_policy("fifo").simulate(trace(m, n, k, sms), CACHE // 128)
 
 
 def hardware(m: int, n: int, k: int, sms: int) -> object:
     """Two partitions, oldest of 8."""
-    return get_policy("partitions-2:oldest-of-8")(trace(m, n, k, sms), CACHE // 128)
+    return parse_policy("partitions-2:oldest-of-8").simulate(trace(m, n, k, sms), CACHE // 128)
 
 
 def curve(m: int, n: int, k: int, sms: int) -> object:
@@ -64,7 +66,7 @@ SWEEPS: dict[str, list[tuple[int, int, int, int]]] = {
 def orders(count: int) -> object:
     """That many orders of one GEMM, LRU in closed form."""
     gemm = Gemm(4096, 4096, 4096)
-    return [simulate_gemm(gemm, order, KernelConfig(TILE, 108, 1, CACHE)) for order in all_schedules()[:count]]
+    return [simulate(gemm, order, KernelConfig(TILE, 108, 1, CACHE)) for order in all_schedules()[:count]]
 
 
 def measured(run: Callable[[], object]) -> tuple[float, float]:

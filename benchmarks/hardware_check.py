@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pebble.models.caches import get_policy
+from pebble.families import simulate
+from pebble.models.caches import parse_policy
 from pebble.models.machine import load_machine
-from pebble.schedules.lockstep import TileShape
 from pebble.schedules.orders import parse_order
-from pebble.schedules.trace import Trace, TraceChunk
-from pebble.simulation import KernelConfig, Traffic, simulate_gemm
+from pebble.schedules.tile import TileShape
+from pebble.simulation import KernelConfig, Traffic
+from pebble.traces import Trace, TraceChunk
 from pebble.workloads import Gemm
 
 MIB = 2**20
@@ -43,7 +44,7 @@ def gemm_on(sku: str, gemm: Gemm, order: str, tile: str, blocks: int = 1) -> Tra
     """A GEMM on the default model of a GPU."""
     machine = load_machine(sku)
     config = KernelConfig(TileShape.parse(tile), machine.sms, blocks, machine.l2_bytes, machine.default_model.policy)
-    return simulate_gemm(gemm, parse_order(order), config)
+    return simulate(gemm, parse_order(order), config)
 
 
 def in_kernel_bytes(traffic: Traffic) -> int:
@@ -95,7 +96,7 @@ def knees() -> Iterator[Row]:
         found: list[float] = []
         for at in points:
             trace = cyclic_reads(machine.sms, round(at * 1024e3 / 2**19), 8)
-            counts = get_policy(f"{machine.default_model.policy}+warm")(trace, machine.l2_bytes // 128)
+            counts = parse_policy(f"{machine.default_model.policy}+warm").simulate(trace, machine.l2_bytes // 128)
             found.append(min(plateau, floor * counts.accesses_lines / max(1, counts.misses_lines)))
             if found[-1] < 0.8 * plateau:
                 break

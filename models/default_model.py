@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pebble.errors import InputError
-from pebble.models.cache_policy import CachePolicy, parse_policy
 from pebble.models.quantity import MARKS, FieldError, shorten, unknown
+
+if TYPE_CHECKING:
+    from pebble.models.caches import CachePolicy
 
 TABLE = "cache_model"
 _KEYS = ("policy", "mark", "source")
@@ -20,7 +22,7 @@ class DefaultModel:
     Parameters
     ----------
     policy : str
-        A name of `pebble.models.cache_policy`.
+        A name that `parse_policy` reads.
     mark : str
         ``vendor``, ``measured`` or ``guess``.
     source : str
@@ -50,6 +52,8 @@ class DefaultModel:
     @property
     def parsed(self) -> CachePolicy:
         """The policy, read."""
+        from pebble.models.caches import parse_policy  # here: numpy need not be loaded to look at machines
+
         return parse_policy(self.policy)
 
     def to_json(self) -> dict[str, object]:

@@ -1,25 +1,19 @@
-"""A workload, a tile order and a cache: the traffic that the kernel causes. The one place where all three meet."""
+"""A kernel as it is simulated, and the traffic that its trace causes in a cache."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pebble.models.cache_policy import parse_policy
-from pebble.models.caches import CacheCounts, get_policy
-from pebble.models.caches.base import LINE_BYTES
-from pebble.models.caches.lockstep_lru import LockstepGemm, lockstep_lru
+from pebble.models.caches import CacheCounts, parse_policy
 from pebble.schedules.execution import LOCKSTEP, Execution
-from pebble.schedules.lockstep import TileShape, check_length, lockstep_trace
-from pebble.schedules.lockstep_shape import lockstep_shape
-from pebble.schedules.orders import OrderParams, TileOrder
-from pebble.schedules.timed import TimedGemm
-from pebble.schedules.trace import Trace
-from pebble.workloads import Gemm
+from pebble.schedules.orders import OrderParams
+from pebble.schedules.tile import TileShape
+from pebble.traces import LINE_BYTES, Trace
 
 
 @dataclass(frozen=True)
 class KernelConfig:
-    """How a tiled GEMM runs on a GPU.
+    """How a tiled kernel runs on a GPU.
 
     Attributes
     ----------
@@ -32,7 +26,7 @@ class KernelConfig:
     cache_bytes : int
         The cache between the SMs and DRAM.
     policy : str
-        Its model, a name of `pebble.models.cache_policy`.
+        Its model, a name that `pebble.models.caches.parse_policy` reads.
     execution : Execution
         How the blocks run in time.
     """
@@ -112,56 +106,12 @@ class Traffic:
         }
 
 
-def simulate_gemm(gemm: Gemm, order: TileOrder, config: KernelConfig) -> Traffic:
-    """Run the reference trace of one tile order through the cache.
-
-    Parameters
-    ----------
-    gemm : Gemm
-        The problem.
-    order : TileOrder
-        Tile order, with or without sawtooth.
-    config : KernelConfig
-        Tile, SMs, cache and policy.
-
-    Returns
-    -------
-    Traffic
-        DRAM bytes, by operand. Cost: O(block steps), about 10 ns each; for LRU in closed form, independent of k.
+def simulate_trace(name: str, trace: Trace, cache_bytes: int, policy: str = "lru") -> Traffic:
+    """Run any trace through a cache of ``cache_bytes``.
 
     Raises
     ------
     InputError
         The trace is too long, or the cache smaller than the largest tile.
     """
-    check_length(gemm, config.tile)  # before a grid of hundreds of millions of tiles is walked
-    rows, cols, _ = config.tile.grid(gemm)
-    policy = parse_policy(config.policy)
-    if not config.execution.is_reference:
-        return simulate_trace(order.name, timed_trace(gemm, order, config), config.cache_bytes, config.policy)
-    tiles = order.tiles(rows, cols, config.order_params)
-    if policy == parse_policy("lru"):
-        closed = lockstep_shape(gemm, tiles, config.tile, config.wave_blocks, order.sawtooth)
-        counts = lockstep_lru(LockstepGemm(**closed), config.cache_bytes // LINE_BYTES) if closed else None
-        if counts is not None:
-            return Traffic(order.name, counts)
-    granularity = "line" if policy.needs_lines else "auto"
-    trace = lockstep_trace(gemm, tiles, config.tile, config.wave_blocks, order.sawtooth, granularity, config.sms)
-    return simulate_trace(order.name, trace, config.cache_bytes, config.policy)
-
-
-def timed_trace(gemm: Gemm, order: TileOrder, config: KernelConfig) -> Trace:
-    """The trace of an order under ``config.execution``.
-
-    Raises
-    ------
-    InputError
-        Too many block steps, or a tile that is not whole lines wide.
-    """
-    kernel = TimedGemm(gemm, order, config.tile, config.wave_blocks, config.execution, config.order_params)
-    return kernel.trace(config.sms)
-
-
-def simulate_trace(name: str, trace: Trace, cache_bytes: int, policy: str = "lru") -> Traffic:
-    """Run any trace through a cache of ``cache_bytes``; errors as for `simulate_gemm`."""
-    return Traffic(name, get_policy(policy)(trace, cache_bytes // LINE_BYTES))
+    return Traffic(name, parse_policy(policy).simulate(trace, cache_bytes // LINE_BYTES))

@@ -20,12 +20,12 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pebble.errors import InputError, UnknownNameError
-from pebble.schedules.layout import Layout
-from pebble.schedules.trace import READ, WRITE, Trace
-from pebble.schedules.waves import Blocks, Group, Ids, Phase, Touch, program_trace
+from pebble.traces import READ, WRITE, Layout, Trace
+from pebble.traces.layout import Index
+from pebble.traces.program import Group, Phase, Script, Steps, Walk, program_trace
+from pebble.units import ceil_div
 from pebble.workloads import Attention
 
 ATTENTION_SCHEDULES = ("fa1", "fa2", "fa2-heads-first", "fa3", "flash-decoding", "unfused")
@@ -41,7 +41,6 @@ _SPLIT = re.compile(r"split-kv-([0-9]{1,4})")
 _L2_SECTION_BYTES = 32 * 2**20
 _MAX_SPLITS = 128
 _PARTIAL_BYTES = 4
-_ABSENT = -1
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ class AttentionKernel:
         self.k = add("K", a.keys, a.head_dim, self.bn, a.head_dim, a.in_bytes, a.groups)
         self.v = add("V", a.keys, a.value_dim, self.bn, a.value_dim, a.in_bytes, a.groups)
         self.o = add("O", a.queries, a.value_dim, self.bm, a.value_dim, a.out_bytes, self.copies)
-        self.q_tiles, self.kv_tiles = self.q.grid[1], self.k.grid[1]
+        self.q_tiles, self.kv_tiles = self.q.grid[0], self.k.grid[0]
 
     def values_held(self, stages: int = 1) -> int:
         """Values that one running block holds: Q, O, the scores of a tile, ``stages`` K and V tiles, softmax state."""
@@ -113,7 +112,7 @@ class AttentionKernel:
         width = a.head_dim + a.value_dim
         return self.bm * width + self.bm * self.bn + stages * self.bn * width + 2 * self.bm
 
-    def visible(self, q_tile: NDArray[np.int64]) -> NDArray[np.int64]:
+    def visible(self, q_tile: Index) -> Index:
         """KV tiles that some query of a Q tile sees."""
         a = self.attention
         if not a.causal:
@@ -121,18 +120,18 @@ class AttentionKernel:
         last_query = np.minimum((q_tile + 1) * self.bm, a.queries) - 1
         return np.asarray((a.keys - a.queries + last_query) // self.bn + 1, np.int64)
 
-    def kv_copy(self, copy: NDArray[np.int64]) -> NDArray[np.int64]:
+    def kv_copy(self, copy: Index) -> Index:
         """The K and V matrix of a query head; copies are numbered batch by batch, head by head."""
         return np.asarray(copy // self.attention.group, np.int64)
 
-    def blocks(self, heads_first: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def blocks(self, heads_first: bool) -> tuple[Index, Index]:
         """(Q tile, head copy) of each block in issue order."""
         number = np.arange(self.q_tiles * self.copies, dtype=np.int64)
         if heads_first:
             return number // self.copies, number % self.copies
         return number % self.q_tiles, number // self.q_tiles
 
-    def longest_first(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def longest_first(self) -> tuple[Index, Index]:
         """FlashAttention-3's order: sections of heads that fit L2 together, in each the longest Q tiles first."""
         a = self.attention
         head_bytes = a.keys * (a.head_dim + a.value_dim) * a.in_bytes
@@ -145,58 +144,34 @@ class AttentionKernel:
             heads.append(np.tile(here, self.q_tiles))
         return np.concatenate(tiles), np.concatenate(heads)
 
-    def flash(self, tile: NDArray[np.int64], copy: NDArray[np.int64]) -> Phase:
+    def flash(self, tile: Index, copy: Index) -> Phase:
         """One block per Q tile and head, KV from last to first."""
-        longest = int(self.visible(tile).max())
+        write = Steps([self.o.ids(tile, 0, copy)], (WRITE,))
+        return self._over_kv(tile, copy, Walk(0, self.visible(tile), backwards=True), write)
 
-        def steps(blocks: Blocks, backwards: bool) -> Ids:
-            seen = self.visible(tile[blocks])
-            at = np.arange(longest, dtype=np.int64)[:, None]
-            kv = at if backwards else seen - 1 - at
-            there = (at < seen)[..., None]
-            source = self.kv_copy(copy[blocks])
-            return np.where(there, np.stack([self.k.ids(kv, 0, source), self.v.ids(kv, 0, source)], -1), _ABSENT)
-
-        return Phase(
-            "attention",
-            len(tile),
-            Touch(steps, (READ, READ)),
-            2 * int(self.visible(tile).sum()) + 2 * len(tile),
-            prologue=Touch(lambda b: self.q.ids(tile[b], 0, copy[b])[:, None], (READ,)),
-            epilogue=Touch(lambda b: self.o.ids(tile[b], 0, copy[b])[:, None], (WRITE,)),
-        )
+    def _over_kv(self, tile: Index, copy: Index, walk: Walk, write: Steps) -> Phase:
+        """Blocks that load Q, then K and V tile by tile, and write a result."""
+        source = self.kv_copy(copy)
+        load = Steps([self.q.ids(tile, 0, copy)], (READ,))
+        return Phase(Steps((self.k.down(0, source), self.v.down(0, source)), (READ, READ), walk), load, write)
 
     def flash1(self) -> list[Phase]:
         """One block per head, KV outside, Q inside, O a partial sum in fp32."""
         a = self.attention
         partial = self.layout.add("Opart", a.queries, a.value_dim, self.bm, a.value_dim, _PARTIAL_BYTES, self.copies)
         seen = self.visible(np.arange(self.q_tiles, dtype=np.int64))
-        pairs = [(kv, q) for kv in range(self.kv_tiles) for q in range(self.q_tiles) if kv < seen[q]]
-        kv, tile = (np.array(x, np.int64)[:, None] for x in zip(*pairs, strict=True))
-        first_of_kv = np.concatenate([[True], kv[1:, 0] != kv[:-1, 0]])[:, None]
-        begins, ends = kv == 0, kv == seen[tile[:, 0]][:, None] - 1
-
-        def steps(blocks: Blocks, backwards: bool) -> Ids:
-            source = self.kv_copy(blocks)
-            everywhere = np.ones((1, len(blocks)), bool)
-
-            def where(condition: NDArray[np.bool_], ids: Ids) -> Ids:
-                return np.where(condition & everywhere, ids, _ABSENT)
-
-            o = partial.ids(tile, 0, blocks)
-            touched = [
-                where(first_of_kv, self.k.ids(kv, 0, source)),
-                where(first_of_kv, self.v.ids(kv, 0, source)),
-                self.q.ids(tile, 0, blocks),
-                where(~begins, o),
-                where(~ends, o),
-                where(ends, self.o.ids(tile, 0, blocks)),
-            ]
-            return np.stack(touched, axis=-1)
-
-        ops = (READ, READ, READ, READ, WRITE, WRITE)
-        each = 2 * int(first_of_kv.sum()) + len(pairs) + int((~begins).sum() + (~ends).sum() + ends.sum())
-        return [Phase("attention", self.copies, Touch(steps, ops), each * self.copies)]
+        kv, tile = np.nonzero(np.arange(self.kv_tiles)[:, None] < seen)
+        first_of_kv = np.concatenate([[True], kv[1:] != kv[:-1]])
+        begins, ends = kv == 0, kv == seen[tile] - 1
+        copy = np.arange(self.copies, dtype=np.int64)
+        k, v = (operand.down(0, self.kv_copy(copy)) for operand in (self.k, self.v))
+        q, part, o = (operand.down(0, copy) for operand in (self.q, partial, self.o))
+        steps = [
+            (k, READ, kv, first_of_kv), (v, READ, kv, first_of_kv), (q, READ, tile, tile >= 0),
+            (part, READ, tile, ~begins), (part, WRITE, tile, ~ends), (o, WRITE, tile, ends),
+        ]  # fmt: skip
+        tiles, ops, at, there = zip(*steps, strict=True)
+        return [Phase(Steps(tiles, ops, Script(np.where(np.stack(there, 1), np.stack(at, 1), -1))))]
 
     def split_kv(self, splits: int) -> list[Phase]:
         """Each split writes a partial O and its log-sum-exp; a second kernel combines them."""
@@ -204,48 +179,20 @@ class AttentionKernel:
         splits = min(splits, self.kv_tiles)
         if splits == 1:
             return [self.flash(*self.blocks(heads_first=False))]
-        part = self.layout.add(
-            "Opart", a.queries, a.value_dim + 1, self.bm, a.value_dim + 1, _PARTIAL_BYTES, self.copies * splits
-        )
-        length = -(-self.kv_tiles // splits)
+        width = a.value_dim + 1
+        part = self.layout.add("Opart", a.queries, width, self.bm, width, _PARTIAL_BYTES, self.copies * splits)
+        length = ceil_div(self.kv_tiles, splits)
         number = np.arange(self.q_tiles * splits * self.copies, dtype=np.int64)
         tile, split, copy = number % self.q_tiles, number // self.q_tiles % splits, number // self.q_tiles // splits
         begin = split * length
-        end = np.minimum(begin + length, self.visible(tile))
-
-        def steps(blocks: Blocks, backwards: bool) -> Ids:
-            at = np.arange(length, dtype=np.int64)[:, None]
-            kv = begin[blocks] + at if backwards else end[blocks] - 1 - at
-            there = (at < end[blocks] - begin[blocks])[..., None]
-            source = self.kv_copy(copy[blocks])
-            return np.where(there, np.stack([self.k.ids(kv, 0, source), self.v.ids(kv, 0, source)], -1), _ABSENT)
-
-        def wrote(blocks: Blocks) -> Ids:
-            return part.ids(tile[blocks], 0, copy[blocks] * splits + split[blocks])[:, None]
-
+        count = np.maximum(np.minimum(length, self.visible(tile) - begin), 0)
+        wrote = Steps([part.ids(tile, 0, copy * splits + split)], (WRITE,))
         tiles, heads = self.blocks(heads_first=False)
-
-        def gather(blocks: Blocks, backwards: bool) -> Ids:
-            piece = np.arange(splits, dtype=np.int64)[:, None]
-            return part.ids(tiles[blocks], 0, heads[blocks] * splits + piece)[..., None]
-
-        work = int(np.maximum(end - begin, 0).sum())
+        pieces = part.copies_of(tiles, heads * splits)
+        combined = Steps([self.o.ids(tiles, 0, heads)], (WRITE,))
         return [
-            Phase(
-                "attention",
-                len(number),
-                Touch(steps, (READ, READ)),
-                2 * work + 2 * len(number),
-                prologue=Touch(lambda b: self.q.ids(tile[b], 0, copy[b])[:, None], (READ,)),
-                epilogue=Touch(wrote, (WRITE,)),
-            ),
-            Phase(
-                "combine",
-                len(tiles),
-                Touch(gather, (READ,)),
-                (splits + 1) * len(tiles),
-                epilogue=Touch(lambda b: self.o.ids(tiles[b], 0, heads[b])[:, None], (WRITE,)),
-            ),
+            self._over_kv(tile, copy, Walk(begin, count, backwards=True), wrote),
+            Phase(Steps([pieces], (READ,), Walk(0, splits, one_way=True)), epilogue=combined),
         ]
 
     def decoding_splits(self, sms: int) -> int:
@@ -259,7 +206,7 @@ class AttentionKernel:
         efficiency = {}
         for splits in range(1, most + 1):
             # a count that cuts KV into no more pieces than a smaller one is not eligible
-            if splits > 1 and -(-self.kv_tiles // splits) == -(-self.kv_tiles // (splits - 1)):
+            if splits > 1 and ceil_div(self.kv_tiles, splits) == ceil_div(self.kv_tiles, splits - 1):
                 continue
             waves = blocks * splits / slots
             efficiency[splits] = waves / np.ceil(waves)
@@ -269,56 +216,21 @@ class AttentionKernel:
     def unfused(self) -> list[Phase]:
         """Scores, softmax, product with V: three kernels over square-ish tiles of bm x bn."""
         a = self.attention
-        scores = self.layout.add("S", a.queries, a.keys, self.bm, self.bn, a.in_bytes, self.copies, tiled=True)
-        probs = self.layout.add("P", a.queries, a.keys, self.bm, self.bn, a.in_bytes, self.copies, tiled=True)
+        scores, probs = (
+            self.layout.add(name, a.queries, a.keys, self.bm, self.bn, a.in_bytes, self.copies, padded=True)
+            for name in ("S", "P")
+        )
         tile, copy = self.blocks(heads_first=False)
         seen = self.visible(tile)
-        q = np.repeat(tile, seen)
-        head = np.repeat(copy, seen)
-        kv = np.concatenate([np.arange(n, dtype=np.int64) for n in seen])
-
-        def score_steps(blocks: Blocks, backwards: bool) -> Ids:
-            source = self.kv_copy(head[blocks])
-            pair = [self.q.ids(q[blocks], 0, head[blocks]), self.k.ids(kv[blocks], 0, source)]
-            return np.stack(pair, axis=-1)[None]
-
-        longest = int(seen.max())
-
-        def rows(region_ids: list[Ids], blocks: Blocks, at: NDArray[np.int64]) -> Ids:
-            return np.where((at < seen[blocks])[..., None], np.stack(region_ids, axis=-1), _ABSENT)
-
-        def softmax_steps(blocks: Blocks, backwards: bool) -> Ids:
-            at = np.arange(longest, dtype=np.int64)[:, None] + np.zeros_like(blocks)
-            pair = [scores.ids(tile[blocks], at, copy[blocks]), probs.ids(tile[blocks], at, copy[blocks])]
-            return rows(pair, blocks, at)
-
-        def value_steps(blocks: Blocks, backwards: bool) -> Ids:
-            at = np.arange(longest, dtype=np.int64)[:, None] + np.zeros_like(blocks)
-            kv_tile = seen[blocks] - 1 - at if backwards else at
-            there = at < seen[blocks]
-            pair = [
-                probs.ids(tile[blocks], kv_tile, copy[blocks]),
-                self.v.ids(kv_tile, 0, self.kv_copy(copy[blocks])),
-            ]
-            return np.where(there[..., None], np.stack(pair, axis=-1), _ABSENT)
-
-        count = len(q)
+        q, head = np.repeat(tile, seen), np.repeat(copy, seen)
+        kv = np.arange(len(q)) - np.repeat(np.cumsum(seen) - seen, seen)
+        pair = (self.q.ids(q, 0, head), self.k.ids(kv, 0, self.kv_copy(head)))
+        normalised = (scores.along(tile, copy), probs.along(tile, copy))
+        values = (probs.along(tile, copy), self.v.down(0, self.kv_copy(copy)))
         return [
-            Phase(
-                "scores",
-                count,
-                Touch(score_steps, (READ, READ)),
-                3 * count,
-                epilogue=Touch(lambda b: scores.ids(q[b], kv[b], head[b])[:, None], (WRITE,)),
-            ),
-            Phase("softmax", len(tile), Touch(softmax_steps, (READ, WRITE)), 2 * count),
-            Phase(
-                "values",
-                len(tile),
-                Touch(value_steps, (READ, READ)),
-                2 * count + len(tile),
-                epilogue=Touch(lambda b: self.o.ids(tile[b], 0, copy[b])[:, None], (WRITE,)),
-            ),
+            Phase(Steps(pair, (READ, READ)), epilogue=Steps([scores.ids(q, kv, head)], (WRITE,))),
+            Phase(Steps(normalised, (READ, WRITE), Walk(0, seen, one_way=True))),
+            Phase(Steps(values, (READ, READ), Walk(0, seen)), epilogue=Steps([self.o.ids(tile, 0, copy)], (WRITE,))),
         ]
 
 

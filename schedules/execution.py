@@ -21,11 +21,16 @@ from __future__ import annotations
 import heapq
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError, UnknownNameError
+from pebble.schedules.grid import Tiles
+from pebble.traces.layout import Index
+from pebble.traces.program import Clock
+from pebble.units import ceil_div
 
 EXECUTIONS = ("lockstep", "persistent", "dynamic-5", "split-k-4", "stream-k", "stream-k-hybrid")
 EXECUTION_HELP = (
@@ -115,12 +120,12 @@ def parse_execution(text: str, cluster: str = "1x1", seed: int = 0) -> Execution
     return Execution(name, 0, shape, seed)
 
 
-@dataclass(frozen=True)
-class Segments:
+class Segments(NamedTuple):
     """Work in issue order: segment i computes k steps ``begin[i]`` to ``end[i]`` of a tile.
 
     ``owner[i]`` is True where the segment writes the tile of C, after adding the partials of the others; the others
-    write a partial tile. ``slot`` and ``start`` say where and when it runs, ``pace`` how long one step takes.
+    write a partial tile. ``slot`` and ``start`` say where and when it runs, ``pace`` how long one step takes, ``turn``
+    how many segments its slot did before.
     """
 
     tile: NDArray[np.int64]
@@ -130,30 +135,60 @@ class Segments:
     slot: NDArray[np.int64]
     start: NDArray[np.float64]
     pace: NDArray[np.float64]
-    turn: NDArray[np.int64]  # how many tiles its slot did before
+    turn: NDArray[np.int64]
+
+    @property
+    def finish(self) -> NDArray[np.float64]:
+        """When each segment has done its steps."""
+        return self.start + (self.end - self.begin) * self.pace
+
+    def clock(self, finish: NDArray[np.float64]) -> Clock:
+        """Where and when the blocks run; results come at ``finish``."""
+        return Clock(self.slot, self.turn, self.start, self.pace, finish)
+
+
+def run_segments(tiles: Tiles, cluster: Index, steps: int, slots: int, execution: Execution) -> Segments:
+    """What runs where and when: tiles (row, column) in traversal order, each of ``steps`` k steps, on ``slots`` slots.
+
+    Clusters (``cluster`` has the number of each tile's) are dispatched as one, their blocks side by side.
+
+    Raises
+    ------
+    InputError
+        A cluster of more blocks than run at once.
+    """
+    inside = execution.blocks_in_cluster
+    if slots < inside:
+        raise InputError(f"cluster: got {inside} blocks in a cluster and {slots} at once, expected as many or more.")
+    if execution.kind == "split-k" and min(execution.number, steps) > 1:
+        return run_split_k(len(tiles), steps, slots, execution.number)
+    if execution.kind in ("stream-k", "stream-k-hybrid"):
+        return run_stream_k(len(tiles), steps, slots, execution.kind == "stream-k-hybrid")
+    clusters = run_tiles(int(cluster.max()) + 1, steps, slots // inside, execution)
+    each = Segments._make(values[cluster] for values in clusters)
+    m, n = execution.cluster
+    place = tiles[:, 0] % m * n + tiles[:, 1] % n
+    return each._replace(tile=np.arange(len(tiles), dtype=np.int64), slot=each.slot * inside + place)
 
 
 def run_tiles(tiles: int, steps: int, slots: int, execution: Execution) -> Segments:
     """Whole tiles on ``slots`` slots: when and where each runs, for lockstep, persistent and dynamic."""
     number = np.arange(tiles, dtype=np.int64)
+    slot, turn = number % slots, number // slots
+    start, pace = (turn * steps).astype(np.float64), np.ones(tiles)
     if execution.kind == "dynamic":
         random = np.random.default_rng(execution.seed)
         skew = execution.number / 100
         free = [(late * skew * steps, slot) for slot, late in enumerate(random.random(slots).tolist())]
         heapq.heapify(free)
         pace = np.maximum(_LEAST_SPEED, 1 + skew * random.standard_normal(tiles))
-        slot, start, turn = np.empty(tiles, np.int64), np.empty(tiles), np.empty(tiles, np.int64)
         done = [0] * slots
         for i in range(tiles):
             start[i], at = free[0]
             slot[i], turn[i] = at, done[at]
             done[at] += 1
             heapq.heapreplace(free, (start[i] + steps * float(pace[i]), at))
-    else:
-        slot, turn = number % slots, number // slots
-        start, pace = (turn * steps).astype(np.float64), np.ones(tiles)
-    whole = np.ones(tiles, bool)
-    return Segments(number, np.zeros(tiles, np.int64), np.full(tiles, steps), whole, slot, start, pace, turn)
+    return Segments(number, number * 0, np.full(tiles, steps), number >= 0, slot, start, pace, turn)
 
 
 def run_stream_k(tiles: int, steps: int, slots: int, hybrid: bool) -> Segments:
@@ -161,39 +196,30 @@ def run_stream_k(tiles: int, steps: int, slots: int, hybrid: bool) -> Segments:
     streamed = tiles
     if hybrid:
         rest = tiles % slots
-        streamed = 0 if rest == 0 else min(tiles, rest + (slots if tiles > slots else 0))
+        streamed = min(tiles, rest + (slots if tiles > slots else 0)) if rest else 0
     total = streamed * steps
     rows: list[tuple[int, int, int, bool, int, float]] = []
     for slot in range(slots if total else 0):
-        at, end = slot * total // slots, (slot + 1) * total // slots
-        first = at
+        first, end = slot * total // slots, (slot + 1) * total // slots
+        at = first
         while at < end:
             tile, begin = divmod(at, steps)
             stop = min(steps, begin + end - at)
             rows.append((tile, begin, stop, begin == 0, slot, float(at - first)))
             at += stop - begin
-    share = -(-total // slots)
+    share = ceil_div(total, slots)
     for number in range(streamed, tiles):
         turn, slot = divmod(number - streamed, slots)
         rows.append((number, 0, steps, True, slot, float(share + turn * steps)))
-    columns = [np.array(x) for x in zip(*rows, strict=True)]
-    whole = [columns[i].astype(np.int64) for i in (0, 1, 2, 4)]
-    zero = np.zeros(len(rows), np.int64)
-    return Segments(
-        whole[0], whole[1], whole[2], columns[3].astype(bool), whole[3], columns[5], np.ones(len(rows)), zero
-    )
+    tile_of, begins, ends, owner, slot_of, start = (np.array(column) for column in zip(*rows, strict=True))
+    return Segments(tile_of, begins, ends, owner, slot_of, start, np.ones(len(rows)), np.zeros(len(rows), np.int64))
 
 
 def run_split_k(tiles: int, steps: int, slots: int, slices: int) -> Segments:
     """Slices of k, slice slowest, in waves; no segment owns its tile (a second kernel adds the partials)."""
-    slices = min(slices, steps)
-    length = -(-steps // slices)
-    slices = -(-steps // length)
-    number = np.arange(tiles * slices, dtype=np.int64)
-    piece, tile = number // tiles, number % tiles
-    begin = piece * length
-    end = np.minimum(begin + length, steps)
-    wave = number // slots
+    length = ceil_div(steps, min(slices, steps))
+    number = np.arange(tiles * ceil_div(steps, length), dtype=np.int64)
+    wave, begin = number // slots, number // tiles * length
     start = (wave * length).astype(np.float64)
-    nobody = np.zeros(len(number), bool)
-    return Segments(tile, begin, end, nobody, number % slots, start, np.ones(len(number)), wave)
+    end = np.minimum(begin + length, steps)
+    return Segments(number % tiles, begin, end, number < 0, number % slots, start, np.ones(len(number)), wave)

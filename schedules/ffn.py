@@ -20,14 +20,14 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pebble.errors import InputError, UnknownNameError
-from pebble.schedules.layout import Layout, Region
-from pebble.schedules.lockstep import TileShape
 from pebble.schedules.orders import ALL_ORDERS, OrderParams, parse_order
-from pebble.schedules.trace import READ, WRITE, Trace
-from pebble.schedules.waves import Blocks, Group, Ids, Phase, Touch, program_trace
+from pebble.schedules.tile import TileShape
+from pebble.traces import READ, WRITE, Layout, OperandTiles, Trace
+from pebble.traces.layout import Index
+from pebble.traces.program import Group, Phase, Steps, Walk, program_trace
+from pebble.units import ceil_div
 from pebble.workloads import Ffn
 
 _FUSED = re.compile(r"row-fused-([0-9]{1,7})(?:-split-([0-9]{1,7}))?")
@@ -107,7 +107,7 @@ def all_ffn_schedules(ffn: Ffn, tile: TileShape) -> list[FfnSchedule]:
 
     Heights are 1, 2, 3, 4, 6, 8, 12 ... for row-fused, powers of two for the rest.
     """
-    rows = -(-ffn.tokens // tile.cut_rows(ffn.tokens))
+    rows = ceil_div(ffn.tokens, tile.cut_rows(ffn.tokens))
     powers = sorted({min(1 << i, rows) for i in range(rows.bit_length() + 1)})
     sweep = sorted({*powers, *(3 << i for i in range(rows.bit_length()) if 3 << i < rows)})
     plain = [FfnSchedule("separate", order=order) for order in ALL_ORDERS]
@@ -142,9 +142,8 @@ class FfnKernel:
         self.h = add("H", ffn.tokens, ffn.hidden, bm, bk, width)
         self.w2 = add("W2", ffn.hidden, ffn.d_out, bk, bn, width)
         self.y = add("Y", ffn.tokens, ffn.d_out, bm, bn, ffn.out_bytes)
-        self.rows = self.y.grid[1]
-        self.hidden_cols = self.ups[0].grid[2]
-        self.out_cols = self.y.grid[2]
+        self.rows, self.out_cols = self.y.grid
+        self.hidden_cols, self.units = self.ups[0].grid[1], self.h.grid[1]
         self.per_tile = max(1, bn // bk)
 
     def values_held(self, stages: int = 1) -> int:
@@ -153,92 +152,55 @@ class FfnKernel:
         ups = self.ffn.up_products
         return ups * bm * bn + stages * bk * (bm + ups * bn)
 
-    def gemm0(self, tiles: NDArray[np.int64], after: int = 0) -> Phase:
+    def gemm0(self, tiles: Index, after: int = 0) -> Phase:
         """H tiles (row, column) in this order."""
-        rows, cols = tiles[:, 0], tiles[:, 1]
-        steps = np.arange(self.x.grid[2], dtype=np.int64)
+        rows, cols = tiles.T
+        touched = (self.x.along(rows), *(w.down(cols) for w in self.ups))
+        write = Steps(self._units(self.h, rows, cols), (WRITE,) * self.per_tile)
+        return Phase(Steps(touched, (READ,) * len(touched), Walk(0, self.x.grid[1])), epilogue=write, after=after)
 
-        def step_ids(blocks: Blocks, backwards: bool) -> Ids:
-            k = (steps[::-1] if backwards else steps)[:, None]
-            touched = [self.x.ids(rows[blocks], k), *(w.ids(k, cols[blocks]) for w in self.ups)]
-            return np.stack(touched, axis=-1)
-
-        def write(blocks: Blocks) -> Ids:
-            return self._units(self.h, rows[blocks], cols[blocks])
-
-        ups = len(self.ups)
-        return Phase(
-            "GEMM0",
-            len(tiles),
-            Touch(step_ids, (READ,) * (1 + ups)),
-            len(tiles) * (1 + ups) * len(steps) + self._unit_touches(self.h, cols),
-            epilogue=Touch(write, (WRITE,) * self.per_tile),
-            after=after,
-        )
-
-    def gemm1(self, tiles: NDArray[np.int64], first: int, last: int, partial: bool, after: int = 0) -> Phase:
+    def gemm1(self, tiles: Index, first: int, last: int, partial: bool, after: int = 0) -> Phase:
         """Y tiles over units ``first`` to ``last`` of the hidden layer; ``partial``: Y is read and added to."""
-        rows, cols = tiles[:, 0], tiles[:, 1]
-        steps = np.arange(first, last, dtype=np.int64)
+        rows, cols = tiles.T
+        added = self._units(self.x, rows, cols) if self.residual and last == self.units else []
+        y = self.y.ids(rows, cols)
+        finish = Steps([*added, *[y] * (1 + partial)], (READ,) * (len(added) + partial) + (WRITE,))
+        touched = (self.h.along(rows), self.w2.down(cols))
+        return Phase(Steps(touched, (READ, READ), Walk(first, last - first)), epilogue=finish, after=after)
 
-        def step_ids(blocks: Blocks, backwards: bool) -> Ids:
-            k = (steps[::-1] if backwards else steps)[:, None]
-            return np.stack([self.h.ids(rows[blocks], k), self.w2.ids(k, cols[blocks])], axis=-1)
-
-        adds_residual = self.residual and last == self.h.grid[2]
-        ops = [READ] * (self.per_tile if adds_residual else 0) + [READ] * partial + [WRITE]
-
-        def finish(blocks: Blocks) -> Ids:
-            y = self.y.ids(rows[blocks], cols[blocks])[:, None]
-            parts = [self._units(self.x, rows[blocks], cols[blocks])] if adds_residual else []
-            return np.concatenate([*parts, *([y] * partial), y], axis=1)
-
-        return Phase(
-            "GEMM1",
-            len(tiles),
-            Touch(step_ids, (READ, READ)),
-            len(tiles) * (2 * len(steps) + 1 + partial) + (self._unit_touches(self.x, cols) if adds_residual else 0),
-            epilogue=Touch(finish, tuple(ops)),
-            after=after,
-        )
-
-    def _units(self, region: Region, rows: NDArray[np.int64], cols: NDArray[np.int64]) -> Ids:
+    def _units(self, operand: OperandTiles, rows: Index, cols: Index) -> list[Index]:
         """Units of BK columns under a tile of BN columns; beyond the edge there is none."""
-        unit = cols[:, None] * self.per_tile + np.arange(self.per_tile)
-        return np.where(unit < region.grid[2], region.ids(rows[:, None], unit), -1)
-
-    def _unit_touches(self, region: Region, cols: NDArray[np.int64]) -> int:
-        return int(np.minimum(self.per_tile, region.grid[2] - cols * self.per_tile).sum())
+        units = [cols * self.per_tile + i for i in range(self.per_tile)]
+        return [np.where(unit < operand.grid[1], operand.ids(rows, unit), -1) for unit in units]
 
     def bands(self, height: int) -> list[range]:
         """Tile rows in bands of this height; the last may be lower."""
         return [range(r, min(r + height, self.rows)) for r in range(0, self.rows, height)]
 
 
-def _by_columns(rows: range, cols: range) -> NDArray[np.int64]:
+def _by_columns(rows: range, cols: range) -> Index:
     """Tiles of a band, column by column."""
     return np.array([(i, j) for j in cols for i in rows], np.int64).reshape(-1, 2)
 
 
 def _fused_phases(kernel: FfnKernel, schedule: FfnSchedule) -> list[Phase]:
     phases = []
-    tile_cols, units = kernel.hidden_cols, kernel.h.grid[2]
-    part = -(-tile_cols // min(schedule.split, tile_cols))
+    tile_cols = kernel.hidden_cols
+    part = ceil_div(tile_cols, min(schedule.split, tile_cols))
     for rows in kernel.bands(schedule.band):
         for start in range(0, tile_cols, part):
             end = min(start + part, tile_cols)
             phases.append(kernel.gemm0(_by_columns(rows, range(start, end))))
             out = _by_columns(rows, range(kernel.out_cols))
-            phases.append(
-                kernel.gemm1(out, start * kernel.per_tile, min(end * kernel.per_tile, units), partial=start > 0)
-            )
+            last = min(end * kernel.per_tile, kernel.units)
+            phases.append(kernel.gemm1(out, start * kernel.per_tile, last, partial=start > 0))
     return phases
 
 
 def ffn_groups(kernel: FfnKernel, schedule: FfnSchedule, wave_blocks: int) -> list[Group]:
     """The groups of phases of one schedule on ``wave_blocks`` block slots."""
     every_h, every_y = range(kernel.hidden_cols), range(kernel.out_cols)
-    units = kernel.h.grid[2]
+    units = kernel.units
     if schedule.kind == "separate":
         order = parse_order(schedule.order)
         params = OrderParams(sms=wave_blocks, tile_m=kernel.tile.bm, tile_n=kernel.tile.bn)

@@ -8,23 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
+from pebble.units import ceil_div
 from pebble.workloads import check_dimension
 
 Tiles = NDArray[np.int32]  # shape (tiles, 2): tile row, tile column
 Index = NDArray[np.int64]
 
 MAX_TILES = 2**26  # 512 MiB of pairs; a grid above this is a mistyped tile size
-
-
-def ceil_div(a: int, b: int) -> int:
-    """The least whole number that is not below a / b, for b > 0.
-
-    Examples
-    --------
-    >>> ceil_div(9, 4)
-    3
-    """
-    return -(-a // b)
 
 
 def round_up(a: int, multiple: int) -> int:

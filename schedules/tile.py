@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pebble.errors import InputError
-from pebble.schedules.trace import LINE_BYTES
+from pebble.traces import LINE_BYTES
+from pebble.units import ceil_div
 from pebble.workloads import Gemm
 
 _MAX_TILE = 1 << 16
@@ -60,7 +61,7 @@ class TileShape:
 
     def grid(self, gemm: Gemm) -> tuple[int, int, int]:
         """Tiles along m, n and k; edge tiles are short."""
-        return -(-gemm.m // self.bm), -(-gemm.n // self.bn), -(-gemm.k // self.bk)
+        return ceil_div(gemm.m, self.bm), ceil_div(gemm.n, self.bn), ceil_div(gemm.k, self.bk)
 
     def __str__(self) -> str:
         return f"{self.bm}x{self.bn}x{self.bk}"

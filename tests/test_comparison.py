@@ -6,12 +6,14 @@ from hypothesis import strategies as st
 
 from pebble.bounds import lower_bound
 from pebble.errors import InfeasibleError
+from pebble.families import simulate
 from pebble.models.machine import load_machine
 from pebble.reports.capacity import cache_capacity, chip_capacity, trace_capacity
 from pebble.reports.compare import compare
-from pebble.schedules.lockstep import TileShape, lockstep_trace, values_held_by_blocks
+from pebble.schedules.gemm import lockstep_trace
 from pebble.schedules.orders import all_schedules, parse_order
-from pebble.simulation import KernelConfig, simulate_gemm
+from pebble.schedules.tile import TileShape, values_held_by_blocks
+from pebble.simulation import KernelConfig
 from pebble.units import parse_size
 from pebble.workloads import Gemm
 
@@ -37,7 +39,7 @@ def test_bound_is_below_every_simulated_order(data: st.DataObject) -> None:
     least = least_cache(gemm, tile, sms * per_sm)
     cache = draw(st.one_of(st.just(least), st.integers(least, least * 20)))
     config = KernelConfig(tile, sms, per_sm, cache, draw(st.sampled_from(["lru", "fifo", "opt"])))
-    traffic = simulate_gemm(gemm, parse_order(draw(st.sampled_from(ORDERS))), config)
+    traffic = simulate(gemm, parse_order(draw(st.sampled_from(ORDERS))), config)
     held = values_held_by_blocks(tile, config.wave_blocks)
     bound = lower_bound(gemm, trace_capacity(cache, gemm, held, config.wave_blocks).elements)
     assert bound.bytes <= traffic.dram_bytes
@@ -52,8 +54,8 @@ def test_opt_below_lru_and_lru_falls_with_capacity(m: int, n: int, k: int, order
     least = least_cache(gemm, tile, sms)
     reads = []
     for cache in (least, 2 * least, 8 * least, 64 * least):
-        lru = simulate_gemm(gemm, parse_order(order), KernelConfig(tile, sms, 1, cache))
-        opt = simulate_gemm(gemm, parse_order(order), KernelConfig(tile, sms, 1, cache, "opt"))
+        lru = simulate(gemm, parse_order(order), KernelConfig(tile, sms, 1, cache))
+        opt = simulate(gemm, parse_order(order), KernelConfig(tile, sms, 1, cache, "opt"))
         assert opt.counts.misses_lines <= lru.counts.misses_lines
         reads.append(lru.dram_read_bytes)
     assert reads == sorted(reads, reverse=True)

@@ -53,11 +53,14 @@ def imports(path: Path) -> set[str]:
 
 
 def test_rooms_import_only_what_they_may() -> None:
-    shared = ("pebble.workloads", "pebble.units", "pebble.errors")
+    shared = ("pebble.workloads", "pebble.traces", "pebble.units", "pebble.errors")
     for room in ("models", "schedules"):
         for file in (ROOT / room).rglob("*.py"):
             for name in imports(file):
                 assert name.startswith((*shared, f"pebble.{room}")), f"{file} imports {name}"
+    for file in (ROOT / "pebble" / "traces").rglob("*.py"):
+        for name in imports(file):
+            assert name.startswith(("pebble.traces", "pebble.units", "pebble.errors")), f"{file} imports {name}"
     for room in ("bounds", "solvers"):
         for file in (ROOT / "pebble" / room).rglob("*.py"):
             assert not any(name.startswith("pebble.schedules") for name in imports(file)), file

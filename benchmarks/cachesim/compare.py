@@ -23,22 +23,20 @@ import libcachesim
 import numba
 import numpy as np
 import traces
+from flat import coalesce, flat_set_misses
 
-from pebble.models.caches.fifo import simulate_fifo
-from pebble.models.caches.flat import coalesce, flat_set_misses
-from pebble.models.caches.lockstep_lru import LockstepGemm, lockstep_lru
-from pebble.models.caches.lru import simulate_lru
+from pebble.models.caches import parse_policy
+from pebble.models.caches.lockstep_lru import lockstep_lru
 from pebble.models.caches.lru_curve import lru_curve
-from pebble.models.caches.opt import simulate_opt
-from pebble.models.caches.opt_curve import opt_curve
-from pebble.schedules.lockstep import TileShape
-from pebble.schedules.lockstep_shape import lockstep_shape
+from pebble.models.caches.opt import opt_curve
+from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import parse_order
-from pebble.schedules.trace import Trace, TraceChunk
+from pebble.schedules.tile import TileShape
+from pebble.traces import Trace, TraceChunk
 from pebble.workloads import Gemm
 
 MIB_LINES = 8192
-OURS = {"lru": simulate_lru, "fifo": simulate_fifo, "opt": simulate_opt}
+OURS = {name: parse_policy(name).simulate for name in ("lru", "fifo", "opt")}
 THEIRS = {"lru": libcachesim.LRU, "fifo": libcachesim.FIFO, "opt": libcachesim.Belady}
 
 
@@ -152,9 +150,8 @@ def measure(folder: Path, rounds: int, depth: int) -> None:
     path = folder / "anchor.oracle"
     traces.write_oracle(trace, lines, path)
     problem, tile = Gemm(8192, 8192, depth), TileShape(128, 128, 64)
-    shape = lockstep_shape(problem, parse_order("row").tiles(64, 64), tile, 132)
-    assert shape is not None
-    closed = LockstepGemm(**shape)
+    closed = GemmKernel(problem, tile).closed_form(parse_order("row").tiles(64, 64), 132)
+    assert closed is not None
     size = 40 * MIB_LINES
 
     def curve_flat() -> object:
@@ -166,9 +163,9 @@ def measure(folder: Path, rounds: int, depth: int) -> None:
         ("flat line FIFO", "fifo", lambda: flat_misses("fifo", lines, count, size), 1, 100, 200),
         ("flat line OPT, with its look ahead", "opt", lambda: flat_misses("opt", lines, count, size), 1, 30, 90),
         ("16-way hashed LRU, flat (against their LRU)", "lru", lambda: flat_set_misses(lines, size), 1, 15, 55),
-        ("run-level LRU", "lru", lambda: simulate_lru(trace, size), 5, 2000, 3000),
-        ("run-level FIFO", "fifo", lambda: simulate_fifo(trace, size), 5, 5000, 9000),
-        ("run-level exact OPT", "opt", lambda: simulate_opt(trace, size), 3, 400, 1500),
+        ("run-level LRU", "lru", lambda: OURS["lru"](trace, size), 5, 2000, 3000),
+        ("run-level FIFO", "fifo", lambda: OURS["fifo"](trace, size), 5, 5000, 9000),
+        ("run-level exact OPT", "opt", lambda: OURS["opt"](trace, size), 3, 400, 1500),
         ("LRU curve, all sizes, flat (against one LRU run)", "lru", curve_flat, 1, 5, 10),
         ("LRU curve, all sizes, run-level (the same)", "lru", lambda: lru_curve(trace), 2, 400, 1000),
         ("OPT curve, all sizes (against one Belady run)", "opt", lambda: opt_curve(trace), 1, 15, 60),

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from pebble.schedules.attention import attention_trace, parse_attention_schedule
 from pebble.schedules.ffn import FfnKernel, ffn_trace, parse_ffn_schedule
-from pebble.schedules.lockstep import TileShape, lockstep_trace
+from pebble.schedules.gemm import lockstep_trace
 from pebble.schedules.orders import parse_order
-from pebble.schedules.trace import Trace, TraceChunk
+from pebble.schedules.tile import TileShape
+from pebble.traces import Trace, TraceChunk
 from pebble.workloads import Attention, Ffn, Gemm
 
 ORACLE = np.dtype([("time", "<u4"), ("line", "<u8"), ("size", "<u4"), ("next", "<i8")])

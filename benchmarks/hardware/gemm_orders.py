@@ -106,11 +106,12 @@ def compare(path: str) -> None:
     from math import exp, log
 
     from pebble.bounds import lower_bound
+    from pebble.families import simulate
     from pebble.models.machine import load_machine
     from pebble.reports.capacity import trace_capacity
-    from pebble.schedules.lockstep import TileShape, values_held_by_blocks
     from pebble.schedules.orders import parse_order
-    from pebble.simulation import KernelConfig, simulate_gemm
+    from pebble.schedules.tile import TileShape, values_held_by_blocks
+    from pebble.simulation import KernelConfig
     from pebble.workloads import Gemm
 
     machine = load_machine(MACHINE)
@@ -124,7 +125,7 @@ def compare(path: str) -> None:
             read = {}
             for name, policy in models.items():
                 config = KernelConfig(tile, sms, 1, machine.l2_bytes, policy)
-                read[name] = simulate_gemm(gemm, parse_order(row["order"]), config).dram_read_bytes
+                read[name] = simulate(gemm, parse_order(row["order"]), config).dram_read_bytes
                 ratios[name].append(read[name] / measured)
             held = values_held_by_blocks(tile, sms, STAGES)
             bound = lower_bound(gemm, trace_capacity(machine.l2_bytes, gemm, held, sms).elements)

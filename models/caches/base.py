@@ -1,91 +1,21 @@
-"""The two sides of a cache model: the touches that go in and the counts that come out."""
+"""What every cache model shares: its facts, the engine that runs a trace, and the counts that come out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
+from pebble.traces import LINE_BYTES, LockstepGemm, Trace, TraceChunk
+from pebble.traces.jit import inlined, jit
+from pebble.units import ceil_div
 
-LINE_BYTES = 128
-
-READ, WRITE = 0, 1
-
-
-class Chunk(Protocol):
-    """Some consecutive touches.
-
-    ``ids`` (int32) are tile numbers, ``ops`` (uint8) READ or WRITE; block steps (the A and the B tile of one
-    block) begin at ``step_starts`` and the last one ends at ``step_end``. ``sm`` (int32) is the SM of each touch and
-    ``sectors`` (uint8) which 32-byte sectors of a line are meant, where each "tile" is one line; both may be None.
-    """
-
-    @property
-    def ids(self) -> NDArray[np.int32]: ...
-    @property
-    def ops(self) -> NDArray[np.uint8]: ...
-    @property
-    def step_starts(self) -> NDArray[np.int64]: ...
-    @property
-    def step_end(self) -> int: ...
-    @property
-    def sm(self) -> NDArray[np.int32] | None: ...
-    @property
-    def sectors(self) -> NDArray[np.uint8] | None: ...
-
-
-class Placement(Protocol):
-    """Where tiles lie in memory, in lines: ``height`` rows of ``span`` lines, ``stride`` apart, from ``base``."""
-
-    @property
-    def base(self) -> NDArray[np.int64]: ...
-    @property
-    def height(self) -> NDArray[np.int64]: ...
-    @property
-    def span(self) -> NDArray[np.int64]: ...
-    @property
-    def stride(self) -> NDArray[np.int64]: ...
-    @property
-    def line_operand(self) -> NDArray[np.uint8]:
-        """Operand of each line address, 0 to the highest."""
-        ...
-
-
-class Touches(Protocol):
-    """A stream of tile touches, in order."""
-
-    @property
-    def operand_names(self) -> tuple[str, ...]: ...
-    @property
-    def tile_lines(self) -> NDArray[np.int32]:
-        """Lines of each tile; tiles share no line."""
-        ...
-
-    @property
-    def tile_operand(self) -> NDArray[np.uint8]:
-        """Index into ``operand_names`` of each tile."""
-        ...
-
-    @property
-    def touches(self) -> int:
-        """Length of the stream."""
-        ...
-
-    @property
-    def sms(self) -> int:
-        """SMs that touch; 0 when the stream does not say."""
-        ...
-
-    def placement(self, pad_lines: int = 0) -> Placement | None:
-        """Row-major addresses with ``pad_lines`` more lines between rows, or None when shapes are not known."""
-        ...
-
-    def chunks(self) -> Iterator[Chunk]: ...
+Lines = NDArray[np.int32] | NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -140,52 +70,172 @@ class CacheCounts:
         return sum(self.read_misses) + sum(self.write_misses)
 
 
-class CacheModel(Protocol):
-    """A policy: a stream and a capacity in lines give counts."""
+@dataclass(frozen=True, kw_only=True)
+class CachePolicy(ABC):
+    """A cache model, read from its name; each kind of model is a subclass in a file of its own.
 
-    def __call__(self, stream: Touches, capacity_lines: int) -> CacheCounts: ...
+    A subclass states its facts as class variables, adds the parameters that its ``pattern`` names as fields, and makes
+    an `Engine`.
+
+    Attributes
+    ----------
+    name : str
+        As it was written, ``BODY[:REPLACEMENT][+OPTION...]``.
+    write_allocate : bool
+        False (``+no-write-allocate``): a written line that is not in the cache goes straight to DRAM.
+    warm : bool
+        ``+warm``: the cache holds what a first run of the same trace left in it.
+    seed : int
+        ``+seed-N``, of everything that is drawn at random.
+    sm_map : str
+        ``+map-...``: which SM sits in which part; empty for the model's own choice.
+    replacement : str
+        What stands after the colon.
+    """
+
+    pattern: ClassVar[str]
+    """A regular expression for the name before the colon; named groups are fields, whole numbers where they look so."""
+    examples: ClassVar[tuple[str, ...]]
+    """Names to show and suggest."""
+    structure: ClassVar[str] = "full"
+    """What the model is made of; ``full`` is one fully associative cache."""
+    replacements: ClassVar[str] = ""
+    """A regular expression for what may stand after the colon, empty for nothing."""
+    options: ClassVar[frozenset[str]] = frozenset({"warm", "no-write-allocate"})
+    """Which of the options that change the model it takes: these two, ``pad`` and ``llc``."""
+
+    name: str
+    write_allocate: bool = True
+    warm: bool = False
+    seed: int = 0
+    sm_map: str = ""
+    replacement: str = ""
+    parts: int = 1
+    pad_lines: int = 0
+    last_level_bytes: int = 0
+
+    @property
+    @abstractmethod
+    def what(self) -> str:
+        """The model in words, without its options."""
+
+    @abstractmethod
+    def engine(self, trace: Trace, capacity_lines: int) -> Engine:
+        """An empty cache for a trace that `view` has prepared."""
+
+    def view(self, trace: Trace) -> Trace:
+        """The trace as the model follows it: tiles, or lines where it tells the lines of a tile apart."""
+        return trace
+
+    def closed_form(self, gemm: LockstepGemm, capacity_lines: int) -> CacheCounts | None:
+        """The counts of a lock-step GEMM without its trace, or None."""
+        return None
+
+    @property
+    def description(self) -> str:
+        """One line for a reader."""
+        return self.what + ", no write-allocate" * (not self.write_allocate) + ", warm" * self.warm
+
+    @property
+    def title(self) -> str:
+        """The name for a title: short ones in capitals."""
+        return self.name.upper() if self.name.isalpha() and len(self.name) <= 4 else self.name
+
+    def simulate(self, trace: Trace, capacity_lines: int) -> CacheCounts:
+        """Run a trace through the cache and write the rest back.
+
+        Parameters
+        ----------
+        trace : Trace
+            Tile touches in order.
+        capacity_lines : int
+            Capacity in 128-byte lines, of all parts together.
+
+        Raises
+        ------
+        InputError
+            The cache is smaller than the largest tile, or the trace too long or without SMs for this model.
+        """
+        trace = self.view(trace)
+        engine = self.engine(trace, capacity_lines)
+        for chunk in engine.chunks() if self.warm else ():
+            engine.touch(chunk)
+        engine.begin()
+        return counted(engine)
+
+    def curve(self, trace: Trace, capacities_lines: Sequence[int]) -> list[tuple[int, int]]:
+        """Lines fetched and lines written back at each capacity; by default one simulation each."""
+        counts = [self.simulate(trace, capacity) for capacity in capacities_lines]
+        return [tuple(sum(x) * c.unit_bytes // LINE_BYTES for x in (c.read_misses, c.write_backs)) for c in counts]  # type: ignore[misc]
 
 
-class Scratch:
-    """One array that is used again and again: a fresh one of some megabytes costs more than filling it."""
+class Engine(ABC):
+    """A cache at work.
 
-    def __init__(self) -> None:
-        self._array = np.empty(0, np.int32)
+    Parameters
+    ----------
+    trace : Trace
+        What will run, for the sizes and operands of its tiles.
+    capacity_lines : int
+        Capacity, of all parts together.
+    parts : int
+        Parts that each must hold their share of a tile.
 
-    def of(self, size: int) -> NDArray[np.int32]:
-        """An array of this size with any content, good until the next call."""
-        if len(self._array) < size:
-            self._array = np.empty(size, np.int32)
-        return self._array[:size]
+    Raises
+    ------
+    InputError
+        The capacity is smaller than the largest tile: a block could not read it through.
+    """
 
+    unit_bytes = LINE_BYTES
 
-class Engine(Protocol):
-    """A cache at work. ``write_backs`` grows as lines are written to DRAM, by operand."""
+    def __init__(self, trace: Trace, capacity_lines: int, parts: int = 1) -> None:
+        check_capacity(trace, capacity_lines, parts)
+        self.trace, self.capacity = trace, capacity_lines // parts
+        self.lines, self.operand, self.tiles = trace.tile_lines, trace.tile_operand, len(trace.tile_lines)
+        self.write_backs = self.zeros()
+        self._missed = np.empty(0, np.int32)
 
-    write_backs: NDArray[np.int64]
+    def zeros(self) -> NDArray[np.int64]:
+        """A count for each operand."""
+        return np.zeros(len(self.trace.operand_names), np.int64)
 
-    def touch(self, chunk: Chunk) -> NDArray[np.int32]:
-        """Missed lines of each touch; the array may be used again by the next call."""
-        ...
+    def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
+        """Touch, put down the missed lines of each touch, and add to ``write_backs`` what is written to DRAM."""
+        raise NotImplementedError
 
+    @abstractmethod
     def dirty(self) -> NDArray[np.int64]:
         """Lines that are dirty now, by operand."""
-        ...
+
+    def touch(self, chunk: TraceChunk) -> NDArray[np.int32]:
+        """Missed lines of each touch; the array is used again by the next call, as a fresh one costs time."""
+        if len(self._missed) < len(chunk.ids):
+            self._missed = np.empty(len(chunk.ids), np.int32)
+        missed = self._missed[: len(chunk.ids)]
+        self.run(chunk, missed)
+        return missed
+
+    def chunks(self) -> Iterable[TraceChunk]:
+        """The touches, from the start."""
+        return self.trace.chunks()
+
+    def begin(self) -> None:
+        """Count from here on."""
+        self.write_backs[:] = 0
+
+    def accesses(self, touched: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What was touched, by operand, given the touches of each tile."""
+        return self.by_operand(touched * self.lines)
+
+    def by_operand(self, values: Lines) -> NDArray[np.int64]:
+        """A number for each tile, added up by operand."""
+        sums = self.zeros()
+        _sum_by(self.operand, values, sums)
+        return sums
 
 
-def drive(engine: Engine, stream: Touches, warm: bool = False) -> CacheCounts:
-    """Run a stream through a cache and write the rest back; ``warm``: the same stream has just run once before."""
-    if warm:
-        for chunk in stream.chunks():
-            engine.touch(chunk)
-    before = engine.write_backs.copy()
-    tally = Tally(stream)
-    for chunk in stream.chunks():
-        tally.add(chunk, engine.touch(chunk))
-    return tally.counts(engine.write_backs - before, engine.dirty())
-
-
-@numba.njit(cache=True, nogil=True)
+@jit
 def _add(ids, ops, missed, step_starts, step_end, counts, lost, steps):  # type: ignore[no-untyped-def]
     # counts[tile]: touches; lost[op, tile]: missed lines. No branch: which touches miss is hard to predict.
     for t in range(ids.shape[0]):
@@ -202,72 +252,56 @@ def _add(ids, ops, missed, step_starts, step_end, counts, lost, steps):  # type:
     steps[0] += step_starts.shape[0]
 
 
-class Tally:
-    """Adds up per-touch misses into `CacheCounts`, chunk by chunk."""
-
-    def __init__(self, stream: Touches) -> None:
-        self._stream = stream
-        self._counts = np.zeros(len(stream.tile_lines), np.int64)
-        self._lost = np.zeros((2, len(stream.tile_lines)), np.int64)  # by reads, by writes
-        self._steps = np.zeros(2, np.int64)
-
-    def add(self, chunk: Chunk, missed: NDArray[np.int32]) -> None:
-        """Count one chunk, given the missed lines of each touch."""
-        _add(
-            chunk.ids,
-            chunk.ops,
-            missed,
-            chunk.step_starts,
-            chunk.step_end,
-            self._counts,
-            self._lost,
-            self._steps,
-        )
-
-    def counts(self, write_backs: NDArray[np.int64], residue: NDArray[np.int64]) -> CacheCounts:
-        """The totals, given by operand the lines written back before the end, and those dirty at the end."""
-        return CacheCounts(
-            operand_names=self._stream.operand_names,
-            accesses=as_tuple(sum_by_operand(self._stream, self._counts * self._stream.tile_lines)),
-            read_misses=as_tuple(sum_by_operand(self._stream, self._lost[0])),
-            write_misses=as_tuple(sum_by_operand(self._stream, self._lost[1])),
-            write_backs=as_tuple(write_backs + residue),
-            block_steps=int(self._steps[0]),
-            block_steps_both_hit=int(self._steps[1]),
-            residue=as_tuple(residue),
-        )
-
-
-def as_tuple(values: NDArray[np.int64]) -> tuple[int, ...]:
-    """Plain integers."""
-    return tuple(int(v) for v in values)
-
-
-@numba.njit(cache=True, nogil=True)
+@jit
 def _sum_by(group, values, sums):  # type: ignore[no-untyped-def]
     for i in range(group.shape[0]):
         sums[group[i]] += values[i]
 
 
-def sum_by_operand(stream: Touches, values: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """A number for each tile, added up by operand."""
-    sums = np.zeros(len(stream.operand_names), np.int64)
-    _sum_by(stream.tile_operand, values, sums)
-    return sums
+@inlined
+def draw(random, limit):  # type: ignore[no-untyped-def]
+    """A number below ``limit``, and the next state of the generator (xorshift)."""
+    x = random[0]
+    x ^= x << np.uint64(13)
+    x ^= x >> np.uint64(7)
+    x ^= x << np.uint64(17)
+    random[0] = x
+    return np.int64(((x >> np.uint64(32)) * np.uint64(limit)) >> np.uint64(32))
 
 
-def check_capacity(stream: Touches, capacity_lines: int, parts: int = 1) -> None:
-    """Refuse a cache that cannot hold the largest tile: a block could not read it through.
+def seeded(seed: int) -> NDArray[np.uint64]:
+    """The state from which `draw` begins."""
+    return np.array([np.random.default_rng(seed).integers(1, 2**63)], np.uint64)
+
+
+def counted(engine: Engine) -> CacheCounts:
+    """Run, add up the missed lines of each touch, and write the rest back."""
+    touched, lost = np.zeros(engine.tiles, np.int64), np.zeros((2, engine.tiles), np.int64)  # lost by reads, by writes
+    steps = np.zeros(2, np.int64)
+    for chunk in engine.chunks():
+        missed = engine.touch(chunk)
+        _add(chunk.ids, chunk.ops, missed, chunk.step_starts, chunk.step_end, touched, lost, steps)
+    residue = engine.dirty()
+    by_operand = (
+        engine.accesses(touched), *(engine.by_operand(x) for x in lost), engine.write_backs + residue, residue
+    )  # fmt: skip
+    accesses, reads, writes, backs, left = (tuple(x.tolist()) for x in by_operand)
+    block_steps, both_hit = steps.tolist()
+    names, unit = engine.trace.operand_names, engine.unit_bytes
+    return CacheCounts(names, accesses, reads, writes, backs, block_steps, both_hit, left, unit)
+
+
+def check_capacity(trace: Trace, capacity_lines: int, parts: int = 1, what: str = "cache") -> None:
+    """Refuse a cache that cannot hold the largest tile.
 
     Raises
     ------
     InputError
-        Names the tile and the least capacity.
+        Names the least capacity.
     """
-    largest = int(stream.tile_lines.max())
-    least = -(-largest // parts) * parts
+    least = ceil_div(int(trace.tile_lines.max()), parts) * parts
     if capacity_lines < least:
         raise InputError(
-            f"cache: got {capacity_lines} lines ({capacity_lines * LINE_BYTES} bytes), expected at least {least} "
+            f"{what}: got {capacity_lines} lines ({capacity_lines * LINE_BYTES} bytes), expected at least {least} "
             f"lines ({least * LINE_BYTES} bytes), the largest tile; enlarge the cache or shrink the tile."
         )

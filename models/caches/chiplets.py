@@ -7,56 +7,43 @@ memory-side cache when it leaves that L2 or another chiplet reads it. Both level
 
 from __future__ import annotations
 
-import numba
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.models.caches.base import CacheCounts, Chunk, Scratch, Touches, check_capacity, drive, sum_by_operand
-from pebble.models.caches.sm_map import part_of_sm, sm_of
-
-_ABSENT = -2
-
-
-@numba.njit(cache=True, nogil=True)
-def _place(level, tile, newer, older):  # type: ignore[no-untyped-def]
-    n = newer.shape[1] - 1
-    head = older[level, n]
-    older[level, n] = tile
-    newer[level, tile] = n
-    older[level, tile] = head
-    newer[level, head] = tile
+from pebble.errors import InputError
+from pebble.models.caches.base import CachePolicy, Engine, check_capacity
+from pebble.models.caches.partitions import MAX_PARTS
+from pebble.models.caches.recency import ABSENT, empty_lists, leave, place
+from pebble.models.caches.sm_map import PartsOfSms
+from pebble.traces import LINE_BYTES, Trace, TraceChunk
+from pebble.traces.jit import jit
 
 
-@numba.njit(cache=True, nogil=True)
-def _leave(level, tile, newer, older):  # type: ignore[no-untyped-def]
-    newer[level, older[level, tile]] = newer[level, tile]
-    older[level, newer[level, tile]] = older[level, tile]
-
-
-@numba.njit(cache=True, nogil=True)
+@jit
 def _last_level(tile, dirties, parts, lines, operand, newer, older, used, limits, dirty, write_backs):  # type: ignore[no-untyped-def]
     # A touch of the memory-side cache, level ``parts``; True on a hit.
     n = lines.shape[0]
-    hit = newer[parts, tile] != _ABSENT
+    hit = newer[parts, tile] != ABSENT
     if hit:
-        _leave(parts, tile, newer, older)
+        leave(parts, tile, newer, older)
     else:
         used[parts] += lines[tile]
         while used[parts] > limits[parts]:
             victim = newer[parts, n]
-            _leave(parts, victim, newer, older)
-            newer[parts, victim] = _ABSENT
+            leave(parts, victim, newer, older)
             used[parts] -= lines[victim]
             if dirty[victim]:
                 dirty[victim] = 0
                 write_backs[operand[victim]] += lines[victim]
-    _place(parts, tile, newer, older)
+    place(parts, tile, newer, older)
     if dirties:
         dirty[tile] = 1
     return hit
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _run(  # type: ignore[no-untyped-def]
     ids, ops, where, parts, lines, operand, newer, older, stale, owner, used, limits, dirty, missed, write_backs,
 ):  # fmt: skip
@@ -64,20 +51,19 @@ def _run(  # type: ignore[no-untyped-def]
     n = lines.shape[0]
     for t in range(ids.shape[0]):
         tile, here = ids[t], where[t]
-        hit = newer[here, tile] != _ABSENT
+        hit = newer[here, tile] != ABSENT
         if hit:
-            _leave(here, tile, newer, older)
+            leave(here, tile, newer, older)
         else:
             used[here] += lines[tile]
             while used[here] > limits[here]:
                 victim = newer[here, n]
-                _leave(here, victim, newer, older)
-                newer[here, victim] = _ABSENT
+                leave(here, victim, newer, older)
                 used[here] -= lines[victim]
                 if owner[victim] == here:
                     owner[victim] = -1
                     _last_level(victim, True, parts, lines, operand, newer, older, used, limits, dirty, write_backs)
-        _place(here, tile, newer, older)
+        place(here, tile, newer, older)
         valid = hit and not stale[here, tile]
         stale[here, tile] = 0
         missed[t] = 0
@@ -95,52 +81,54 @@ def _run(  # type: ignore[no-untyped-def]
                 missed[t] = lines[tile]
 
 
-class ChipletEngine:
-    """State of such a memory; see `simulate_chiplets`."""
+class ChipletEngine(Engine):
+    """The L2s, of ``capacity_lines`` together, and the memory-side cache."""
 
-    def __init__(
-        self, stream: Touches, capacity_lines: int, last_level_lines: int, parts: int, sm_map: str, seed: int
-    ) -> None:
-        check_capacity(stream, capacity_lines // parts)
-        check_capacity(stream, last_level_lines)
-        self._stream, self._parts = stream, parts
-        n = len(stream.tile_lines)
-        levels = parts + 1
-        self._newer: NDArray[np.int32] = np.full((levels, n + 1), _ABSENT, np.int32)
-        self._older: NDArray[np.int32] = np.full((levels, n + 1), _ABSENT, np.int32)
-        self._newer[:, n] = self._older[:, n] = n
-        self._stale = np.zeros((parts, n), np.uint8)
-        self._owner: NDArray[np.int32] = np.full(n, -1, np.int32)
-        self._dirty = np.zeros(n, np.uint8)
-        self._used = np.zeros(levels, np.int64)
+    def __init__(self, trace: Trace, capacity_lines: int, last_level_lines: int, where: PartsOfSms) -> None:
+        parts = where.parts
+        check_capacity(trace, capacity_lines // parts)
+        super().__init__(trace, last_level_lines)
+        self._where = where
+        self._newer, self._older = empty_lists(parts + 1, self.tiles)
+        self._stale = np.zeros((parts, self.tiles), np.uint8)
+        self._owner: NDArray[np.int32] = np.full(self.tiles, -1, np.int32)
+        self._dirty = np.zeros(self.tiles, np.uint8)
+        self._used = np.zeros(parts + 1, np.int64)
         self._limits = np.array([capacity_lines // parts] * parts + [last_level_lines], np.int64)
-        self._part = part_of_sm(stream.sms, parts, sm_map, seed)
-        self._missed = Scratch()
-        self.write_backs = np.zeros(len(stream.operand_names), np.int64)
 
-    def touch(self, chunk: Chunk) -> NDArray[np.int32]:
-        """Lines of each touch fetched from DRAM; for a write, lines that the writer's L2 did not hold."""
-        missed = self._missed.of(len(chunk.ids))
-        where = sm_of(chunk, self._part)
+    def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
+        """A read misses lines fetched from DRAM; a write those that the writer's L2 did not hold."""
         _run(
-            chunk.ids, chunk.ops, where, self._parts, self._stream.tile_lines, self._stream.tile_operand, self._newer,
+            chunk.ids, chunk.ops, self._where.of(chunk), self._where.parts, self.lines, self.operand, self._newer,
             self._older, self._stale, self._owner, self._used, self._limits, self._dirty, missed, self.write_backs,
         )  # fmt: skip
-        return missed
 
     def dirty(self) -> NDArray[np.int64]:
-        """Lines that are dirty now at either level, by operand, each counted once."""
-        return sum_by_operand(self._stream, ((self._dirty > 0) | (self._owner >= 0)) * self._stream.tile_lines)
+        """At either level, each line counted once."""
+        return self.by_operand(((self._dirty > 0) | (self._owner >= 0)) * self.lines)
 
 
-def simulate_chiplets(
-    stream: Touches,
-    capacity_lines: int,
-    last_level_lines: int,
-    parts: int = 8,
-    sm_map: str = "interleaved",
-    seed: int = 0,
-    warm: bool = False,
-) -> CacheCounts:
-    """Private L2s behind one memory-side cache; ``capacity_lines`` is that of all L2s together."""
-    return drive(ChipletEngine(stream, capacity_lines, last_level_lines, parts, sm_map, seed), stream, warm)
+@dataclass(frozen=True, kw_only=True)
+class Chiplets(CachePolicy):
+    """``chiplets-P+llc-SIZE``: a private LRU on each of P chiplets, and a memory-side cache."""
+
+    pattern = "chiplets-(?P<parts>[0-9]{1,2})"
+    examples = ("chiplets-8+llc-256MiB",)
+    structure = "chiplets"
+    replacements = "lru"
+    options = frozenset({"warm", "llc"})
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.parts <= MAX_PARTS or self.last_level_bytes == 0:
+            raise InputError(f"policy: got {self.name!r}, expected 1 to {MAX_PARTS} parts and +llc-SIZE.")
+
+    @property
+    def what(self) -> str:
+        return (
+            f"least recently used in a private L2 on each of {self.parts} chiplets, then a memory-side cache of "
+            f"{self.last_level_bytes / 2**20:g} MiB"
+        )
+
+    def engine(self, trace: Trace, capacity_lines: int) -> Engine:
+        where = PartsOfSms(trace, self.parts, self.sm_map or "interleaved", self.seed)
+        return ChipletEngine(trace, capacity_lines, self.last_level_bytes // LINE_BYTES, where)

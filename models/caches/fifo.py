@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import numba
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.models.caches.base import CacheCounts, Chunk, Scratch, Touches, check_capacity, drive, sum_by_operand
+from pebble.models.caches.base import CachePolicy, Engine
+from pebble.traces import Trace, TraceChunk, by_lines
+from pebble.traces.jit import jit
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _run(ids, ops, lines, operand, resident, dirty, queue, state, capacity, allocate, missed, write_backs):  # type: ignore[no-untyped-def]
     # The queue is a ring with room for every tile: a tile stands in it at most once. Only the first in it can be there
     # in part: then partial lines of it are left. resident[tile] is 0, 1, or 2 when it is there in part.
@@ -55,47 +58,43 @@ def _run(ids, ops, lines, operand, resident, dirty, queue, state, capacity, allo
     state[0], state[1], state[2], state[3] = head, tail, used, partial
 
 
-class FifoEngine:
-    """State of a FIFO; see `simulate_fifo`, and `LruEngine` for ``allocate``."""
+class FifoEngine(Engine):
+    """``allocate`` as for `LruEngine`."""
 
-    def __init__(self, stream: Touches, capacity_lines: int, allocate: bool = True) -> None:
-        check_capacity(stream, capacity_lines)
-        self._stream, self._capacity, self._allocate = stream, capacity_lines, allocate
-        n = len(stream.tile_lines)
-        self._resident, self._dirty = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
-        self._queue = np.zeros(n + 1, np.int32)
+    def __init__(self, trace: Trace, capacity_lines: int, allocate: bool) -> None:
+        super().__init__(trace, capacity_lines)
+        self._allocate = allocate
+        self._resident, self._dirty = np.zeros((2, self.tiles), np.uint8)
+        self._queue = np.zeros(self.tiles + 1, np.int32)
         self._state = np.zeros(4, np.int64)
-        self._missed = Scratch()
-        self.write_backs = np.zeros(len(stream.operand_names), np.int64)
 
-    def touch(self, chunk: Chunk) -> NDArray[np.int32]:
-        """Missed lines of each touch."""
-        missed = self._missed.of(len(chunk.ids))
+    def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
         _run(
-            chunk.ids,
-            chunk.ops,
-            self._stream.tile_lines,
-            self._stream.tile_operand,
-            self._resident,
-            self._dirty,
-            self._queue,
-            self._state,
-            self._capacity,
-            self._allocate,
-            missed,
-            self.write_backs,
-        )
-        return missed
+            chunk.ids, chunk.ops, self.lines, self.operand, self._resident, self._dirty, self._queue, self._state,
+            self.capacity, self._allocate, missed, self.write_backs,
+        )  # fmt: skip
 
     def dirty(self) -> NDArray[np.int64]:
-        """Lines that are dirty now, by operand."""
-        left = self._dirty * self._stream.tile_lines
+        left = self._dirty * self.lines
         first, partial = int(self._queue[self._state[0]]), int(self._state[3])
         if partial and left[first]:
             left[first] = partial
-        return sum_by_operand(self._stream, left)
+        return self.by_operand(left)
 
 
-def simulate_fifo(stream: Touches, capacity_lines: int, warm: bool = False) -> CacheCounts:
-    """FIFO over a touch stream; parameters, result and errors as `simulate_lru`."""
-    return drive(FifoEngine(stream, capacity_lines), stream, warm)
+@dataclass(frozen=True, kw_only=True)
+class Fifo(CachePolicy):
+    """``fifo``: one cache, the line that came first leaves."""
+
+    pattern = "fifo"
+    examples = ("fifo",)
+
+    @property
+    def what(self) -> str:
+        return "first in, first out, fully associative"
+
+    def view(self, trace: Trace) -> Trace:
+        return trace if self.write_allocate else by_lines(trace)
+
+    def engine(self, trace: Trace, capacity_lines: int) -> Engine:
+        return FifoEngine(trace, capacity_lines, self.write_allocate)

@@ -15,52 +15,16 @@ or split-K.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import numba
 import numpy as np
-from numpy.typing import NDArray
 
 from pebble.models.caches.base import CacheCounts
+from pebble.traces import LockstepGemm
+from pebble.traces.jit import jit
 
 _NONE = -1
 
 
-@dataclass(frozen=True)
-class LockstepGemm:
-    """A lock-step GEMM, in lines.
-
-    Attributes
-    ----------
-    rows, cols : ndarray of int32, shape (output tiles,)
-        Output tiles in issue order.
-    steps : int
-        Tiles along k.
-    wave_blocks : int
-        Blocks that run at once.
-    row_heights, col_spans : ndarray of int64
-        Rows of each tile row, and lines across each tile column of B; those of C in ``c_spans``.
-    a_span, a_last, b_height, b_last : int
-        Lines across an A tile and rows of a B tile, at all steps but the last and at the last.
-    sawtooth, accumulate : bool
-    """
-
-    rows: NDArray[np.int32]
-    cols: NDArray[np.int32]
-    steps: int
-    wave_blocks: int
-    row_heights: NDArray[np.int64]
-    col_spans: NDArray[np.int64]
-    c_spans: NDArray[np.int64]
-    a_span: int
-    a_last: int
-    b_height: int
-    b_last: int
-    sawtooth: bool = False
-    accumulate: bool = False
-
-
-@numba.njit(cache=True, nogil=True)
+@jit
 def _hits(start, slope, count, capacity):  # type: ignore[no-untyped-def]
     # The s in 0 .. count - 1 with start + slope s <= capacity, as an interval [low, high).
     low, high = np.int64(0), np.int64(count)
@@ -76,7 +40,7 @@ def _hits(start, slope, count, capacity):  # type: ignore[no-untyped-def]
     return low, high
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _run(  # type: ignore[no-untyped-def]
     rows, cols, steps, wave, sawtooth, full, last, heights, spans, c_spans, capacity, misses, touched, residue,
 ):  # fmt: skip
@@ -215,7 +179,7 @@ def _run(  # type: ignore[no-untyped-def]
 
 
 def lockstep_lru(gemm: LockstepGemm, capacity_lines: int) -> CacheCounts | None:
-    """What `simulate_lru` finds for the lock-step trace of a GEMM with whole-line tiles, in closed form.
+    """What LRU finds for the lock-step trace of a GEMM with whole-line tiles, in closed form.
 
     Parameters
     ----------
@@ -231,24 +195,24 @@ def lockstep_lru(gemm: LockstepGemm, capacity_lines: int) -> CacheCounts | None:
         + tile rows + tile columns) + waves x distinct tiles of a step squared), independent of k.
     """
     g = gemm
-    full = np.concatenate([g.row_heights * g.a_span, g.col_spans * g.b_height])
-    last = np.concatenate([g.row_heights * g.a_last, g.col_spans * g.b_last])
+    steps = g.a.grid[1]
+    col_spans, a_spans, b_heights = g.b.columns[1], g.a.columns[1], g.b.heights
+    full = np.concatenate([g.a.heights * a_spans[0], col_spans * b_heights[0]])
+    last = np.concatenate([g.a.heights * a_spans[-1], col_spans * b_heights[-1]])
     misses, touched, residue = np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(1, np.int64)
     if not _run(
-        g.rows, g.cols, g.steps, g.wave_blocks, g.sawtooth, full, last, g.row_heights, g.col_spans, g.c_spans,
+        g.rows, g.cols, steps, g.wave_blocks, g.sawtooth, full, last, g.a.heights, col_spans, g.c.columns[1],
         capacity_lines, misses, touched, residue,
     ):  # fmt: skip
         return None
-    a = int(touched[0]) * ((g.steps - 1) * g.a_span + g.a_last)
-    b = int(touched[1]) * ((g.steps - 1) * g.b_height + g.b_last)
     c = int(touched[2])
     return CacheCounts(
         operand_names=("A", "B", "C"),
-        accesses=(a, b, c * (1 + g.accumulate)),
+        accesses=(int(touched[0] * a_spans.sum()), int(touched[1] * b_heights.sum()), c * (1 + g.accumulate)),
         read_misses=(int(misses[0]), int(misses[1]), c * g.accumulate),
         write_misses=(0, 0, c * (not g.accumulate)),
         write_backs=(0, 0, c),
-        block_steps=len(g.rows) * g.steps,
+        block_steps=len(g.rows) * steps,
         block_steps_both_hit=int(misses[2]),
         residue=(0, 0, int(residue[0])),
     )

@@ -9,17 +9,23 @@ oldest tile is found by moving ``head`` over entries that a later touch of the s
 
 from __future__ import annotations
 
-import numba
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.models.caches.base import CacheCounts, Chunk, Scratch, Touches, check_capacity, drive, sum_by_operand
+from pebble.models.caches.base import CacheCounts, CachePolicy, Engine
+from pebble.models.caches.lockstep_lru import lockstep_lru
+from pebble.models.caches.lru_curve import lru_curve
+from pebble.traces import LockstepGemm, Trace, TraceChunk, by_lines
+from pebble.traces.jit import jit
 
 _NEVER = -1
 _LEAST_LOG = 1 << 14
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _pack(log, last, head, now):  # type: ignore[no-untyped-def]
     # Entries that still count, moved to the front of the log.
     at = 0
@@ -32,7 +38,7 @@ def _pack(log, last, head, now):  # type: ignore[no-untyped-def]
     return at
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _run(ids, ops, lines, operand, last, log, dirty, state, capacity, allocate, missed, write_backs):  # type: ignore[no-untyped-def]
     # last[tile] is the tile's newest entry in the log; it is in the cache if that is at or after head. Only the oldest
     # tile can be there in part: then head stands on it and partial lines of it are left.
@@ -86,70 +92,56 @@ def _run(ids, ops, lines, operand, last, log, dirty, state, capacity, allocate, 
     state[0], state[1], state[2], state[3] = used, partial, head, now
 
 
-class LruEngine:
-    """State of an LRU; see `simulate_lru`. Without ``allocate`` written lines that are not there go straight to DRAM:
-    exact only on a stream of lines, because a tile may then be there in part.
+class LruEngine(Engine):
+    """Without ``allocate`` written lines that are not there go straight to DRAM: exact only on a trace of lines,
+    because a tile may then be there in part.
     """
 
-    def __init__(self, stream: Touches, capacity_lines: int, allocate: bool = True) -> None:
-        check_capacity(stream, capacity_lines)
-        self._stream, self._capacity, self._allocate = stream, capacity_lines, allocate
-        n = len(stream.tile_lines)
-        self._last: NDArray[np.int32] = np.full(n, _NEVER, np.int32)
-        self._log = np.empty(max(4 * n, _LEAST_LOG), np.int32)
-        self._dirty = np.zeros(n, np.uint8)
+    def __init__(self, trace: Trace, capacity_lines: int, allocate: bool) -> None:
+        super().__init__(trace, capacity_lines)
+        self._allocate = allocate
+        self._last: NDArray[np.int32] = np.full(self.tiles, _NEVER, np.int32)
+        self._log = np.empty(max(4 * self.tiles, _LEAST_LOG), np.int32)
+        self._dirty = np.zeros(self.tiles, np.uint8)
         self._state = np.zeros(4, np.int64)
-        self._missed = Scratch()
-        self.write_backs = np.zeros(len(stream.operand_names), np.int64)
 
-    def touch(self, chunk: Chunk) -> NDArray[np.int32]:
-        """Missed lines of each touch."""
-        missed = self._missed.of(len(chunk.ids))
+    def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
         _run(
-            chunk.ids,
-            chunk.ops,
-            self._stream.tile_lines,
-            self._stream.tile_operand,
-            self._last,
-            self._log,
-            self._dirty,
-            self._state,
-            self._capacity,
-            self._allocate,
-            missed,
-            self.write_backs,
-        )
-        return missed
+            chunk.ids, chunk.ops, self.lines, self.operand, self._last, self._log, self._dirty, self._state,
+            self.capacity, self._allocate, missed, self.write_backs,
+        )  # fmt: skip
 
     def dirty(self) -> NDArray[np.int64]:
-        """Lines that are dirty now, by operand."""
-        left = self._dirty * self._stream.tile_lines
+        left = self._dirty * self.lines
         oldest, partial = int(self._log[self._state[2]]), int(self._state[1])
         if partial and left[oldest]:
             left[oldest] = partial
-        return sum_by_operand(self._stream, left)
+        return self.by_operand(left)
 
 
-def simulate_lru(stream: Touches, capacity_lines: int, warm: bool = False) -> CacheCounts:
-    """LRU over a touch stream.
+@dataclass(frozen=True, kw_only=True)
+class Lru(CachePolicy):
+    """``lru``: one cache, the line touched longest ago leaves."""
 
-    Parameters
-    ----------
-    stream : Touches
-        Tile touches in order.
-    capacity_lines : int
-        Capacity in 128-byte lines, at least the largest tile.
-    warm : bool
-        Begin with what a first run of the same stream leaves in the cache.
+    pattern = "lru"
+    examples = ("lru",)
 
-    Returns
-    -------
-    CacheCounts
-        Misses and write-backs in lines, by operand. Cost: O(touches).
+    @property
+    def what(self) -> str:
+        return "least recently used, fully associative"
 
-    Raises
-    ------
-    InputError
-        The cache is smaller than the largest tile.
-    """
-    return drive(LruEngine(stream, capacity_lines), stream, warm)
+    def view(self, trace: Trace) -> Trace:
+        return trace if self.write_allocate else by_lines(trace)
+
+    def engine(self, trace: Trace, capacity_lines: int) -> Engine:
+        return LruEngine(trace, capacity_lines, self.write_allocate)
+
+    def closed_form(self, gemm: LockstepGemm, capacity_lines: int) -> CacheCounts | None:
+        return None if self.warm or not self.write_allocate else lockstep_lru(gemm, capacity_lines)
+
+    def curve(self, trace: Trace, capacities_lines: Sequence[int]) -> list[tuple[int, int]]:
+        """From the stack distances of one pass."""
+        if self.warm or not self.write_allocate:
+            return super().curve(trace, capacities_lines)
+        curve = lru_curve(trace)
+        return [(read, back) for read, _, back in map(curve.at, capacities_lines)]

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import Touches, check_capacity
+from pebble.traces import Trace
+from pebble.traces.jit import jit
+from pebble.units import ceil_div
 
 _MAX_BINS = 400_000_000
 _FAN, _SHIFT = 16, 4
@@ -23,7 +24,7 @@ _FAN, _SHIFT = 16, 4
 
 @dataclass(frozen=True)
 class LruCurve:
-    """Traffic of one stream as a function of capacity.
+    """Traffic of one trace as a function of capacity.
 
     Attributes
     ----------
@@ -31,8 +32,6 @@ class LruCurve:
         Lines of a bin.
     read_misses, write_misses, write_backs : ndarray of int64, shape (bins,)
         Lines at a capacity of ``bin * unit_lines`` lines, dirty lines at the end included.
-    least_lines : int
-        The largest tile: below it no tile can be read through.
     accesses_lines : int
         Lines touched.
     """
@@ -41,7 +40,6 @@ class LruCurve:
     read_misses: NDArray[np.int64]
     write_misses: NDArray[np.int64]
     write_backs: NDArray[np.int64]
-    least_lines: int
     accesses_lines: int
 
     def at(self, capacity_lines: int) -> tuple[int, int, int]:
@@ -49,14 +47,8 @@ class LruCurve:
         at = min(capacity_lines // self.unit_lines, len(self.read_misses) - 1)
         return int(self.read_misses[at]), int(self.write_misses[at]), int(self.write_backs[at])
 
-    @property
-    def knees_lines(self) -> NDArray[np.int64]:
-        """Capacities at which traffic falls."""
-        moved = self.read_misses + self.write_backs
-        return (np.flatnonzero(np.diff(moved)) + 1) * self.unit_lines
 
-
-@numba.njit(cache=True, nogil=True)
+@jit
 def _after(slot, now, sums, offsets):  # type: ignore[no-untyped-def]
     # Sum of the weights at slot and later: up a tree whose nodes add up 16, until few are left. Short steps on purpose:
     # wide loads of numbers stored a moment ago would wait for them.
@@ -74,13 +66,13 @@ def _after(slot, now, sums, offsets):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _add(slot, size, sums, offsets):  # type: ignore[no-untyped-def]
     for level in range(offsets.shape[0]):
         sums[np.uint64(offsets[level] + (slot >> (_SHIFT * level)))] += size
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _pack(room, sums, offsets, holder, slot_of):  # type: ignore[no-untyped-def]
     # Move every tile to the lowest slots, in order.
     at = 0
@@ -98,7 +90,7 @@ def _pack(room, sums, offsets, holder, slot_of):  # type: ignore[no-untyped-def]
     return at
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _run(ids, ops, weight, slot_of, sums, offsets, holder, state, farthest, reads, writes, backs, cold):  # type: ignore[no-untyped-def]
     # Every touched tile stands at a slot, later touches at higher ones; when slots run out they are packed.
     room = holder.shape[0]
@@ -132,12 +124,12 @@ def _run(ids, ops, weight, slot_of, sums, offsets, holder, state, farthest, read
     state[0] = now
 
 
-def lru_curve(stream: Touches) -> LruCurve:
-    """The curve of one stream.
+def lru_curve(trace: Trace) -> LruCurve:
+    """The curve of one trace.
 
     Parameters
     ----------
-    stream : Touches
+    trace : Trace
         Tile touches in order.
 
     Returns
@@ -154,7 +146,7 @@ def lru_curve(stream: Touches) -> LruCurve:
     -----
     Mattson, Gecsei, Slutz and Traiger, "Evaluation techniques for storage hierarchies", IBM Systems Journal 9(2), 1970.
     """
-    lines = stream.tile_lines
+    lines = trace.tile_lines
     unit = int(np.gcd.reduce(lines))
     weight = (lines // unit).astype(np.int64)
     bins = int(weight.sum()) + 1
@@ -164,15 +156,15 @@ def lru_curve(stream: Touches) -> LruCurve:
     depth = 1
     while _FAN**depth < 3 * n:
         depth += 1
-    room = _FAN ** max(2, depth - 1) * -(-3 * n // _FAN ** max(2, depth - 1))
-    levels = [-(-room // _FAN**level) + 1 for level in range(depth)]
+    room = _FAN ** max(2, depth - 1) * ceil_div(3 * n, _FAN ** max(2, depth - 1))
+    levels = [ceil_div(room, _FAN**level) + 1 for level in range(depth)]
     offsets = np.concatenate([[0], np.cumsum(levels)[:-1]]).astype(np.int64)
     offsets[1:] += room - levels[0]  # the slots themselves come first, exactly room of them
     slot_of, farthest = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
     sums, holder = np.zeros(room + sum(levels[1:]), np.int64), np.zeros(room, np.int32)
     state, cold = np.zeros(1, np.int64), np.zeros(3, np.int64)
     reads, writes, backs = (np.zeros(bins, np.int64) for _ in range(3))
-    for chunk in stream.chunks():
+    for chunk in trace.chunks():
         _run(
             chunk.ids, chunk.ops, weight, slot_of, sums, offsets, holder, state, farthest, reads, writes, backs,
             cold,
@@ -180,12 +172,4 @@ def lru_curve(stream: Touches) -> LruCurve:
     total = int(reads.sum() + writes.sum() + cold[0] + cold[1])
     # what misses at capacity c: the cold lines and all with a distance above c
     curves = [(int(h.sum()) - np.cumsum(h) + int(cold[i])) * unit for i, h in enumerate((reads, writes, backs))]
-    return LruCurve(unit, curves[0], curves[1], curves[2], int(lines.max()), total * unit)
-
-
-def lru_curve_at(stream: Touches, capacities_lines: list[int]) -> list[tuple[int, int, int]]:
-    """The curve at some capacities, each at least the largest tile."""
-    for capacity in capacities_lines:
-        check_capacity(stream, capacity)
-    curve = lru_curve(stream)
-    return [curve.at(capacity) for capacity in capacities_lines]
+    return LruCurve(unit, curves[0], curves[1], curves[2], total * unit)

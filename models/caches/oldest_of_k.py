@@ -1,24 +1,28 @@
 """Random replacement, and its relative that hardware comes close to: evict the oldest of k randomly drawn lines.
 
 k = 1 is random replacement; a large k approaches LRU. A line's age is when it was last touched in this cache.
-With ``parts`` > 1 the cache is cut into partitions, as in `partitions`.
+With ``parts`` > 1 the cache is cut into partitions, as in `partitions`. Cost: O(lines touched), and k draws a miss.
 """
 
 from __future__ import annotations
 
-import numba
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import CacheCounts, Chunk, Scratch, Touches, check_capacity, drive
-from pebble.models.caches.sm_map import part_of_sm, sm_of
+from pebble.models.caches.base import CachePolicy, Engine, draw, seeded
+from pebble.models.caches.sm_map import PartsOfSms
+from pebble.traces import Trace, TraceChunk
+from pebble.traces.jit import inlined, jit
 
 _MAX_LINES = 2_000_000_000
+_MAX_K = 1024
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
-def _insert(at, part, line, k, capacity, stamps, slots, used, dirty, operand, random, write_backs):  # type: ignore[no-untyped-def]
+@inlined
+def _insert(at, part, line, k, capacity, stamps, slots, used, dirty, operand, random, granule, write_backs):  # type: ignore[no-untyped-def]
     # The line takes a free slot, or that of the oldest of k drawn ones.
     if used[part] < capacity:
         slots[part, used[part]] = line
@@ -26,29 +30,24 @@ def _insert(at, part, line, k, capacity, stamps, slots, used, dirty, operand, ra
     else:
         best = np.int64(0)
         oldest = np.int64(1) << 62
-        x = random[0]
         for _ in range(k):
-            x ^= x << np.uint64(13)
-            x ^= x >> np.uint64(7)
-            x ^= x << np.uint64(17)
-            slot = np.int64(((x >> np.uint64(32)) * np.uint64(capacity)) >> np.uint64(32))
+            slot = draw(random, capacity)
             age = stamps[part, slots[part, slot]]
             if age < oldest:
                 best, oldest = slot, age
-        random[0] = x
         victim = slots[part, best]
         stamps[part, victim] = 0
         if dirty[victim] == part + 1:
             dirty[victim] = 0
-            write_backs[operand[victim]] += 1
+            write_backs[operand[victim]] += granule
         slots[part, best] = line
     stamps[part, line] = at
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _run(  # type: ignore[no-untyped-def]
     ids, ops, where, first, count, operand, parts, k, capacity, allocate, stamps, stale, slots, used, dirty, random,
-    clock, missed, write_backs,
+    granule, clock, missed, write_backs,
 ):  # fmt: skip
     # dirty[line] is 0, or 1 + the partition that holds the dirty line: always its home.
     now = clock[0]
@@ -66,10 +65,13 @@ def _run(  # type: ignore[no-untyped-def]
                 else:
                     absent += 1
                     if allocate:
-                        _insert(now, home, line, k, capacity, stamps, slots, used, dirty, operand, random, write_backs)
+                        _insert(
+                            now, home, line, k, capacity, stamps, slots, used, dirty, operand, random, granule,
+                            write_backs,
+                        )  # fmt: skip
                         dirty[line] = home + 1
                     else:
-                        write_backs[operand[line]] += 1
+                        write_backs[operand[line]] += granule
                 if parts > 1:
                     for other in range(parts):  # copies elsewhere are out of date; the writer's own is updated
                         if other != home and stamps[other, line] > 0:
@@ -83,113 +85,97 @@ def _run(  # type: ignore[no-untyped-def]
                     stale[here, line] = 0
                 else:
                     stale[here, line] = 0
-                    _insert(now, here, line, k, capacity, stamps, slots, used, dirty, operand, random, write_backs)
+                    _insert(
+                        now, here, line, k, capacity, stamps, slots, used, dirty, operand, random, granule, write_backs
+                    )  # fmt: skip
             if stamps[home, line] > 0:
                 stamps[home, line] = now
             else:
                 absent += 1
-                _insert(now, home, line, k, capacity, stamps, slots, used, dirty, operand, random, write_backs)
-        missed[t] = absent
+                _insert(
+                    now, home, line, k, capacity, stamps, slots, used, dirty, operand, random, granule, write_backs
+                )  # fmt: skip
+        missed[t] = absent * granule
     clock[0] = now
 
 
-class OldestOfKEngine:
-    """State of such a cache; see `simulate_oldest_of_k`. All sizes are in granules of ``granule`` lines."""
+class OldestOfKEngine(Engine):
+    """The oldest of ``k`` drawn lines leaves.
+
+    ``granule`` lines move together, dividing every tile's share of a partition: 1 is the model itself, more the same
+    model on a coarser scale, about that many times faster. The arrays count granules.
+    """
 
     def __init__(
-        self,
-        stream: Touches,
-        capacity_lines: int,
-        k: int,
-        parts: int = 1,
-        sm_map: str = "random",
-        seed: int = 0,
-        allocate: bool = True,
-        granule: int = 1,
-    ) -> None:
-        check_capacity(stream, capacity_lines, parts)
-        self._granule = granule
-        count = stream.tile_lines.astype(np.int64) // granule
-        total = int(count.sum())
+        self, trace: Trace, capacity_lines: int, k: int, seed: int, allocate: bool = True,
+        where: PartsOfSms | None = None, granule: int = 1,
+    ) -> None:  # fmt: skip
+        self._where = where or PartsOfSms(trace, 1)
+        parts = self._where.parts
+        super().__init__(trace, capacity_lines, parts)
+        self._granule, self._k, self._allocate = granule, k, allocate
+        self._count = self.lines.astype(np.int64) // granule
+        total = int(self._count.sum())
         if total * parts > _MAX_LINES:
             raise InputError(f"policy: got {total} lines to tell apart, expected at most {_MAX_LINES // parts}.")
-        self._count, self._first = count, np.cumsum(count) - count
-        self._operand = np.repeat(stream.tile_operand, count)
-        self._names = len(stream.operand_names)
-        self._parts, self._k, self._allocate = parts, k, allocate
-        self._capacity = capacity_lines // granule // parts
+        self._first = np.cumsum(self._count) - self._count
+        self._line_operand = np.repeat(self.operand, self._count)
         self._stamps = np.zeros((parts, total), np.int64)
         self._stale = np.zeros((parts, total if parts > 1 else 1), np.uint8)
-        self._slots = np.zeros((parts, self._capacity), np.int32)
+        self._slots = np.zeros((parts, capacity_lines // granule // parts), np.int32)
         self._used = np.zeros(parts, np.int64)
         self._dirty = np.zeros(total, np.uint8)
-        self._random = np.array([np.random.default_rng(seed).integers(1, 2**63)], np.uint64)
+        self._random = seeded(seed)
         self._clock = np.zeros(1, np.int64)
-        self._part = part_of_sm(stream.sms, parts, sm_map, seed)
-        self._backs = np.zeros(self._names, np.int64)
-        self._missed = Scratch()
-        self.write_backs = self._backs
 
-    def touch(self, chunk: Chunk) -> NDArray[np.int32]:
-        """Missed lines of each touch."""
-        missed = self._missed.of(len(chunk.ids))
-        where = sm_of(chunk, self._part)
+    def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
         _run(
-            chunk.ids, chunk.ops, where, self._first, self._count, self._operand, self._parts, self._k, self._capacity,
-            self._allocate, self._stamps, self._stale, self._slots, self._used, self._dirty, self._random, self._clock,
-            missed, self._backs,
+            chunk.ids, chunk.ops, self._where.of(chunk), self._first, self._count, self._line_operand,
+            self._where.parts, self._k, self._slots.shape[1], self._allocate, self._stamps, self._stale, self._slots,
+            self._used, self._dirty, self._random, self._granule, self._clock, missed, self.write_backs,
         )  # fmt: skip
-        self.write_backs = self._backs * self._granule
-        return missed * np.int32(self._granule)
 
     def dirty(self) -> NDArray[np.int64]:
-        """Lines that are dirty now, by operand."""
-        return np.bincount(self._operand[self._dirty > 0], minlength=self._names).astype(np.int64) * self._granule
+        return np.bincount(self._line_operand[self._dirty > 0], minlength=len(self.write_backs)) * self._granule
 
 
-def common_granule(stream: Touches, parts: int, most: int) -> int:
-    """The largest power of two up to ``most`` that divides every tile's share of a partition."""
-    granule = most
-    while granule > 1 and np.any(stream.tile_lines % (granule * parts)):
-        granule //= 2
-    return granule
+def drawn(replacement: str, name: str) -> int:
+    """The k of ``random`` (1) and ``oldest-of-K``.
 
-
-def simulate_oldest_of_k(
-    stream: Touches,
-    capacity_lines: int,
-    k: int,
-    parts: int = 1,
-    sm_map: str = "random",
-    seed: int = 0,
-    allocate: bool = True,
-    granule: int = 1,
-    warm: bool = False,
-) -> CacheCounts:
-    """Evict the oldest of ``k`` lines drawn at random.
-
-    Parameters
-    ----------
-    stream, capacity_lines, warm
-        As for `simulate_lru`; the capacity is that of all partitions together.
-    k : int
-        Lines drawn for each eviction, from 1.
-    parts : int
-        Partitions; see `partitions`.
-    sm_map : str
-        Which SM is in which partition; see `sm_map`.
-    seed : int
-        Of the drawing and of a random ``sm_map``.
-    allocate : bool
-        False: a written line that is not in the cache goes straight to DRAM.
-    granule : int
-        Lines that move together, dividing every tile's share of a partition. 1 is the model itself; more is the same
-        model on a coarser scale, about that many times faster.
-
-    Returns
-    -------
-    CacheCounts
-        Cost: O(lines touched), and k draws for each miss.
+    Raises
+    ------
+    InputError
+        A k out of range.
     """
-    engine = OldestOfKEngine(stream, capacity_lines, k, parts, sm_map, seed, allocate, granule)
-    return drive(engine, stream, warm)
+    k = 1 if replacement == "random" else int(replacement.removeprefix("oldest-of-"))
+    if not 1 <= k <= _MAX_K:
+        raise InputError(f"policy: got {name!r}, expected oldest-of-1 to oldest-of-{_MAX_K}.")
+    return k
+
+
+def order_in_words(k: int) -> str:
+    """What leaves."""
+    return f"oldest of {k} lines drawn at random" if k > 1 else "random replacement"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OldestOfK(CachePolicy):
+    """``random`` and ``oldest-of-K``: one cache, the oldest of K lines drawn at random leaves."""
+
+    pattern = "(?P<replacement>random|oldest-of-[0-9]{1,4})"
+    examples = ("random", "oldest-of-4")
+
+    def __post_init__(self) -> None:
+        drawn(self.replacement, self.name)
+
+    @property
+    def k(self) -> int:
+        """Lines drawn for each eviction."""
+        return drawn(self.replacement, self.name)
+
+    @property
+    def what(self) -> str:
+        return f"{order_in_words(self.k)}, fully associative"
+
+    def engine(self, trace: Trace, capacity_lines: int) -> Engine:
+        return OldestOfKEngine(trace, capacity_lines, self.k, self.seed, self.write_allocate)

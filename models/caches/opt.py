@@ -6,33 +6,39 @@ highest line is the farthest. A touched tile may itself be the farthest one: the
 the place of the line just before it, and of a whole gap only its last line stays. So the resident lines of a tile
 are a few runs; whole-tile OPT would be wrong, and so would keeping "C - 1 lines between touches".
 
-OPT is optimal for misses. With write-backs counted as well the offline optimum is NP-complete; the two are
-reported apart.
+OPT is optimal for misses (Belady, IBM Systems Journal 5(2), 1966). With write-backs counted as well the offline optimum
+is NP-complete; the two are reported apart.
 """
 
 from __future__ import annotations
 
-import numba
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
-from numba.cpython.unsafe.numbers import leading_zeros
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import CacheCounts, Tally, Touches, check_capacity
+from pebble.models.caches.base import CachePolicy, Engine
+from pebble.models.caches.convex_curve import ConvexCurve, convex_curve
+from pebble.traces import WRITE, Trace, TraceChunk
+from pebble.traces.jit import intrinsic, jit
 
 # Two whole-trace arrays of 4 bytes a touch; beyond this the machine's memory is at risk.
 MAX_TOUCHES = 400_000_000
 _NEVER = 2**31 - 1
 
+leading_zeros = intrinsic("numba.cpython.unsafe.numbers", "leading_zeros")
 
-@numba.njit(cache=True, nogil=True)
+
+@jit
 def _next_touches(ids, following, last):  # type: ignore[no-untyped-def]
     for t in range(ids.shape[0] - 1, -1, -1):
         following[t] = last[ids[t]]
         last[ids[t]] = t
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _mark(words, offsets, depth, position):  # type: ignore[no-untyped-def]
     for level in range(depth):
         at = np.uint64(offsets[level] + (position >> 6))
@@ -43,7 +49,7 @@ def _mark(words, offsets, depth, position):  # type: ignore[no-untyped-def]
         position >>= 6
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _unmark(words, offsets, depth, position):  # type: ignore[no-untyped-def]
     for level in range(depth):
         at = offsets[level] + (position >> 6)
@@ -53,18 +59,18 @@ def _unmark(words, offsets, depth, position):  # type: ignore[no-untyped-def]
         position >>= 6
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _farthest(words, offsets, depth):  # type: ignore[no-untyped-def]
     if words[offsets[depth - 1]] == 0:
         return -1
     position = np.int64(0)
     for level in range(depth - 1, -1, -1):
         word = words[offsets[level] + position]
-        position = (position << 6) + 63 - np.int64(leading_zeros(word))  # type: ignore[call-arg]
+        position = (position << 6) + 63 - np.int64(leading_zeros(word))
     return position
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _drop_highest(tile, count, runs, starts, ends):  # type: ignore[no-untyped-def]
     while count > 0:
         last = runs[tile] - 1
@@ -76,7 +82,7 @@ def _drop_highest(tile, count, runs, starts, ends):  # type: ignore[no-untyped-d
         runs[tile] = last
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _run(  # type: ignore[no-untyped-def]
     ids, ops, following, lines, operand, kept, dirty, runs, starts, ends, words, offsets, depth, capacity,
     missed, write_backs,
@@ -168,89 +174,101 @@ def _run(  # type: ignore[no-untyped-def]
     return True
 
 
-class OptRuns:
-    """A stream made ready for OPT: any number of runs share one look ahead.
+class OptEngine(Engine):
+    """OPT sees the whole trace: one look ahead serves runs at any number of capacities.
 
     Raises
     ------
     InputError
-        The stream is too long.
+        The trace is too long.
     """
 
-    def __init__(self, stream: Touches) -> None:
-        if stream.touches > MAX_TOUCHES:
+    def __init__(self, trace: Trace, capacity_lines: int) -> None:
+        super().__init__(trace, capacity_lines)
+        if trace.touches > MAX_TOUCHES:
             raise InputError(
-                f"policy opt: got a trace of {stream.touches} touches, expected at most {MAX_TOUCHES}, because OPT "
+                f"policy opt: got a trace of {trace.touches} touches, expected at most {MAX_TOUCHES}, because OPT "
                 "must see the whole trace; use larger tiles or --policy lru."
             )
-        self.stream = stream
-        self.chunks = list(stream.chunks())
-        one = len(self.chunks) == 1
-        self._ids = self.chunks[0].ids if one else np.concatenate([c.ids for c in self.chunks])
-        self._ops = self.chunks[0].ops if one else np.concatenate([c.ops for c in self.chunks])
-        lines = stream.tile_lines
+        self._chunks = list(trace.chunks())
+        one = len(self._chunks) == 1
+        self._ids, self._ops = (
+            getattr(self._chunks[0], name) if one else np.concatenate([getattr(c, name) for c in self._chunks])
+            for name in ("ids", "ops")
+        )
         self._following = np.empty(len(self._ids), np.int32)
-        _next_touches(self._ids, self._following, np.full(len(lines), -1, np.int32))
+        _next_touches(self._ids, self._following, np.full(self.tiles, -1, np.int32))
         sizes = [len(self._ids) // 64 + 1]
         while sizes[-1] > 1:
             sizes.append((sizes[-1] - 1) // 64 + 1)
         self._depth = len(sizes)
         self._offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self._missed = np.empty(len(self._ids), np.int32)
-        self._most_runs = (int(lines.max()) + 1) // 2
+        self._all_missed = np.empty(len(self._ids), np.int32)
+        self._most_runs = (int(self.lines.max()) + 1) // 2
         self._room = min(4, self._most_runs)
+        self._at = 0
 
-    def run(self, capacity_lines: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Missed lines of each touch (the array is used again by the next run), and write-backs by operand."""
-        check_capacity(self.stream, capacity_lines)
-        lines, operand = self.stream.tile_lines, self.stream.tile_operand
+    def misses(self, capacity_lines: int) -> int:
+        """Lines that miss at a capacity, reads and writes."""
         while True:
+            self.write_backs[:] = 0
             words = np.zeros(self._offsets[-1], np.uint64)
-            kept, dirty, runs = (np.zeros(len(lines), np.int32) for _ in range(3))
-            starts, ends = (np.zeros((len(lines), self._room), np.int32) for _ in range(2))
-            write_backs = np.zeros(len(self.stream.operand_names), np.int64)
+            kept, dirty, runs = np.zeros((3, self.tiles), np.int32)
+            starts, ends = np.zeros((2, self.tiles, self._room), np.int32)
             if _run(
-                self._ids, self._ops, self._following, lines, operand, kept, dirty, runs, starts, ends, words,
-                self._offsets, self._depth, capacity_lines, self._missed, write_backs,
+                self._ids, self._ops, self._following, self.lines, self.operand, kept, dirty, runs, starts, ends, words,
+                self._offsets, self._depth, capacity_lines, self._all_missed, self.write_backs,
             ):  # fmt: skip
-                return self._missed, write_backs
+                return int(self._all_missed.sum(dtype=np.int64))
             self._room = min(4 * self._room, self._most_runs)
 
-    def misses_lines(self, capacity_lines: int) -> int:
-        """Lines that miss, reads and writes."""
-        return int(self.run(capacity_lines)[0].sum(dtype=np.int64))
+    def chunks(self) -> Sequence[TraceChunk]:
+        return self._chunks
+
+    def begin(self) -> None:
+        self.misses(self.capacity)
+
+    def touch(self, chunk: TraceChunk) -> NDArray[np.int32]:
+        self._at += len(chunk.ids)
+        return self._all_missed[self._at - len(chunk.ids) : self._at]
+
+    def dirty(self) -> NDArray[np.int64]:
+        return self.zeros()  # a tile that nobody touches again leaves at once
 
 
-def simulate_opt(stream: Touches, capacity_lines: int) -> CacheCounts:
-    """OPT over a touch stream: the fewest misses of any replacement policy of this capacity.
+def opt_curve(trace: Trace, most_lines: int | None = None) -> ConvexCurve:
+    """OPT's misses from the largest tile to ``most_lines`` (by default all lines that the trace touches).
 
-    Parameters
-    ----------
-    stream : Touches
-        Tile touches in order, at most 4e8 of them (the whole stream is needed to look ahead).
-    capacity_lines : int
-        Capacity in 128-byte lines, at least the largest tile.
-
-    Returns
-    -------
-    CacheCounts
-        Misses and write-backs in lines, by operand. Cost: O(touches), 13 bytes a touch.
-
-    Raises
-    ------
-    InputError
-        The cache is smaller than the largest tile, or the stream is too long.
-
-    Notes
-    -----
-    Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal 5(2), 1966.
+    Cost: two to three OPT runs for each corner of the curve.
     """
-    runs = OptRuns(stream)
-    missed, write_backs = runs.run(capacity_lines)
-    tally = Tally(stream)
-    start = 0
-    for chunk in runs.chunks:
-        tally.add(chunk, missed[start : start + len(chunk.ids)])
-        start += len(chunk.ids)
-    # a tile that nobody touches again leaves at once, so nothing is dirty at the end
-    return tally.counts(write_backs, np.zeros_like(write_backs))
+    least = int(trace.tile_lines.max())
+    most = max(least, min(most_lines or 2**62, int(trace.tile_lines.sum(dtype=np.int64))))
+    return convex_curve(OptEngine(trace, least).misses, least, most)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opt(CachePolicy):
+    """``opt``: the fewest misses of any policy, with all of the trace known."""
+
+    pattern = "opt"
+    examples = ("opt",)
+    options = frozenset()
+
+    @property
+    def what(self) -> str:
+        return "fewest misses possible for this touch order (Belady), fully associative, exact at line level"
+
+    def engine(self, trace: Trace, capacity_lines: int) -> Engine:
+        return OptEngine(trace, capacity_lines)
+
+    def curve(self, trace: Trace, capacities_lines: Sequence[int]) -> list[tuple[int, int]]:
+        """From a few exact runs, where every written tile is touched that one time only."""
+        touched, written = np.zeros((2, len(trace.tile_lines)), np.int64)
+        for chunk in trace.chunks():
+            touched += np.bincount(chunk.ids, minlength=len(touched))
+            written[chunk.ids[chunk.ops == WRITE]] = 1
+        if np.any(touched[written == 1] != 1):
+            return super().curve(trace, capacities_lines)
+        backs = int((trace.tile_lines * written).sum())  # each is a miss and a write-back, whatever the capacity
+        misses = opt_curve(trace, max(capacities_lines))
+        return [(misses.at(capacity) - backs, backs) for capacity in capacities_lines]

@@ -12,27 +12,34 @@ the rest is the simplest rule that agrees with measurements (``benchmarks/hardwa
 
 from __future__ import annotations
 
-import numba
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.models.caches.base import CacheCounts, Chunk, Scratch, Touches, check_capacity, drive, sum_by_operand
-from pebble.models.caches.sm_map import part_of_sm, sm_of
+from pebble.errors import InputError
+from pebble.models.caches.base import CachePolicy, Engine
+from pebble.models.caches.oldest_of_k import OldestOfKEngine, drawn, order_in_words
+from pebble.models.caches.recency import ABSENT, empty_lists, leave, place
+from pebble.models.caches.sm_map import PartsOfSms
+from pebble.traces import Trace, TraceChunk
+from pebble.traces.jit import jit
 
-_ABSENT = -2
+MAX_PARTS = 64
+# Victims are drawn in granules of up to this many lines: the same to 0.5 % and several times faster.
+_GRANULE_LINES = 16
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _access(part, piece, parts, capacity, newer, older, state, sizes, dirty, operand, write_backs):  # type: ignore[no-untyped-def]
     # True on a hit; in any case the piece is the newest of that part afterwards. As in `lru`, the oldest piece of a
     # part may be there with state[1, part] lines only.
     n = newer.shape[1] - 1
     hit = False
-    if newer[part, piece] != _ABSENT:
-        newer[part, older[part, piece]] = newer[part, piece]
-        older[part, newer[part, piece]] = older[part, piece]
+    if newer[part, piece] != ABSENT:
         partial = state[1, part]
         hit = partial == 0 or older[part, piece] != n
+        leave(part, piece, newer, older)
         if not hit:
             state[0, part] += sizes[piece] - partial
             if piece % parts == part and dirty[piece]:
@@ -51,20 +58,14 @@ def _access(part, piece, parts, capacity, newer, older, state, sizes, dirty, ope
         state[0, part] -= gone
         state[1, part] = kept - gone
         if kept == gone:
-            newer[part, n] = newer[part, victim]
-            older[part, newer[part, victim]] = n
-            newer[part, victim] = _ABSENT
+            leave(part, victim, newer, older)
             if home:
                 dirty[victim] = 0
-    head = older[part, n]
-    older[part, n] = piece
-    newer[part, piece] = n
-    older[part, piece] = head
-    newer[part, head] = piece
+    place(part, piece, newer, older)
     return hit
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _run(  # type: ignore[no-untyped-def]
     ids, ops, where, parts, sizes, operand, newer, older, stale, dirty, state, capacity, missed, write_backs,
 ):  # fmt: skip
@@ -107,49 +108,72 @@ def piece_lines(tile_lines: NDArray[np.int32], parts: int) -> NDArray[np.int32]:
     lines = tile_lines.astype(np.int64)
     first = (np.cumsum(lines) - lines + np.arange(len(lines))) % parts
     offset = (np.arange(parts) - first[:, None]) % parts
-    return np.asarray(np.maximum(0, -(-(lines[:, None] - offset) // parts)).ravel(), np.int32)
+    return np.asarray(np.maximum(0, -((offset - lines[:, None]) // parts)).ravel(), np.int32)
 
 
-class PartitionedLruEngine:
-    """State of such a cache; see `simulate_partitions`."""
+class PartitionedLruEngine(Engine):
+    """The newest lines of each part; cost O(touches times parts)."""
 
-    def __init__(self, stream: Touches, capacity_lines: int, parts: int, sm_map: str, seed: int) -> None:
-        check_capacity(stream, capacity_lines, parts)
-        self._stream, self._parts, self._capacity = stream, parts, capacity_lines // parts
-        self._sizes = piece_lines(stream.tile_lines, parts)
-        n = len(self._sizes)
-        self._newer: NDArray[np.int32] = np.full((parts, n + 1), _ABSENT, np.int32)
-        self._older: NDArray[np.int32] = np.full((parts, n + 1), _ABSENT, np.int32)
-        self._newer[:, n] = self._older[:, n] = n
-        self._stale = np.zeros((parts, n), np.uint8)
-        self._dirty = np.zeros(n, np.uint8)
-        self._state = np.zeros((2, parts), np.int64)
-        self._part = part_of_sm(stream.sms, parts, sm_map, seed)
-        self._missed = Scratch()
-        self.write_backs = np.zeros(len(stream.operand_names), np.int64)
+    def __init__(self, trace: Trace, capacity_lines: int, where: PartsOfSms) -> None:
+        super().__init__(trace, capacity_lines, where.parts)
+        self._where = where
+        self._sizes = piece_lines(self.lines, where.parts)
+        self._newer, self._older = empty_lists(where.parts, len(self._sizes))
+        self._stale = np.zeros((where.parts, len(self._sizes)), np.uint8)
+        self._dirty = np.zeros(len(self._sizes), np.uint8)
+        self._state = np.zeros((2, where.parts), np.int64)
 
-    def touch(self, chunk: Chunk) -> NDArray[np.int32]:
-        """Missed lines of each touch."""
-        missed = self._missed.of(len(chunk.ids))
-        where = sm_of(chunk, self._part)
+    def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
         _run(
-            chunk.ids, chunk.ops, where, self._parts, self._sizes, self._stream.tile_operand, self._newer, self._older,
-            self._stale, self._dirty, self._state, self._capacity, missed, self.write_backs,
+            chunk.ids, chunk.ops, self._where.of(chunk), self._where.parts, self._sizes, self.operand, self._newer,
+            self._older, self._stale, self._dirty, self._state, self.capacity, missed, self.write_backs,
         )  # fmt: skip
-        return missed
 
     def dirty(self) -> NDArray[np.int64]:
-        """Lines that are dirty now, by operand."""
-        left = self._dirty * self._sizes
-        for part in range(self._parts):
+        left, parts = self._dirty * self._sizes, self._where.parts
+        for part in range(parts):
             oldest, partial = int(self._newer[part, -1]), int(self._state[1, part])
-            if partial and oldest % self._parts == part and left[oldest]:
+            if partial and oldest % parts == part and left[oldest]:
                 left[oldest] = partial
-        return sum_by_operand(self._stream, left.reshape(-1, self._parts).sum(axis=1))
+        return self.by_operand(left.reshape(-1, parts).sum(axis=1))
 
 
-def simulate_partitions(
-    stream: Touches, capacity_lines: int, parts: int = 2, sm_map: str = "random", seed: int = 0, warm: bool = False
-) -> CacheCounts:
-    """Partitions with LRU; parameters as for `simulate_oldest_of_k`. Cost: O(touches times parts)."""
-    return drive(PartitionedLruEngine(stream, capacity_lines, parts, sm_map, seed), stream, warm)
+def common_granule(trace: Trace, parts: int, most: int) -> int:
+    """The largest power of two up to ``most`` that divides every tile's share of a partition."""
+    granule = most
+    while granule > 1 and np.any(trace.tile_lines % (granule * parts)):
+        granule //= 2
+    return granule
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partitions(CachePolicy):
+    """``partitions-P``: P parts; a line has a home in one and copies in others. LRU, or oldest of K drawn lines."""
+
+    pattern = "partitions-(?P<parts>[0-9]{1,2})"
+    examples = ("partitions-2", "partitions-2:oldest-of-4")
+    structure = "partitions"
+    replacements = "lru|random|oldest-of-[0-9]{1,4}"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.parts <= MAX_PARTS:
+            raise InputError(f"policy: got {self.name!r}, expected 1 to {MAX_PARTS} parts.")
+        if self.k == 0 and not self.write_allocate:
+            raise InputError(f"policy: got {self.name!r}, expected +no-write-allocate with oldest-of-K only.")
+
+    @property
+    def k(self) -> int:
+        """Lines drawn for each eviction; 0 for LRU."""
+        return 0 if self.replacement in ("", "lru") else drawn(self.replacement, self.name)
+
+    @property
+    def what(self) -> str:
+        order = order_in_words(self.k) if self.k else "least recently used"
+        return f"{order} in each of {self.parts} partitions, a line at home in one and copied into others"
+
+    def engine(self, trace: Trace, capacity_lines: int) -> Engine:
+        where = PartsOfSms(trace, self.parts, self.sm_map or "random", self.seed)
+        if self.k == 0:
+            return PartitionedLruEngine(trace, capacity_lines, where)
+        granule = common_granule(trace, self.parts, _GRANULE_LINES)
+        return OldestOfKEngine(trace, capacity_lines, self.k, self.seed, self.write_allocate, where, granule)

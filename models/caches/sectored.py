@@ -6,22 +6,22 @@ sectors that it means. Counts are in sectors.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.models.caches.base import CacheCounts, Chunk, Scratch, Touches, as_tuple, check_capacity, drive
-from pebble.models.caches.lines import LineStream
+from pebble.models.caches.base import CachePolicy, Engine
+from pebble.models.caches.recency import ABSENT, empty_lists, leave, place
+from pebble.traces import Trace, TraceChunk, by_lines
+from pebble.traces.jit import jit
+from pebble.traces.layout import SECTOR_BYTES
 
-SECTOR_BYTES = 32
-_ABSENT = -2
 _ALL = 0b1111
-_SET_BITS = np.array([bin(mask).count("1") for mask in range(16)], np.int64)
+_SET_BITS = np.array([mask.bit_count() for mask in range(16)], np.int64)
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _run(  # type: ignore[no-untyped-def]
     ids, ops, sectors, bits, operand, newer, older, valid, dirty, used, capacity, missed, touched, write_backs,
 ):  # fmt: skip
@@ -29,24 +29,17 @@ def _run(  # type: ignore[no-untyped-def]
     for t in range(ids.shape[0]):
         line = ids[t]
         mask = sectors[t]
-        if newer[line] != _ABSENT:
-            newer[older[line]] = newer[line]
-            older[newer[line]] = older[line]
+        if newer[0, line] != ABSENT:
+            leave(0, line, newer, older)
         elif used[0] < capacity:
             used[0] += 1
         else:
-            victim = newer[n]
-            newer[n] = newer[victim]
-            older[newer[victim]] = n
-            newer[victim] = _ABSENT
+            victim = newer[0, n]
+            leave(0, victim, newer, older)
             write_backs[operand[victim]] += bits[dirty[victim]]
             valid[victim] = 0
             dirty[victim] = 0
-        head = older[n]
-        older[n] = line
-        newer[line] = n
-        older[line] = head
-        newer[head] = line
+        place(0, line, newer, older)
         missed[t] = bits[mask & ~valid[line]]
         touched[operand[line]] += bits[mask]
         valid[line] |= mask
@@ -54,46 +47,52 @@ def _run(  # type: ignore[no-untyped-def]
             dirty[line] |= mask
 
 
-class SectoredEngine:
-    """State of such a cache over a stream of lines; ``touched`` counts sectors by operand."""
+class SectoredEngine(Engine):
+    """Over a trace of lines; all counts are of sectors."""
 
-    def __init__(self, stream: Touches, capacity_lines: int) -> None:
-        check_capacity(stream, capacity_lines)
-        n = len(stream.tile_lines)
-        self._stream, self._capacity = stream, capacity_lines
-        self._newer: NDArray[np.int32] = np.full(n + 1, _ABSENT, np.int32)
-        self._older: NDArray[np.int32] = np.full(n + 1, _ABSENT, np.int32)
-        self._newer[n] = self._older[n] = n
-        self._valid, self._dirty = np.zeros(n, np.uint8), np.zeros(n, np.uint8)
+    unit_bytes = SECTOR_BYTES
+
+    def __init__(self, trace: Trace, capacity_lines: int) -> None:
+        super().__init__(trace, capacity_lines)
+        self._newer, self._older = empty_lists(1, self.tiles)
+        self._valid, self._dirty = np.zeros((2, self.tiles), np.uint8)
         self._used = np.zeros(1, np.int64)
-        self.touched = np.zeros(len(stream.operand_names), np.int64)
-        self._missed = Scratch()
-        self.write_backs = np.zeros(len(stream.operand_names), np.int64)
+        self._touched = self.zeros()
 
-    def touch(self, chunk: Chunk) -> NDArray[np.int32]:
-        """Missed sectors of each touch."""
-        missed = self._missed.of(len(chunk.ids))
+    def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
         sectors = np.full(len(chunk.ids), _ALL, np.uint8) if chunk.sectors is None else chunk.sectors
         _run(
-            chunk.ids, chunk.ops, sectors, _SET_BITS, self._stream.tile_operand, self._newer, self._older, self._valid,
-            self._dirty, self._used, self._capacity, missed, self.touched, self.write_backs,
+            chunk.ids, chunk.ops, sectors, _SET_BITS, self.operand, self._newer, self._older, self._valid, self._dirty,
+            self._used, self.capacity, missed, self._touched, self.write_backs,
         )  # fmt: skip
-        return missed
+
+    def begin(self) -> None:
+        super().begin()
+        self._touched[:] = 0
+
+    def accesses(self, touched: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self._touched
 
     def dirty(self) -> NDArray[np.int64]:
-        """Sectors that are dirty now, by operand."""
-        weights = _SET_BITS[self._dirty]
-        found = np.bincount(self._stream.tile_operand, weights=weights, minlength=len(self.write_backs))
-        return found.astype(np.int64)
+        return self.by_operand(_SET_BITS[self._dirty])
 
 
-def simulate_sectored(stream: Touches, capacity_lines: int, warm: bool = False) -> CacheCounts:
-    """Sectored LRU; parameters as for `simulate_lru`, counts in 32-byte sectors.
+@dataclass(frozen=True, kw_only=True)
+class Sectored(CachePolicy):
+    """``sectored``: room for 128-byte lines, data in 32-byte sectors, LRU."""
 
-    A stream of tiles larger than a line is taken to mean whole lines.
-    """
-    lines: Touches = stream if int(stream.tile_lines.max()) == 1 else LineStream(stream)
-    engine = SectoredEngine(lines, capacity_lines)
-    counts = drive(engine, lines, warm)
-    touched = engine.touched // 2 if warm else engine.touched
-    return replace(counts, accesses=as_tuple(touched), unit_bytes=SECTOR_BYTES)
+    pattern = "sectored"
+    examples = ("sectored",)
+    structure = "sectored"
+    replacements = "lru"
+    options = frozenset({"warm"})
+
+    @property
+    def what(self) -> str:
+        return "least recently used, fully associative, 128-byte lines fetched by 32-byte sectors"
+
+    def view(self, trace: Trace) -> Trace:
+        return by_lines(trace)
+
+    def engine(self, trace: Trace, capacity_lines: int) -> Engine:
+        return SectoredEngine(trace, capacity_lines)

@@ -6,19 +6,21 @@ column then lie a pitch apart and may crowd into few sets; fully associative mod
 
 from __future__ import annotations
 
-import numba
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import CacheCounts, Chunk, Scratch, Touches, drive
-from pebble.models.caches.lines import LineStream, dense_placement
+from pebble.models.caches.base import CachePolicy, Engine, draw, seeded
+from pebble.traces import Trace, TraceChunk, by_lines
+from pebble.traces.jit import inlined, jit
 
-LRU, FIFO, RANDOM = 0, 1, 2
+_ORDERS = {"lru": "least recently used", "fifo": "first in, first out", "random": "random replacement"}
 _MAX_WAYS = 64
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def set_of(line, sets, hashed):  # type: ignore[no-untyped-def]
     """Set of a line address: modulo the sets, or the high bits of a multiplicative (Fibonacci) hash."""
     if not hashed:
@@ -27,7 +29,7 @@ def set_of(line, sets, hashed):  # type: ignore[no-untyped-def]
     return np.int64((mixed * np.uint64(sets)) >> np.uint64(32))
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _run(ids, ops, operand, tags, sets, ways, hashed, order, allocate, random, missed, write_backs):  # type: ignore[no-untyped-def]
     # A tag is 2 (line + 1) + dirty; 0 is free. Newest first within a set.
     for t in range(ids.shape[0]):
@@ -47,12 +49,7 @@ def _run(ids, ops, operand, tags, sets, ways, hashed, order, allocate, random, m
             tag = clean
             at = np.int64(ways - 1)
             if order == 2 and row[at] != 0:
-                x = random[0]
-                x ^= x << np.uint64(13)
-                x ^= x >> np.uint64(7)
-                x ^= x << np.uint64(17)
-                random[0] = x
-                at = np.int64(((x >> np.uint64(32)) * np.uint64(ways)) >> np.uint64(32))
+                at = draw(random, ways)
             if row[at] & 1:
                 write_backs[operand[(row[at] >> 1) - 1]] += 1
         else:
@@ -66,76 +63,59 @@ def _run(ids, ops, operand, tags, sets, ways, hashed, order, allocate, random, m
         row[0] = tag | (ops[t] == 1)
 
 
-class SetAssociativeEngine:
-    """State of such a cache; see `simulate_sets`. The stream must be one of lines."""
+class SetAssociativeEngine(Engine):
+    """Over a trace of lines; the number of sets need not be a power of two. Cost: some 5 ns a line."""
 
-    def __init__(
-        self, stream: Touches, capacity_lines: int, ways: int, hashed: bool, order: int, allocate: bool, seed: int
-    ) -> None:
-        if not 1 <= ways <= _MAX_WAYS:
-            raise InputError(f"policy: got {ways} ways, expected 1 to {_MAX_WAYS}.")
-        self._sets = capacity_lines // ways
-        if self._sets < 1:
-            raise InputError(f"cache: got {capacity_lines} lines, expected at least one set of {ways} ways.")
-        self._stream, self._ways, self._hashed, self._order, self._allocate = stream, ways, hashed, order, allocate
-        self._tags = np.zeros((self._sets, ways), np.int64)
-        self._random = np.array([np.random.default_rng(seed).integers(1, 2**63)], np.uint64)
-        self._missed = Scratch()
-        self.write_backs = np.zeros(len(stream.operand_names), np.int64)
+    def __init__(self, trace: Trace, capacity_lines: int, policy: SetAssociative) -> None:
+        super().__init__(trace, capacity_lines)
+        self._policy = policy
+        sets = capacity_lines // policy.ways
+        if sets < 1:
+            raise InputError(f"cache: got {capacity_lines} lines, expected at least one set of {policy.ways} ways.")
+        self._tags = np.zeros((sets, policy.ways), np.int64)
+        self._random = seeded(policy.seed)
 
-    def touch(self, chunk: Chunk) -> NDArray[np.int32]:
-        """1 for each touch that missed."""
-        missed = self._missed.of(len(chunk.ids))
+    def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
+        p = self._policy
         _run(
-            chunk.ids, chunk.ops, self._stream.tile_operand, self._tags, self._sets, self._ways, self._hashed,
-            self._order, self._allocate, self._random, missed, self.write_backs,
+            chunk.ids, chunk.ops, self.operand, self._tags, *self._tags.shape, bool(p.hashed), p.order,
+            p.write_allocate, self._random, missed, self.write_backs,
         )  # fmt: skip
-        return missed
 
     def dirty(self) -> NDArray[np.int64]:
-        """Lines that are dirty now, by operand."""
         lines = (self._tags[self._tags & 1 == 1] >> 1) - 1
-        return np.bincount(self._stream.tile_operand[lines], minlength=len(self.write_backs)).astype(np.int64)
+        return np.bincount(self.operand[lines], minlength=len(self.write_backs))
 
 
-def simulate_sets(
-    stream: Touches,
-    capacity_lines: int,
-    ways: int = 16,
-    hashed: bool = False,
-    order: int = LRU,
-    allocate: bool = True,
-    seed: int = 0,
-    pad_lines: int = 0,
-    warm: bool = False,
-) -> CacheCounts:
-    """A set-associative cache.
+@dataclass(frozen=True, kw_only=True)
+class SetAssociative(CachePolicy):
+    """``set-W`` and ``set-W-hashed``: W ways, row-major addresses; LRU, FIFO or random within a set."""
 
-    Parameters
-    ----------
-    stream : Touches
-        Tiles; their row-major addresses are used where the stream knows them, else tiles lie one after the other.
-    capacity_lines : int
-        Capacity; the number of sets is this over ``ways``, rounded down, and need not be a power of two.
-    ways : int
-        1 to 64.
-    hashed : bool
-        Pick sets by a hash of the address instead of modulo.
-    order : int
-        LRU, FIFO or RANDOM within a set.
-    allocate : bool
-        False: a written line that is not in the cache goes straight to DRAM.
-    seed : int
-        For RANDOM.
-    pad_lines : int
-        Lines added to the pitch of every operand's rows.
-    warm : bool
-        Begin with what a first run of the same stream leaves in the cache.
+    pattern = "set-(?P<ways>[0-9]{1,2})(?P<hashed>-hashed)?"
+    examples = ("set-16", "set-16-hashed")
+    structure = "sets"
+    replacements = "|".join(_ORDERS)
+    options = frozenset({"warm", "no-write-allocate", "pad"})
 
-    Returns
-    -------
-    CacheCounts
-        Cost: O(lines touched times ways), some 5 ns a line.
-    """
-    lines = LineStream(stream, stream.placement(pad_lines) or dense_placement(stream))
-    return drive(SetAssociativeEngine(lines, capacity_lines, ways, hashed, order, allocate, seed), lines, warm)
+    ways: int
+    hashed: str = ""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.ways <= _MAX_WAYS:
+            raise InputError(f"policy: got {self.name!r}, expected 1 to {_MAX_WAYS} ways.")
+
+    @property
+    def order(self) -> int:
+        """What leaves a set: 0 LRU, 1 FIFO, 2 random."""
+        return list(_ORDERS).index(self.replacement or "lru")
+
+    @property
+    def what(self) -> str:
+        index = "hashed" if self.hashed else "modulo"
+        return f"{_ORDERS[self.replacement or 'lru']} in sets of {self.ways} ways, {index}, row-major addresses"
+
+    def view(self, trace: Trace) -> Trace:
+        return by_lines(trace, self.pad_lines)
+
+    def engine(self, trace: Trace, capacity_lines: int) -> Engine:
+        return SetAssociativeEngine(trace, capacity_lines, self)

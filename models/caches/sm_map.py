@@ -11,37 +11,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import Chunk
+from pebble.traces import Trace, TraceChunk
 
 SM_MAPS = ("random", "interleaved", "halves")
 
 
-def part_of_sm(sms: int, parts: int, sm_map: str, seed: int) -> NDArray[np.int32]:
-    """The part of each SM.
+class PartsOfSms:
+    """The part of each SM of a trace.
 
     Raises
     ------
     InputError
-        More than one part, and a stream that does not say which SM makes a touch.
+        More than one part, and a trace that does not say which SM makes a touch.
+    """
+
+    def __init__(self, trace: Trace, parts: int, sm_map: str = "random", seed: int = 0) -> None:
+        if parts > 1 and trace.sms < 1:
+            raise InputError(
+                "policy: partitions and chiplets need to know which SM makes a touch; this trace has no SMs."
+            )
+        self.parts = parts
+        self.part = part_of_sm(trace.sms, parts, sm_map, seed)
+
+    def of(self, chunk: TraceChunk) -> NDArray[np.int32]:
+        """The part that makes each touch."""
+        sm = chunk.sm if self.part.any() else None
+        return np.zeros(len(chunk.ids), np.int32) if sm is None else self.part[sm]
+
+
+def part_of_sm(sms: int, parts: int, sm_map: str, seed: int) -> NDArray[np.int32]:
+    """The part of each SM.
 
     Examples
     --------
     >>> part_of_sm(5, 2, "halves", 0).tolist()
     [0, 0, 0, 1, 1]
     """
-    if parts == 1:
-        return np.zeros(max(1, sms), np.int32)
-    if sms < 1:
-        raise InputError("policy: partitions and chiplets need to know which SM makes a touch; this trace has no SMs.")
     number = np.arange(sms, dtype=np.int64)
     if sm_map == "interleaved":
         return (number % parts).astype(np.int32)
-    spread = (number * parts // sms).astype(np.int32)
+    spread = (number * parts // max(1, sms)).astype(np.int32)
     return spread if sm_map == "halves" else np.random.default_rng(seed).permutation(spread)
-
-
-def sm_of(chunk: Chunk, part: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The part that makes each touch."""
-    if chunk.sm is None or not part.any():
-        return np.zeros(len(chunk.ids), np.int32)
-    return part[chunk.sm]

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from pebble.errors import InputError
-from pebble.models.cache_policy import POLICIES_HELP
+from pebble.models.caches import policies_help
 from pebble.schedules.execution import EXECUTION_HELP
 
 _WHERE = ("gpu", "machine", "cache")
@@ -28,7 +28,7 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--tile", metavar="BMxBNxBK", help="block tile (128x128, and 128 bytes of k)")
     group.add_argument("--blocks-per-sm", metavar="B", default="1", help="blocks that run at once on an SM (1)")
     group.add_argument("--stages", metavar="N", default="1", help="A and B tiles that a block holds at once (1)")
-    group.add_argument("--policy", default="lru", help=POLICIES_HELP)
+    group.add_argument("--policy", default="lru", help=policies_help())
     group.add_argument("--execution", default="lockstep", metavar="NAME", help=EXECUTION_HELP)
     group.add_argument(
         "--cluster", default="1x1", metavar="MxN", help="gemm: blocks that share fetches by multicast (1x1)"

@@ -23,7 +23,7 @@ from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kern
 from pebble.cli._workload import add_workload_arguments, workload_of
 from pebble.errors import InputError
 from pebble.families import kernel_family, schedules_help
-from pebble.models.cache_policy import policy_title
+from pebble.models.caches import parse_policy
 from pebble.plots.save import check_figure_path
 from pebble.reports.bound import wants_l2
 from pebble.reports.compare import Comparison, Progress, compare
@@ -119,7 +119,7 @@ def _print(result: Comparison) -> None:
     config = result.kernel.config
     say(
         f"{result.workload.label}: tile {result.kernel.tile}, {config.wave_blocks} blocks at once, "
-        f"{policy_title(config.policy)} cache of {format_capacity(config.cache_bytes)}"
+        f"{parse_policy(config.policy).title} cache of {format_capacity(config.cache_bytes)}"
     )
     print()
     trace, cache = result.trace, result.cache_only

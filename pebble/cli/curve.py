@@ -17,7 +17,7 @@ from pebble.cli import _output
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
 from pebble.cli._workload import add_workload_arguments, workload_of
 from pebble.families import schedules_help
-from pebble.models.cache_policy import policy_title
+from pebble.models.caches import parse_policy
 from pebble.plots.save import check_figure_path
 from pebble.reports.curve import CurveReport, curve
 
@@ -67,7 +67,7 @@ def _print(report: CurveReport) -> None:
     config, capacities = report.kernel.config, report.capacities_bytes
     _output.say(
         f"{report.workload.label}: tile {config.tile}, {config.wave_blocks} blocks at once, "
-        f"{policy_title(config.policy)}: DRAM MB at each cache size"
+        f"{parse_policy(config.policy).title}: DRAM MB at each cache size"
     )
     print()
     at = sorted({*np.linspace(0, len(capacities) - 1, _COLUMNS).astype(int).tolist(), report.reference})

@@ -19,7 +19,7 @@ from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kern
 from pebble.cli._workload import add_workload_arguments, workload_of
 from pebble.errors import InputError
 from pebble.families import schedules_help
-from pebble.models.cache_policy import policy_title
+from pebble.models.caches import parse_policy
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.simulate import Simulation, TraceSimulation, simulate, simulate_schedule, write_schedule_trace
 from pebble.simulation import Traffic
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sensitivity", action="store_true", help="gemm: how far the answer moves with its assumptions"
     )
-    group = parser.add_argument_group("traces (format: `pebble.schedules.trace_file`, and docs/traces.md)")
+    group = parser.add_argument_group("traces (format: `pebble.traces.files`, and docs/traces.md)")
     group.add_argument("--trace", metavar="FILE", help="simulate this .csv or .npz; with WORKLOAD, against its bound")
     group.add_argument("--write-trace", metavar="FILE", help="write the schedule's trace as .csv or .npz and stop")
     parser.add_argument("--residual", action="store_true", help="ffn: read the input again to add it to the output")
@@ -90,7 +90,7 @@ def _print(found: Simulation) -> None:
     config = found.kernel.config
     _output.say(
         f"{found.workload.label}, {found.traffic.order}, tile {config.tile}, {config.wave_blocks} blocks at once, "
-        f"{policy_title(config.policy)} cache of {format_capacity(config.cache_bytes)}"
+        f"{parse_policy(config.policy).title} cache of {format_capacity(config.cache_bytes)}"
     )
     _print_traffic(found.traffic)
     if found.moved:

@@ -20,6 +20,7 @@ from pebble.families.gemm import GEMM
 from pebble.families.grouped import GROUPED
 from pebble.families.layer import LAYER
 from pebble.game import Variant
+from pebble.simulation import KernelConfig, Traffic
 from pebble.workloads import model_names, named_workload
 from pebble.workloads.base import Workload
 from pebble.workloads.parameters import needed, read_values
@@ -40,6 +41,7 @@ __all__ = [
     "kernel_family",
     "read_workload",
     "schedules_help",
+    "simulate",
     "workload",
 ]
 
@@ -90,6 +92,11 @@ def kernel_family(workload: Workload) -> KernelFamily[Any, Any]:
             "use `pebble bound`."
         )
     return family
+
+
+def simulate(workload: Workload, schedule: Any, config: KernelConfig, residual: bool = False) -> Traffic:
+    """What one schedule of a workload moves; arguments and errors as `KernelFamily.simulate`."""
+    return kernel_family(workload).simulate(workload, schedule, config, residual)
 
 
 def read_workload(name: str, values: Mapping[str, object]) -> Workload:

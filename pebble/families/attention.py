@@ -19,8 +19,8 @@ from pebble.schedules.attention import (
 from pebble.schedules.explicit.attention import best_attention_schedule
 from pebble.schedules.explicit.parallel_chain import best_attention_on_sms
 from pebble.schedules.tile import TileShape
-from pebble.schedules.trace import Trace
 from pebble.simulation import KernelConfig
+from pebble.traces import Trace
 from pebble.workloads import Attention
 from pebble.workloads.attention import SOFTMAX
 from pebble.workloads.parameters import Parameter, flag, needed, optional

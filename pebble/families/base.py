@@ -18,8 +18,8 @@ from pebble.dag.catalogue import SUMS, DagFamily
 from pebble.errors import InputError
 from pebble.models.buffers import BufferModel
 from pebble.schedules.tile import TileShape
-from pebble.schedules.trace import LINE_BYTES, Trace
 from pebble.simulation import KernelConfig, Traffic, simulate_trace
+from pebble.traces import LINE_BYTES, Trace
 from pebble.workloads.base import DTYPE_BYTES, Workload
 from pebble.workloads.parameters import Parameter, read_values
 

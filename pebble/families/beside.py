@@ -5,10 +5,10 @@ from __future__ import annotations
 from pebble.errors import InputError
 from pebble.schedules.attention import AttentionKernel, AttentionSchedule, attention_groups
 from pebble.schedules.ffn import FfnKernel, FfnSchedule, ffn_groups
-from pebble.schedules.layout import Layout
-from pebble.schedules.lockstep import TileShape
-from pebble.schedules.waves import program_trace
+from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig, Traffic, simulate_trace
+from pebble.traces import Layout
+from pebble.traces.program import program_trace
 from pebble.workloads import Attention, Ffn
 
 

@@ -12,8 +12,8 @@ from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.schedules.explicit.parallel_chain import best_ffn_on_sms
 from pebble.schedules.ffn import FfnKernel, FfnSchedule, all_ffn_schedules, ffn_trace, parse_ffn_schedule
 from pebble.schedules.tile import TileShape
-from pebble.schedules.trace import Trace
 from pebble.simulation import KernelConfig
+from pebble.traces import Trace
 from pebble.workloads import Ffn
 from pebble.workloads.parameters import flag, needed, optional
 

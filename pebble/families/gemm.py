@@ -11,14 +11,14 @@ from pebble.dag.catalogue import DagFamily
 from pebble.dag.gemm import gemm_dag
 from pebble.errors import InputError
 from pebble.families.base import Explicit, KernelFamily, OnSms
-from pebble.models.cache_policy import parse_policy
+from pebble.models.caches import parse_policy
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
-from pebble.schedules.lockstep import check_length, lockstep_trace, values_held_by_blocks
+from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import TileOrder, all_schedules, parse_order
-from pebble.schedules.tile import TileShape
-from pebble.schedules.trace import Trace
-from pebble.simulation import KernelConfig, Traffic, simulate_gemm, timed_trace
+from pebble.schedules.tile import TileShape, values_held_by_blocks
+from pebble.simulation import KernelConfig, Traffic
+from pebble.traces import LINE_BYTES, Trace
 from pebble.workloads import Gemm, GroupedGemm
 from pebble.workloads.base import Workload
 from pebble.workloads.grouped import MAX_GROUPS
@@ -70,26 +70,32 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
         return values_held_by_blocks(config.tile, config.wave_blocks, stages)
 
     def trace(self, workload: Gemm, schedule: TileOrder, config: KernelConfig, residual: bool = False) -> Trace:
+        kernel, slots = GemmKernel(workload, config.tile), config.wave_blocks
         if not config.execution.is_reference:
-            return timed_trace(workload, schedule, config)
-        rows, cols, _ = config.tile.grid(workload)
-        tiles = schedule.tiles(rows, cols, config.order_params)
-        granularity = "line" if parse_policy(config.policy).needs_lines else "auto"
-        return lockstep_trace(
-            workload, tiles, config.tile, config.wave_blocks, schedule.sawtooth, granularity, config.sms
-        )
+            return kernel.timed(schedule, slots, config.execution, config.order_params, config.sms)
+        tiles = schedule.tiles(*kernel.grid, config.order_params)
+        return kernel.lockstep(kernel.phase(tiles), slots, schedule.sawtooth, config.sms)
 
     def simulate(self, workload: Gemm, schedule: TileOrder, config: KernelConfig, residual: bool = False) -> Traffic:
-        return simulate_gemm(workload, schedule, config)
+        """For LRU in lock step in closed form, independent of k."""
+        if config.execution.is_reference:
+            kernel = GemmKernel(workload, config.tile)
+            tiles = schedule.tiles(*kernel.grid, config.order_params)
+            shape = kernel.closed_form(tiles, config.wave_blocks, schedule.sawtooth)
+            lines = config.cache_bytes // LINE_BYTES
+            counts = None if shape is None else parse_policy(config.policy).closed_form(shape, lines)
+            if counts is not None:
+                return Traffic(schedule.name, counts)
+        return super().simulate(workload, schedule, config, residual)
 
     def walk(self, workload: Gemm, schedule: TileOrder, config: KernelConfig) -> Hashable:
         if config.execution.blocks_in_cluster > 1:  # with clusters the order walks another grid
             return schedule.name
-        tiles = schedule.tiles(*config.tile.grid(workload)[:2], config.order_params)
+        tiles = schedule.tiles(*GemmKernel(workload, config.tile).grid, config.order_params)
         return hashlib.sha256(tiles.tobytes()).digest(), schedule.sawtooth
 
     def check(self, workload: Gemm, config: KernelConfig) -> None:
-        check_length(workload, config.tile)
+        GemmKernel(workload, config.tile)
 
 
 GEMM = GemmFamily()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pebble.models.cache_policy import policy_title
+from pebble.models.caches import parse_policy
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, axes, save_figure, style
 from pebble.schedules.ffn import parse_ffn_schedule
 from pebble.schedules.orders import OrderParams, TileOrder, parse_order
@@ -152,7 +152,7 @@ def comparison_figure(result: Comparison) -> Figure:
         config = result.kernel.config
         ax.set_title(
             f"{result.workload.label}\ntile {result.kernel.tile}, {config.wave_blocks} blocks at once, "
-            f"{policy_title(config.policy)} cache of {format_capacity(config.cache_bytes)}",
+            f"{parse_policy(config.policy).title} cache of {format_capacity(config.cache_bytes)}",
             fontsize=8,
             loc="left",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pebble.models.cache_policy import policy_title
+from pebble.models.caches import parse_policy
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, axes, save_figure, style
 from pebble.units import format_capacity
 
@@ -67,7 +67,7 @@ def curve_figure(report: CurveReport) -> Figure:
         config = report.kernel.config
         ax.set_title(
             f"{report.workload.label}\ntile {config.tile}, {config.wave_blocks} blocks at once, "
-            f"{policy_title(config.policy)}; dotted: {format_capacity(config.cache_bytes)}",
+            f"{parse_policy(config.policy).title}; dotted: {format_capacity(config.cache_bytes)}",
             fontsize=8,
             loc="left",
         )

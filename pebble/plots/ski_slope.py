@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pebble.bounds import lower_bound, published_bounds
+from pebble.families import simulate
 from pebble.models.machine import load_machine, machine_names
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, style
 from pebble.schedules.explicit import best_gemm_schedule
-from pebble.schedules.lockstep import TileShape, values_held_by_blocks
 from pebble.schedules.orders import parse_order
-from pebble.simulation import KernelConfig, simulate_gemm
+from pebble.schedules.tile import TileShape, values_held_by_blocks
+from pebble.simulation import KernelConfig
 from pebble.workloads import Gemm
 
 if TYPE_CHECKING:
@@ -89,8 +90,7 @@ def ski_slope(gemm: Gemm, orders: Sequence[str] = ORDERS, sms: int = 108, points
     order_caches = tuple(_step(2**20, 2**27, i, 7) for i in range(8))
     found_orders = {
         name: tuple(
-            simulate_gemm(gemm, parse_order(name), KernelConfig(tile, sms, 1, cache)).dram_bytes
-            for cache in order_caches
+            simulate(gemm, parse_order(name), KernelConfig(tile, sms, 1, cache)).dram_bytes for cache in order_caches
         )
         for name in orders
     }

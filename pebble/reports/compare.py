@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pebble.bounds.base import LowerBound
 from pebble.errors import InputError
 from pebble.families import Explicit, kernel_family
-from pebble.models.cache_policy import parse_policy
+from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, trace_capacity

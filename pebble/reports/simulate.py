@@ -11,17 +11,16 @@ import numpy as np
 from pebble.errors import InputError
 from pebble.families import kernel_family, read_workload
 from pebble.families.beside import simulate_beside
-from pebble.models.cache_policy import policy_title
+from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.compare import Bounded, trace_bound
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.sensitivity import sensitivity as vary
 from pebble.reports.target import Kernel, KernelOptions, Target, read_cache_model, read_kernel, target_of, whole
-from pebble.schedules.trace import LINE_BYTES, Trace
-from pebble.schedules.trace_file import read_trace
-from pebble.schedules.trace_write import write_trace
 from pebble.simulation import Traffic, simulate_trace
+from pebble.traces import LINE_BYTES, Trace
+from pebble.traces.files import read_trace, write_trace
 from pebble.units import format_bytes, format_capacity
 from pebble.workloads import Attention, Ffn
 from pebble.workloads.base import Workload
@@ -92,7 +91,7 @@ class Simulation(_Moved):
         over = f", {self.traffic.dram_bytes / self.bound.bound.bytes:.2f}x the bound" if self.bound else ""
         return (
             f"{self.workload.label}, {self.traffic.order}: {format_bytes(self.traffic.dram_bytes)}{over} "
-            f"({policy_title(config.policy)} cache of {format_capacity(config.cache_bytes)})"
+            f"({parse_policy(config.policy).title} cache of {format_capacity(config.cache_bytes)})"
         )
 
     def document(self) -> dict[str, Any]:
@@ -150,7 +149,7 @@ class TraceSimulation(_Moved):
 
     def summary(self) -> str:
         return (
-            f"{self.name}: {self.touches:,} touches, {policy_title(self.policy)} cache of "
+            f"{self.name}: {self.touches:,} touches, {parse_policy(self.policy).title} cache of "
             f"{format_capacity(self.cache_bytes)}; its tiles have {format_bytes(self.footprint_bytes)} in all"
         )
 

@@ -7,7 +7,7 @@ from typing import Any, TypedDict, Unpack
 
 from pebble.errors import InputError
 from pebble.families import kernel_family
-from pebble.models.cache_policy import parse_policy
+from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine, load_machine, load_machine_file
 from pebble.schedules.execution import parse_execution
 from pebble.schedules.tile import TileShape

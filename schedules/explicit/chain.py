@@ -23,6 +23,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from pebble.units import ceil_div
+
 SIDES = ("rows", "hidden")
 
 
@@ -157,10 +159,6 @@ def kept_for_next(chain: Chain, side: str, capacity: int, before: Band, after: B
     """Values of the streaming side kept from one band to the next; ``seen``: columns of H that the first sees."""
     most = seen * chain.weights_per_column if side == "rows" else chain.m * (chain.k + chain.l)
     return min(most, capacity - max(before.peak, after.peak))
-
-
-def ceil_div(a: int, b: int) -> int:
-    return -(-a // b)
 
 
 @lru_cache(maxsize=1 << 14)

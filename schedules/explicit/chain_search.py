@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pebble.errors import InfeasibleError
-from pebble.schedules.explicit.chain import Band, Chain, ChainPlan, best_band, ceil_div, kept_for_next
+from pebble.schedules.explicit.chain import Band, Chain, ChainPlan, best_band, kept_for_next
+from pebble.units import ceil_div
 
 
 def _highest(chain: Chain, side: str, capacity: int) -> list[int]:

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pebble.errors import InfeasibleError
+from pebble.units import ceil_div
 from pebble.workloads import Gemm
 
 # stationary operand -> (its two dimensions, the streamed one)
@@ -90,10 +91,6 @@ class ExplicitSchedule:
         }
 
 
-def _ceil_div(a: int, b: int) -> int:
-    return -(-a // b)
-
-
 @dataclass(frozen=True)
 class _Nest:
     """The loop nest in its own names: stationary p x q, streamed r; rows of blocks along p, walked along q."""
@@ -107,11 +104,11 @@ class _Nest:
 
     @property
     def rows(self) -> int:
-        return _ceil_div(self.p, self.bp)
+        return ceil_div(self.p, self.bp)
 
     @property
     def cols(self) -> int:
-        return _ceil_div(self.q, self.bq)
+        return ceil_div(self.q, self.bq)
 
     def height(self, row: int) -> int:
         return min(self.bp, self.p - row * self.bp)
@@ -151,7 +148,7 @@ class _Nest:
             return 0
         total = 0
         plain = self.rows - 2  # turns between two full rows of blocks; they alternate between two columns
-        for parity, count in ((0, _ceil_div(plain, 2)), (1, plain // 2)):
+        for parity, count in ((0, ceil_div(plain, 2)), (1, plain // 2)):
             width = self.width(self.turn_column(parity))
             total += count * (self.kept_down(0, width) * width if count else 0)
         last = self.rows - 2
@@ -213,7 +210,7 @@ def _block_sizes(extent: int) -> Iterator[int]:
         if size == 1:
             return
         # the fewest blocks that need less than this size
-        size = _ceil_div(extent, (extent - 1) // (size - 1) + 1)
+        size = ceil_div(extent, (extent - 1) // (size - 1) + 1)
 
 
 def _largest_partner(capacity: int, side: int) -> int:
@@ -254,7 +251,7 @@ def gemm_schedules(gemm: Gemm, capacity: int) -> Iterator[ExplicitSchedule]:
             partner = min(_largest_partner(capacity, bp), size[second])
             if partner > 0:
                 # the same number of blocks, evened out, leaves the most memory for what is kept
-                bq = _ceil_div(size[second], _ceil_div(size[second], partner))
+                bq = ceil_div(size[second], ceil_div(size[second], partner))
                 blocks.append((_plain_bytes(gemm, stationary, bp, bq), bp, bq))
         # what the snake keeps is a small correction, so only the best blocks without it are looked at closely
         blocks.sort()
@@ -270,7 +267,7 @@ def _plain_bytes(gemm: Gemm, stationary: str, bp: int, bq: int) -> int:
     block = {first: bp, second: bq}
     rounds = {"m": 1, "n": 1, "k": 1}
     for axis, extent in (("m", gemm.m), ("n", gemm.n), ("k", gemm.k)):
-        rounds[axis] = _ceil_div(extent, block.get(axis, extent))
+        rounds[axis] = ceil_div(extent, block.get(axis, extent))
     inputs = gemm.m * gemm.k * rounds["n"] + gemm.k * gemm.n * rounds["m"]
     visits = 2 * rounds["k"] - (0 if gemm.accumulate else 1)
     return inputs * gemm.in_bytes + gemm.m * gemm.n * visits * gemm.out_bytes

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pebble.schedules.grid import Tiles, ceil_div, pairs, tile_ids
+from pebble.schedules.grid import Tiles, pairs, tile_ids
 from pebble.schedules.orders.base import OrderInfo
+from pebble.units import ceil_div
 
 
 def log_swizzle(number: int, side: int) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pebble.schedules.grid import Tiles, ceil_div, pairs, tile_ids
+from pebble.schedules.grid import Tiles, pairs, tile_ids
 from pebble.schedules.orders.base import Multicast, OrderInfo, OrderParams
+from pebble.units import ceil_div
 
 
 def deepgemm_group(params: OrderParams) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pebble.schedules.grid import Tiles, ceil_div, pairs
+from pebble.schedules.grid import Tiles, pairs
 from pebble.schedules.orders.base import OrderInfo
+from pebble.units import ceil_div
 
 
 def snake_strips(rows: int, cols: int, width: int) -> Tiles:

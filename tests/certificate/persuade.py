@@ -130,7 +130,19 @@ def renumber(document: Any, gone: int, kept: int) -> None:
 
 def scrambled(content: bytes, rnd: random.Random) -> bytes:
     """The text of a certificate with bytes changed, cut, doubled, or JSON's odd words put in."""
-    words = [b"NaN", b"-Infinity", b"1e999", b"9" * 70, b'"\\ud800"', b"\\", b'"', b"[" * 30, b"{", b'"format":1,', b"\0"]
+    words = [
+        b"NaN",
+        b"-Infinity",
+        b"1e999",
+        b"9" * 70,
+        b'"\\ud800"',
+        b"\\",
+        b'"',
+        b"[" * 30,
+        b"{",
+        b'"format":1,',
+        b"\0",
+    ]
     for _ in range(rnd.randint(1, 3)):
         i, j = sorted(rnd.randrange(len(content) + 1) for _ in range(2))
         j = min(j, i + rnd.randrange(60))
@@ -142,4 +154,8 @@ def write_table(folder: Path, name: str, plain: bytes, size: int, magic: bytes) 
     """Pack a side file, and the entry that names it."""
     packed = zlib.compress(plain)
     (folder / name).write_bytes(packed)
-    return {"file": name, "sha256": hashlib.sha256(packed).hexdigest(), "records": max(1, (len(plain) - len(magic)) // size)}
+    return {
+        "file": name,
+        "sha256": hashlib.sha256(packed).hexdigest(),
+        "records": max(1, (len(plain) - len(magic)) // size),
+    }

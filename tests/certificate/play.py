@@ -119,7 +119,11 @@ def play_bands(shape: Any, schedule: dict[str, Any]) -> Memory:
 
     for band, run, kept in bands:
         if rows_side:  # column by column of H
-            needs = [v for j in range(shape.f) for v in [w for t in range(k) for w in weights(t, j)] + [("D", j, q) for q in range(l)]]
+            needs = [
+                v
+                for j in range(shape.f)
+                for v in [w for t in range(k) for w in weights(t, j)] + [("D", j, q) for q in range(l)]
+            ]
         else:
             needs = [("Y", i, q) for i in range(shape.m) for q in range(l)]
             needs += [("A", i, t) for i in range(shape.m) for t in range(k)]
@@ -164,7 +168,9 @@ def play_bands(shape: Any, schedule: dict[str, Any]) -> Memory:
     return memory
 
 
-def _first(memory: Memory, shape: Any, rows: Any, cols: Any, sees: Any, weights: Any, done_with: Any, own: set[Value]) -> None:
+def _first(
+    memory: Memory, shape: Any, rows: Any, cols: Any, sees: Any, weights: Any, done_with: Any, own: set[Value]
+) -> None:
     everything = all(("A", i, t) in own for i in rows for t in range(shape.k)) or all(
         w in own for j in cols for t in range(shape.k) for w in weights(t, j)
     )

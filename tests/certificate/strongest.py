@@ -11,7 +11,6 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
-
 from pebble.bounds import Chain, Recomputed
 from pebble.certificate import FORMAT, VERSION, RefusedError
 from pebble.certificate.geometry import Box, prove_touched
@@ -108,7 +107,9 @@ def lower_proofs(workload: Workload, game: dict[str, str], rnd: random.Random) -
                 yield {"theorem": "kernel by kernel", "kernels": [first, second]}
 
 
-def strongest_lower(told: dict[str, Any], workload: Workload, capacity: int, game: Any, rnd: random.Random) -> Claim | None:
+def strongest_lower(
+    told: dict[str, Any], workload: Workload, capacity: int, game: Any, rnd: random.Random
+) -> Claim | None:
     """The lower claim with the most elements that the checker takes."""
     best = None
     for proof in lower_proofs(workload, game, rnd):
@@ -143,7 +144,9 @@ def _text(number: Fraction) -> str:
 
 def _fractions(proof: Any) -> list[Callable[[Any], tuple[Any, str]]]:
     """Where the numbers that a proof may choose freely stand."""
-    found: list[Callable[[Any], tuple[Any, str]]] = [lambda p, key=key: (p, key) for key in ("phi", "lambda") if key in proof]
+    found: list[Callable[[Any], tuple[Any, str]]] = [
+        lambda p, key=key: (p, key) for key in ("phi", "lambda") if key in proof
+    ]
     for number, share in enumerate(proof.get("shares", ())):
         if isinstance(share.get("touched"), str):
             found.append(lambda p, n=number: (p["shares"][n], "touched"))

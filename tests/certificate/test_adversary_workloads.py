@@ -113,7 +113,9 @@ def test_no_schedule_is_cheaper_than_the_optimum(family: str, seed: int) -> None
     rnd = random.Random(f"{family} {seed}")
     told = statement(tiny(rnd, family))
     if told.get("softmax") == "strict" and told["queries"] > 1:
-        told["softmax"] = "online"  # the DAG of a strict softmax needs a place more than a probability in place of a score
+        told["softmax"] = (
+            "online"  # the DAG of a strict softmax needs a place more than a probability in place of a score
+        )
     workload = read_workload(told, "workload")
     for _ in range(60):
         claim = upper_at_random(told, workload, rnd)
@@ -125,6 +127,7 @@ def test_no_schedule_is_cheaper_than_the_optimum(family: str, seed: int) -> None
 
 def medium(rnd: random.Random, family: str) -> dict[str, Any]:
     """Some tens of values a side, any options."""
+
     def size() -> int:
         return rnd.choice([rnd.randint(1, 4), rnd.randint(1, 12), rnd.randint(1, 40)])
 
@@ -231,7 +234,9 @@ def test_a_bound_above_a_schedule_is_refused() -> None:
 
 def test_numbers_are_not_truth_values() -> None:
     told = statement(Gemm(1, 1, 1))
-    claim = accepted(told, {"claim": "lower bound", "game": AGAIN, "capacity_elements": 3, "proof": {"theorem": "compulsory"}})
+    claim = accepted(
+        told, {"claim": "lower bound", "game": AGAIN, "capacity_elements": 3, "proof": {"theorem": "compulsory"}}
+    )
     assert claim is not None and claim["elements"] == 3
     with pytest.raises(RefusedError, match="version"):
         check({**document(told, [claim]), "version": True})

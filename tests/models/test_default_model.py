@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from pebble.errors import InputError
+from pebble.families import simulate
 from pebble.models.default_model import DefaultModel
 from pebble.models.machine import load_machine, load_machine_file, machine_names
-from pebble.schedules.lockstep import TileShape
 from pebble.schedules.orders import parse_order
-from pebble.simulation import KernelConfig, simulate_gemm
+from pebble.schedules.tile import TileShape
+from pebble.simulation import KernelConfig
 from pebble.workloads import Gemm
 
 FILE = """\
@@ -44,7 +45,7 @@ def test_every_gpu_states_its_model_and_why(sku: str) -> None:
 def test_h20_gemm_is_within_ten_percent_of_its_counters() -> None:
     machine = load_machine("h20")
     config = KernelConfig(TileShape(128, 256, 64), 78, 1, machine.l2_bytes, machine.default_model.policy)
-    traffic = simulate_gemm(Gemm(4096, 4096, 4096, "fp16"), parse_order("row"), config)
+    traffic = simulate(Gemm(4096, 4096, 4096, "fp16"), parse_order("row"), config)
     in_kernel = traffic.dram_bytes - traffic.residue_bytes
     for measured in (305.4e6, 299.2e6, 298.7e6):
         assert abs(in_kernel / measured - 1) < 0.10

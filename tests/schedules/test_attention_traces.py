@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pebble.bounds import lower_bound
 from pebble.errors import InputError, UnknownNameError
 from pebble.families.beside import simulate_beside
-from pebble.models.caches import POLICIES, simulate_lru
+from pebble.models.caches import parse_policy
 from pebble.reports.capacity import trace_capacity
 from pebble.schedules.attention import (
     AttentionKernel,
@@ -20,12 +20,14 @@ from pebble.schedules.attention import (
     parse_attention_schedule,
 )
 from pebble.schedules.ffn import parse_ffn_schedule
-from pebble.schedules.lockstep import TileShape
-from pebble.schedules.waves import program_trace
+from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
+from pebble.traces.program import program_trace
 from pebble.workloads import Attention, Ffn
 
 NAMES = [s.name for s in all_attention_schedules()] + ["split-kv-2", "split-kv-3+sawtooth"]
+
+LRU = parse_policy("lru")
 
 
 @st.composite
@@ -85,7 +87,7 @@ def test_bound_is_below_every_simulated_kernel(
     kernel = AttentionKernel(a, bm, bn)
     trace = attention_trace(a, parse_attention_schedule(name), bm, bn, sms)
     lines = int(trace.tile_lines.max()) + more
-    counts = POLICIES[policy](trace, lines)
+    counts = parse_policy(policy).simulate(trace, lines)
     moved = 128 * (sum(counts.read_misses) + sum(counts.write_backs))
     capacity = trace_capacity(lines * 128, a, sms * kernel.values_held(), sms)
     assert lower_bound(a, capacity.elements).bytes <= moved
@@ -123,8 +125,8 @@ def test_decoding_splits() -> None:
 
 def test_partial_outputs_are_counted() -> None:
     a = Attention(1, 4096, 128, heads=4)
-    whole = simulate_lru(attention_trace(a, parse_attention_schedule("fa2"), 64, 128, 8), 10**6)
-    split = simulate_lru(attention_trace(a, parse_attention_schedule("split-kv-4"), 64, 128, 8), 10**6)
+    whole = LRU.simulate(attention_trace(a, parse_attention_schedule("fa2"), 64, 128, 8), 10**6)
+    split = LRU.simulate(attention_trace(a, parse_attention_schedule("split-kv-4"), 64, 128, 8), 10**6)
     assert whole.operand_names == ("Q", "K", "V", "O")
     assert split.operand_names[-1] == "Opart"
     # one row of 129 fp32 values, 5 lines, for each of 4 heads and 4 splits, written once
@@ -137,7 +139,7 @@ def test_side_by_side_touches_both_and_only_both() -> None:
     config = KernelConfig(TileShape(16, 16, 1), 6, 1, 2**16)
     fa2, fused = parse_attention_schedule("fa2"), parse_ffn_schedule("row-fused-2")
     both = simulate_beside(a, fa2, f, fused, TileShape(16, 128, 64), config, 3)
-    alone = simulate_lru(attention_trace(a, fa2, 16, 16, 3), 512)
+    alone = LRU.simulate(attention_trace(a, fa2, 16, 16, 3), 512)
     assert both.counts.operand_names == ("Q", "K", "V", "O", "X", "W1", "H", "W2", "Y")
     assert both.counts.accesses[:4] == alone.accesses
     assert both.dram_bytes >= a.compulsory_bytes + f.compulsory_bytes

@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 
 from pebble.bounds import lower_bound
 from pebble.errors import InputError, UnknownNameError
-from pebble.models.caches import simulate_lru
+from pebble.models.caches import parse_policy
 from pebble.schedules.execution import EXECUTIONS, Execution, parse_execution, run_stream_k
-from pebble.schedules.lockstep import TileShape, lockstep_trace, values_held_by_blocks
+from pebble.schedules.gemm import GemmKernel, cluster_tiles, lockstep_trace
 from pebble.schedules.orders import OrderParams, parse_order
-from pebble.schedules.timed import TimedGemm, cluster_tiles
-from pebble.schedules.trace import Trace
+from pebble.schedules.tile import TileShape, values_held_by_blocks
+from pebble.traces import Trace
 from pebble.workloads import Gemm
 
 TILE = TileShape(8, 64, 64)
 
 
 def timed(gemm: Gemm, order: str, slots: int, execution: str, cluster: str = "1x1", seed: int = 0) -> Trace:
-    return TimedGemm(gemm, parse_order(order), TILE, slots, parse_execution(execution, cluster, seed)).trace(slots)
+    return GemmKernel(gemm, TILE).timed(parse_order(order), slots, parse_execution(execution, cluster, seed))
 
 
 def flat(trace: Trace) -> tuple[list[int], list[int], list[int]]:
@@ -125,7 +125,7 @@ def test_never_below_the_bound(
     gemm = Gemm(8 * rows, 64 * cols, 64 * steps)
     trace = timed(gemm, "row", slots, execution, seed=seed)
     capacity = max(capacity, int(trace.tile_lines.max()))
-    counts = simulate_lru(trace, capacity)
+    counts = parse_policy("lru").simulate(trace, capacity)
     moved = (sum(counts.read_misses) + sum(counts.write_backs)) * 128
     bound = lower_bound(gemm, capacity * 64 + values_held_by_blocks(TILE.cut_to(gemm), slots)).bytes
     assert bound <= moved

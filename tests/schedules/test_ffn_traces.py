@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from pebble.bounds import lower_bound
 from pebble.errors import InputError, UnknownNameError
-from pebble.families.ffn import FFN
-from pebble.models.caches import POLICIES
+from pebble.families import simulate
+from pebble.models.caches import parse_policy
 from pebble.reports.capacity import trace_capacity
 from pebble.reports.compare import compare
 from pebble.schedules.ffn import FfnKernel, all_ffn_schedules, ffn_trace, parse_ffn_schedule
-from pebble.schedules.lockstep import TileShape
-from pebble.schedules.trace import WRITE, Trace
+from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
+from pebble.traces import WRITE, Trace
 from pebble.workloads import Ffn
 
 TILE = TileShape(16, 128, 64)
@@ -29,7 +29,7 @@ def spoken(kernel: FfnKernel, trace: Trace) -> Iterator[tuple[str, int, int, boo
     for chunk in trace.chunks():
         for unit, op in zip(chunk.ids.tolist(), chunk.ops.tolist(), strict=True):
             region = next(r for r in reversed(regions) if unit >= r.first)
-            row, col = divmod(unit - region.first, region.grid[2])
+            row, col = divmod(unit - region.first, region.grid[1])
             yield trace.operand_names[region.operand], row, col, op == WRITE
 
 
@@ -116,12 +116,12 @@ def test_a_band_runs_its_second_product_at_once() -> None:
 def test_residual_is_read_once_per_output() -> None:
     ffn, config = Ffn(64, 128, 256, 128), KernelConfig(TILE, 2, 1, 2**20)
     plain, added = (
-        FFN.simulate(ffn, parse_ffn_schedule("row-fused-1"), config, residual=r).counts.accesses for r in (False, True)
+        simulate(ffn, parse_ffn_schedule("row-fused-1"), config, residual=r).counts.accesses for r in (False, True)
     )
     assert added[0] - plain[0] == 64 * 2  # every line of X once more
     assert added[1:] == plain[1:]
     with pytest.raises(InputError, match="residual"):
-        FFN.simulate(Ffn(64, 128, 256, 64), parse_ffn_schedule("row-fused-1"), config, residual=True)
+        simulate(Ffn(64, 128, 256, 64), parse_ffn_schedule("row-fused-1"), config, residual=True)
 
 
 @settings(max_examples=120, deadline=None)
@@ -135,7 +135,7 @@ def test_chain_bound_is_below_every_simulated_schedule(data: st.DataObject) -> N
     sms = draw(st.integers(2, 6))
     trace = ffn_trace(kernel, parse_ffn_schedule(draw(st.sampled_from(NAMES))), sms)
     lines = draw(st.integers(int(trace.tile_lines.max()), 3000))
-    counts = POLICIES[draw(st.sampled_from(["lru", "fifo", "opt"]))](trace, lines)
+    counts = parse_policy(draw(st.sampled_from(["lru", "fifo", "opt"]))).simulate(trace, lines)
     moved = 128 * (sum(counts.read_misses) + sum(counts.write_backs))
     held = sms * kernel.values_held()
     for recompute in (False, True):

@@ -7,13 +7,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches import simulate_lru, simulate_opt
+from pebble.models.caches import parse_policy
 from pebble.models.caches.lru_curve import lru_curve
-from pebble.models.caches.opt_curve import opt_curve
-from pebble.schedules.lockstep import TileShape, lockstep_trace
+from pebble.models.caches.opt import opt_curve
+from pebble.schedules.gemm import lockstep_trace
 from pebble.schedules.orders import parse_order
-from pebble.schedules.trace import Trace, TraceChunk
+from pebble.schedules.tile import TileShape
+from pebble.traces import Trace, TraceChunk
 from pebble.workloads import Gemm
+
+LRU, OPT = parse_policy("lru"), parse_policy("opt")
 
 
 def make_trace(sizes: list[int], touches: list[tuple[int, int]], cut: int) -> Trace:
@@ -36,7 +39,7 @@ def streams(draw: st.DrawFn, uniform: bool = False) -> Trace:
 def check_lru(trace: Trace, capacities: range) -> None:
     curve = lru_curve(trace)
     for capacity in capacities:
-        counts = simulate_lru(trace, capacity)
+        counts = LRU.simulate(trace, capacity)
         expected = (sum(counts.read_misses), sum(counts.write_misses), sum(counts.write_backs))
         assert curve.at(capacity) == expected, capacity
         assert curve.accesses_lines == counts.accesses_lines
@@ -58,7 +61,7 @@ def test_lru_with_many_tiles(seed: int) -> None:
     trace = make_trace([3] * count, [(int(t), 0) for t in touched], 7_000)
     curve = lru_curve(trace)
     for capacity in random.integers(3, 3 * count + 1, 4).tolist():
-        assert curve.at(capacity)[0] == simulate_lru(trace, capacity).misses_lines
+        assert curve.at(capacity)[0] == LRU.simulate(trace, capacity).misses_lines
 
 
 @pytest.mark.parametrize("order", ["row", "morton+sawtooth", "grouped-8"])
@@ -76,7 +79,7 @@ def test_lru_on_a_gemm(order: str) -> None:
 def test_opt_at_every_capacity(trace: Trace) -> None:
     curve = opt_curve(trace)
     for capacity in range(int(trace.tile_lines.max()), int(trace.tile_lines.sum()) + 3):
-        assert curve.at(capacity) == simulate_opt(trace, capacity).misses_lines, capacity
+        assert curve.at(capacity) == OPT.simulate(trace, capacity).misses_lines, capacity
 
 
 def test_opt_on_a_gemm() -> None:
@@ -85,6 +88,6 @@ def test_opt_on_a_gemm() -> None:
     curve = opt_curve(trace)
     assert curve.runs < 120
     for capacity in range(256, 80_000, 1_777):
-        assert curve.at(capacity) == simulate_opt(trace, capacity).misses_lines
+        assert curve.at(capacity) == OPT.simulate(trace, capacity).misses_lines
     with pytest.raises(InputError, match="largest tile"):
         curve.at(255)

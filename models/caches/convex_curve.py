@@ -1,4 +1,4 @@
-"""OPT misses at every capacity from few exact runs: the curve is convex, so lines can be proved.
+"""A convex curve over whole numbers from few exact values: straight lines between its corners can be proved.
 
 Misses of OPT are convex in the capacity (all lines are alike). Between two capacities they are a straight line as soon
 as the slope at one end equals the chord. Else the lines that continue both ends cross at a point between; if the misses
@@ -8,25 +8,25 @@ there lie on both, the curve is those two lines; if not, the two parts are treat
 from __future__ import annotations
 
 import bisect
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from pebble.errors import InputError
-from pebble.models.caches.base import Touches
-from pebble.models.caches.opt import OptRuns
 
 MOST_RUNS = 2000
 
 
 @dataclass(frozen=True)
-class OptCurve:
-    """Misses of OPT, exact at every capacity.
+class ConvexCurve:
+    """Misses at every capacity.
 
     Attributes
     ----------
     capacities_lines, misses_lines : tuple of int
         Corners; straight lines between them. Below the first there is no curve, above the last it is flat.
     runs : int
-        Exact simulations that were needed.
+        Exact values that were needed.
     """
 
     capacities_lines: tuple[int, ...]
@@ -50,37 +50,32 @@ class OptCurve:
         return y[i] + (y[i + 1] - y[i]) * (capacity_lines - x[i]) // (x[i + 1] - x[i])
 
 
-def opt_curve(stream: Touches, most_lines: int | None = None) -> OptCurve:
-    """The curve of one stream, from the largest tile to ``most_lines`` (by default all lines that it touches).
+def convex_curve(misses_at: Callable[[int], int], least: int, most: int) -> ConvexCurve:
+    """The curve from ``least`` to ``most``.
 
     Parameters
     ----------
-    stream : Touches
-        Tile touches in order.
-    most_lines : int, optional
-        Where to stop.
+    misses_at : callable
+        The exact misses at a capacity; convex.
+    least, most : int
+        Where it begins and ends.
 
     Returns
     -------
-    OptCurve
-        Cost: two to three OPT runs for each corner of the curve.
+    ConvexCurve
+        Cost: two to three values for each corner.
 
     Raises
     ------
     InputError
-        The stream is too long for OPT, or its curve has hundreds of corners.
+        The curve has hundreds of corners.
     """
-    runs = OptRuns(stream)
-    least = int(stream.tile_lines.max())
-    most = max(least, min(most_lines or 2**62, int(stream.tile_lines.sum(dtype="int64"))))
-    known: dict[int, int] = {}
 
+    @cache
     def misses(capacity: int) -> int:
-        if capacity not in known:
-            if len(known) >= MOST_RUNS:
-                raise InputError(f"curve: OPT has more corners than {MOST_RUNS} runs can find; use larger tiles.")
-            known[capacity] = runs.misses_lines(capacity)
-        return known[capacity]
+        if misses.cache_info().misses > MOST_RUNS:
+            raise InputError(f"curve: OPT has more corners than {MOST_RUNS} runs can find; use larger tiles.")
+        return misses_at(capacity)
 
     corners = {least, most}
     todo = [(least, most)]
@@ -103,5 +98,5 @@ def opt_curve(stream: Touches, most_lines: int | None = None) -> OptCurve:
                 corners.add(middle + 1)  # the crossing lies between two whole numbers
             else:
                 todo.append((middle, b))
-    x = sorted(corners)
-    return OptCurve(tuple(x), tuple(misses(c) for c in x), len(known))
+    x = tuple(sorted(corners))
+    return ConvexCurve(x, tuple(map(misses, x)), misses.cache_info().currsize)

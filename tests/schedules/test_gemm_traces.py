@@ -8,10 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pebble.errors import InputError
-from pebble.models.caches import POLICIES, simulate_lru
-from pebble.schedules.lockstep import TileShape, lockstep_trace, values_held_by_blocks
+from pebble.families import simulate
+from pebble.models.caches import parse_policy
+from pebble.schedules.gemm import lockstep_trace
 from pebble.schedules.orders import parse_order
-from pebble.simulation import KernelConfig, simulate_gemm
+from pebble.schedules.tile import TileShape, values_held_by_blocks
+from pebble.simulation import KernelConfig
+from pebble.traces import by_lines
 from pebble.workloads import Gemm
 
 CUBE = Gemm(8192, 8192, 8192)
@@ -29,20 +32,20 @@ GOLDEN_SAWTOOTH = [("row", 4103.110656), ("morton", 1817.575424), ("grouped-16",
 
 @pytest.mark.parametrize(("blocks", "mib", "order", "read_mb"), GOLDEN)
 def test_golden_reads(blocks: int, mib: int, order: str, read_mb: float) -> None:
-    traffic = simulate_gemm(CUBE, parse_order(order), KernelConfig(TILE, blocks, 1, mib * MIB))
+    traffic = simulate(CUBE, parse_order(order), KernelConfig(TILE, blocks, 1, mib * MIB))
     assert traffic.dram_read_bytes == round(read_mb * 1e6)
     assert traffic.dram_write_bytes == 134_217_728
 
 
 @pytest.mark.parametrize(("order", "total_mb"), GOLDEN_SAWTOOTH)
 def test_golden_sawtooth(order: str, total_mb: float) -> None:
-    traffic = simulate_gemm(CUBE, parse_order(order + "+sawtooth"), KernelConfig(TILE, 108, 1, 40 * MIB))
+    traffic = simulate(CUBE, parse_order(order + "+sawtooth"), KernelConfig(TILE, 108, 1, 40 * MIB))
     assert traffic.dram_bytes == round(total_mb * 1e6)
 
 
 def test_blocks_per_sm_multiply() -> None:
-    two = simulate_gemm(Gemm(1024, 1024, 512), parse_order("row"), KernelConfig(TILE, 5, 2, MIB))
-    ten = simulate_gemm(Gemm(1024, 1024, 512), parse_order("row"), KernelConfig(TILE, 10, 1, MIB))
+    two = simulate(Gemm(1024, 1024, 512), parse_order("row"), KernelConfig(TILE, 5, 2, MIB))
+    ten = simulate(Gemm(1024, 1024, 512), parse_order("row"), KernelConfig(TILE, 10, 1, MIB))
     assert two.counts == ten.counts
 
 
@@ -119,7 +122,7 @@ def test_against_the_definition(data: st.DataObject) -> None:
     tiles = parse_order(draw(st.sampled_from(["row", "morton", "grouped-2", "snake"]))).tiles(rows, cols)
     trace = lockstep_trace(gemm, tiles, tile, wave, sawtooth)
     capacity = max(int(trace.tile_lines.max()), draw(st.integers(1, 400)))
-    found = simulate_lru(trace, capacity)
+    found = parse_policy("lru").simulate(trace, capacity)
     stream = touched_lines(gemm, tiles, tile.cut_to(gemm), wave, sawtooth)
     assert (found.accesses_lines, sum(found.read_misses), sum(found.write_backs)) == literal_lru(stream, capacity)
 
@@ -131,8 +134,8 @@ def test_tiles_equal_lines(m: int, n: int, k: int, wave: int, capacity: int, pol
     gemm, tile = Gemm(m, n, k), TileShape(32, 64, 64)
     cut = tile.cut_to(gemm)
     tiles = parse_order("morton").tiles(*cut.grid(gemm)[:2])
-    by_tile = POLICIES[policy](lockstep_trace(gemm, tiles, cut, wave, granularity="tile"), capacity)
-    by_line = POLICIES[policy](lockstep_trace(gemm, tiles, cut, wave, granularity="line"), capacity)
+    trace, model = lockstep_trace(gemm, tiles, cut, wave), parse_policy(policy)
+    by_tile, by_line = model.simulate(trace, capacity), model.simulate(by_lines(trace), capacity)
     if policy == "opt":
         assert by_tile.misses_lines == by_line.misses_lines
     else:
@@ -141,10 +144,10 @@ def test_tiles_equal_lines(m: int, n: int, k: int, wave: int, capacity: int, pol
 
 def test_traces_have_the_length_they_say() -> None:
     gemm = Gemm(100, 300, 200, accumulate=True)
-    for granularity in ("auto", "line"):
-        trace = lockstep_trace(gemm, parse_order("row").tiles(4, 5), TileShape(32, 64, 64), 3, granularity=granularity)
+    for tile, grid in ((TileShape(32, 64, 64), (4, 5)), (TileShape(32, 80, 64), (4, 4))):
+        trace = lockstep_trace(gemm, parse_order("row").tiles(*grid), tile, 3)
         assert sum(len(chunk.ids) for chunk in trace.chunks()) == trace.touches
-        assert trace.granularity == ("tile" if granularity == "auto" else "line")
+        assert (int(trace.tile_lines.max()) == 1) == (tile.bn == 80)
 
 
 def test_tile_parsing() -> None:
@@ -161,5 +164,3 @@ def test_tile_parsing() -> None:
 def test_absurdly_long_traces_are_refused() -> None:
     with pytest.raises(InputError, match="larger tiles"):
         lockstep_trace(Gemm(2**20, 2**20, 2**20), np.zeros((1, 2), np.int32), TILE, 108)
-    with pytest.raises(InputError, match="whole number of 128-byte lines"):
-        lockstep_trace(Gemm(64, 192, 64), np.zeros((2, 2), np.int32), TileShape(64, 96, 64), 4, granularity="tile")

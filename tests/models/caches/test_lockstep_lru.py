@@ -5,23 +5,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.models.caches import simulate_lru
-from pebble.models.caches.lockstep_lru import LockstepGemm, lockstep_lru
-from pebble.schedules.lockstep import TileShape, lockstep_trace
-from pebble.schedules.lockstep_shape import lockstep_shape
+from pebble.models.caches import parse_policy
+from pebble.models.caches.lockstep_lru import lockstep_lru
+from pebble.schedules.gemm import GemmKernel, lockstep_trace
 from pebble.schedules.orders import parse_order
+from pebble.schedules.tile import TileShape
 from pebble.workloads import Gemm
 
 ORDERS = ["row", "column", "snake", "morton", "hilbert", "grouped-2", "grouped-3", "cutlass2-2", "thunderkittens-2"]
 
 
 def check(gemm: Gemm, order: np.ndarray, tile: TileShape, wave: int, sawtooth: bool, capacity: int) -> bool:
-    shape = lockstep_shape(gemm, order, tile, wave, sawtooth)
+    shape = GemmKernel(gemm, tile).closed_form(order, wave, sawtooth)
     assert shape is not None
-    found = lockstep_lru(LockstepGemm(**shape), capacity)
+    found = lockstep_lru(shape, capacity)
     if found is None:
         return False
-    assert found == simulate_lru(lockstep_trace(gemm, order, tile, wave, sawtooth), capacity)
+    assert found == parse_policy("lru").simulate(lockstep_trace(gemm, order, tile, wave, sawtooth), capacity)
     return True
 
 
@@ -62,7 +62,7 @@ def test_real_traces(order: str, sawtooth: bool, wave: int, mib: int) -> None:
 
 def test_a_step_that_does_not_fit() -> None:
     gemm, tile = Gemm(64, 512, 256), TileShape(8, 64, 64)
-    shape = lockstep_shape(gemm, parse_order("row").tiles(8, 8), tile, 32)
+    shape = GemmKernel(gemm, tile).closed_form(parse_order("row").tiles(8, 8), 32)
     assert shape is not None
-    assert lockstep_lru(LockstepGemm(**shape), 100) is None
-    assert lockstep_shape(Gemm(64, 96, 64), np.zeros((2, 2), np.int32), TileShape(8, 48, 64), 4) is None
+    assert lockstep_lru(shape, 100) is None
+    assert GemmKernel(Gemm(64, 96, 64), TileShape(8, 48, 64)).closed_form(np.zeros((2, 2), np.int32), 4) is None

@@ -5,12 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.cachesim.flat import coalesce, flat_set_misses
 from pebble.errors import InputError
-from pebble.models.caches import get_policy
-from pebble.models.caches.flat import coalesce, flat_set_misses
-from pebble.schedules.lockstep import TileShape, lockstep_trace
+from pebble.models.caches import parse_policy
+from pebble.schedules.gemm import lockstep_trace
 from pebble.schedules.orders import parse_order
-from pebble.schedules.trace import Trace, TraceChunk
+from pebble.schedules.tile import TileShape
+from pebble.traces import Trace, TraceChunk
 from pebble.workloads import Gemm
 
 
@@ -30,7 +31,7 @@ def test_pieces_are_the_same_trace(runs: list[tuple[int, int]], more: int) -> No
     capacity = int(sizes.max()) + more
     by_line = trace_of(lines, np.ones(int(lines.max()) + 1, np.int32))
     for policy in ("lru", "fifo", "opt"):
-        model = get_policy(policy)
+        model = parse_policy(policy).simulate
         assert model(trace_of(ids, sizes), capacity).misses_lines == model(by_line, capacity).misses_lines
 
 
@@ -38,8 +39,8 @@ def test_pieces_are_the_same_trace(runs: list[tuple[int, int]], more: int) -> No
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=150), st.integers(1, 4), st.integers(1, 9), st.booleans())
 def test_flat_sets(lines: list[int], ways: int, sets: int, hashed: bool) -> None:
     array = np.array(lines, np.int32)
-    model = get_policy(f"set-{ways}" + "-hashed" * hashed)
-    expected = model(trace_of(array, np.ones(61, np.int32)), ways * sets).misses_lines
+    model = parse_policy(f"set-{ways}" + "-hashed" * hashed)
+    expected = model.simulate(trace_of(array, np.ones(61, np.int32)), ways * sets).misses_lines
     assert flat_set_misses(array, ways * sets, ways, hashed) == expected
 
 
@@ -53,7 +54,7 @@ def test_a_gemm_line_by_line() -> None:
     ids, sizes = coalesce(lines)
     assert len(ids) <= 2 * len(touched)
     for policy in ("lru", "fifo", "opt"):
-        model = get_policy(policy)
+        model = parse_policy(policy).simulate
         assert model(trace_of(ids, sizes), 5000).misses_lines == model(by_tile, 5000).misses_lines
 
 

@@ -8,19 +8,19 @@ one without runs is simulated line by line.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
 from pebble.models.caches.set_associative import set_of
+from pebble.traces.jit import jit
 
 _LONGEST = 1024  # lines of a piece; a whole piece must fit the cache
 _BLOCK = 16  # pairs of lines looked at together
 _NEXT_PAIR = np.uint64(2 << 32 | 2)  # what two counting lines, read as one word, grow by
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _find_runs(lines, pairs, firsts, lengths):  # type: ignore[no-untyped-def]
     # Runs that count up by one; returns their number, or -1 when there is no room for more. pairs are the same lines,
     # two to a word: half the work, and the compiler makes vectors of it.
@@ -51,7 +51,7 @@ def _find_runs(lines, pairs, firsts, lengths):  # type: ignore[no-untyped-def]
     return count + 1
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _cut(firsts, lengths, piece_of, sizes, out):  # type: ignore[no-untyped-def]
     # Each run as the pieces that it consists of; returns how many there are (out may be empty: count only).
     count = 0
@@ -117,7 +117,7 @@ def coalesce(lines: NDArray[np.int32], line_count: int | None = None) -> tuple[N
     return ids, sizes
 
 
-@numba.njit(cache=True, nogil=True)
+@jit
 def _sets(lines, tags, sets, ways, hashed):  # type: ignore[no-untyped-def]
     # Each set newest first; a tag is the line + 1. Searching and moving to the front are one pass.
     misses = 0

@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 
 from pebble.errors import InputError
-from pebble.models.caches import get_policy
+from pebble.models.caches import parse_policy
 from pebble.schedules.attention import attention_trace, parse_attention_schedule
 from pebble.schedules.execution import parse_execution
-from pebble.schedules.lockstep import TileShape, lockstep_trace
+from pebble.schedules.gemm import GemmKernel, lockstep_trace
 from pebble.schedules.orders import parse_order
-from pebble.schedules.timed import TimedGemm
-from pebble.schedules.trace import Trace
-from pebble.schedules.trace_file import read_trace
-from pebble.schedules.trace_write import write_trace
+from pebble.schedules.tile import TileShape
+from pebble.traces import Trace, by_lines
+from pebble.traces.files import read_trace, write_trace
 from pebble.workloads import Attention, Gemm
 
 GEMM, TILE = Gemm(60, 320, 200), TileShape(16, 64, 64)
@@ -39,8 +38,8 @@ def traces() -> dict[str, Trace]:
     attention = Attention(128, 96, 64, heads=2, kv_heads=1, causal=False)
     return {
         "tiles": lockstep_trace(GEMM, tiles, TILE, 6, sms=3),
-        "lines": lockstep_trace(GEMM, tiles, TILE, 6, granularity="line"),
-        "stream-k": TimedGemm(GEMM, parse_order("row"), TILE, 5, parse_execution("stream-k")).trace(5),
+        "lines": by_lines(lockstep_trace(GEMM, tiles, TILE, 6)),
+        "stream-k": GemmKernel(GEMM, TILE).timed(parse_order("row"), 5, parse_execution("stream-k")),
         "heads": attention_trace(attention, parse_attention_schedule("fa2"), 32, 32, 4),
     }
 
@@ -56,7 +55,7 @@ def test_what_is_written_is_read_back(tmp_path: Path, suffix: str, name: str, po
     assert again.touches == sum(len(c.ids) for c in trace.chunks())
     assert again.sms == trace.sms
     assert again.tile_lines.tolist() == trace.tile_lines.tolist()
-    model = get_policy(policy)
+    model = parse_policy(policy).simulate
     found, expected = model(again, 3000), model(trace, 3000)
     for field in ("accesses", "read_misses", "write_misses", "write_backs", "residue"):
         assert getattr(found, field) == getattr(expected, field)

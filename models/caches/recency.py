@@ -1,0 +1,36 @@
+"""Lists of items by recency, one for each level of a cache: a ring through a place that no item has."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pebble.traces.jit import jit
+
+ABSENT = -2
+
+
+def empty_lists(levels: int, items: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """``newer`` and ``older``, each of shape (levels, items + 1); the oldest of a level is ``newer[level, items]``."""
+    newer, older = np.full((2, levels, items + 1), ABSENT, np.int32)
+    newer[:, items] = older[:, items] = items
+    return newer, older
+
+
+@jit
+def place(level, item, newer, older):  # type: ignore[no-untyped-def]
+    """Make an item that is not in the list its newest."""
+    n = newer.shape[1] - 1
+    head = older[level, n]
+    older[level, n] = item
+    newer[level, item] = n
+    older[level, item] = head
+    newer[level, head] = item
+
+
+@jit
+def leave(level, item, newer, older):  # type: ignore[no-untyped-def]
+    """Take an item out."""
+    newer[level, older[level, item]] = newer[level, item]
+    older[level, newer[level, item]] = older[level, item]
+    newer[level, item] = ABSENT

@@ -1,0 +1,17 @@
+"""Traces of tile touches: what schedules make and cache models read. Neither knows the other."""
+
+from pebble.traces.layout import Layout, OperandTiles
+from pebble.traces.lines import by_lines
+from pebble.traces.trace import LINE_BYTES, READ, WRITE, LockstepGemm, Trace, TraceChunk
+
+__all__ = [
+    "LINE_BYTES",
+    "READ",
+    "WRITE",
+    "Layout",
+    "LockstepGemm",
+    "OperandTiles",
+    "Trace",
+    "TraceChunk",
+    "by_lines",
+]

@@ -1,0 +1,200 @@
+"""Where tiles lie: operands cut into tiles, with their numbers and their 128-byte lines.
+
+Rows are padded to whole lines and every operand starts on its own line. A tile whose width is not a whole number of
+lines shares lines with its neighbours; the trace of such a layout is followed line by line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pebble.errors import InputError
+from pebble.units import ceil_div
+
+LINE_BYTES = 128
+SECTOR_BYTES = 32
+MAX_TILES = 200_000_000
+
+Index = NDArray[np.integer[Any]]
+
+
+class Strided(NamedTuple):
+    """Tiles whose numbers rise evenly: ``base + k * stride``, a base for each block."""
+
+    base: Index
+    stride: int
+
+
+@dataclass(frozen=True)
+class OperandTiles:
+    """One operand (or one array of equal copies, such as heads) as a grid of tiles, numbered row by row.
+
+    Attributes
+    ----------
+    operand : int
+        Index of the operand's name.
+    first : int
+        Number of its first tile.
+    copies : int
+        Matrices of this shape, one after the other.
+    rows, cols : int
+        Shape of one copy, in values.
+    tile_rows, tile_cols : int
+        Tile, in values; edge tiles are short.
+    element_bytes : int
+        Bytes of one value.
+    padded : bool
+        Each tile's rows are padded to whole lines, as a kernel may do with an intermediate of its own.
+    """
+
+    operand: int
+    first: int
+    copies: int
+    rows: int
+    cols: int
+    tile_rows: int
+    tile_cols: int
+    element_bytes: int
+    padded: bool = False
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Tile rows and columns of one copy."""
+        return ceil_div(self.rows, self.tile_rows), ceil_div(self.cols, self.tile_cols)
+
+    @property
+    def tiles(self) -> int:
+        """Tiles of all copies."""
+        return self.copies * self.grid[0] * self.grid[1]
+
+    @property
+    def shares_lines(self) -> bool:
+        """Whether a tile's edge falls inside a line."""
+        return self.grid[1] > 1 and not self.padded and self.tile_cols * self.element_bytes % LINE_BYTES != 0
+
+    def ids(self, row: Index | int, col: Index | int, copy: Index | int = 0) -> Index:
+        """Tile numbers, broadcast over the arguments."""
+        rows, cols = self.grid
+        return np.asarray(self.first + (copy * rows + row) * cols + col)
+
+    def along(self, row: Index, copy: Index | int = 0) -> Strided:
+        """The tiles of a row; k is the column."""
+        return Strided(self.ids(row, 0, copy).astype(np.int32), 1)
+
+    def down(self, col: Index | int, copy: Index | int = 0) -> Strided:
+        """The tiles of a column; k is the row."""
+        return Strided(self.ids(0, col, copy).astype(np.int32), self.grid[1])
+
+    def copies_of(self, row: Index, copy: Index) -> Strided:
+        """A tile of the first column in each copy from ``copy`` on; k counts them."""
+        return Strided(self.ids(row, 0, copy).astype(np.int32), self.grid[0] * self.grid[1])
+
+    @cached_property
+    def heights(self) -> Index:
+        """Rows of each tile row."""
+        count = self.grid[0]
+        heights = np.full(count, self.tile_rows, np.int64)
+        heights[-1] = self.rows - (count - 1) * self.tile_rows
+        return heights
+
+    @cached_property
+    def columns(self) -> tuple[Index, Index, Index, Index]:
+        """Of each tile column: its first line in the row, its lines, and the sectors of the first line before it and
+        of the last line after it."""
+        width = self.tile_cols * self.element_bytes
+        left = np.arange(self.grid[1], dtype=np.int64) * width
+        right = np.minimum(left + width, self.cols * self.element_bytes)
+        shift = left * 0
+        if self.padded:
+            left, right, shift = shift, right - left, np.arange(len(left)) * ceil_div(width, LINE_BYTES)
+        first, last = left // LINE_BYTES, (right - 1) // LINE_BYTES
+        before, after = left % LINE_BYTES // SECTOR_BYTES, 3 - (right - 1) % LINE_BYTES // SECTOR_BYTES
+        return shift + first, last - first + 1, before, after
+
+    def each(self, of_row: Index | int, of_col: Index | int) -> Index:
+        """A number for each tile, the product of one of its row and one of its column."""
+        ones = np.ones(self.grid, np.int64)
+        one_copy = ones * np.reshape(of_row, (-1, 1)) * of_col
+        return np.tile(one_copy.ravel(), self.copies)
+
+
+class Placement(NamedTuple):
+    """Where each tile lies, in lines: ``height`` rows of ``span`` lines, ``stride`` apart, from ``base``.
+
+    ``before`` and ``after`` count the 32-byte sectors of a row's first and last line that are not the tile's;
+    ``line_operand`` is the operand of each line.
+    """
+
+    base: Index
+    height: Index
+    span: Index
+    stride: Index
+    before: Index
+    after: Index
+    line_operand: NDArray[np.uint8]
+
+
+def row_major(operands: tuple[OperandTiles, ...], pad_lines: int = 0) -> Placement:
+    """Row-major addresses: operands one after the other, rows of whole lines, ``pad_lines`` more between rows."""
+    parts = []
+    start = 0
+    for o in operands:
+        first, lines, before, after = o.columns
+        pitch = int(first[-1] + lines[-1]) + pad_lines
+        size = o.rows * pitch
+        top = np.arange(o.grid[0], dtype=np.int64)[:, None] * (o.tile_rows * pitch)
+        corner = start + np.arange(o.copies, dtype=np.int64)[:, None] * size + (top + first).ravel()
+        each = [o.each(1, column) for column in (lines, pitch, before, after)]
+        parts.append([corner.ravel(), o.each(o.heights, 1), *each, np.full(o.copies * size, o.operand, np.uint8)])
+        start += o.copies * size
+    return Placement(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+
+class Layout:
+    """Collects operands and numbers their tiles, at most ``most_tiles``."""
+
+    def __init__(self, most_tiles: int = MAX_TILES) -> None:
+        self.names: list[str] = []
+        self.operands: list[OperandTiles] = []
+        self._most_tiles = most_tiles
+
+    def add(
+        self, name: str, rows: int, cols: int, tile_rows: int, tile_cols: int, element_bytes: int, copies: int = 1,
+        padded: bool = False,
+    ) -> OperandTiles:  # fmt: skip
+        """Lay out one operand; the parameters are those of `OperandTiles`, copies share the name.
+
+        Raises
+        ------
+        InputError
+            Too many tiles.
+        """
+        first = self.operands[-1].first + self.operands[-1].tiles if self.operands else 0
+        shape = (copies, rows, cols, tile_rows, tile_cols, element_bytes, padded)
+        added = OperandTiles(len(self.names), first, *shape)
+        if first + added.tiles > self._most_tiles:
+            raise InputError(
+                f"tile: got {first + added.tiles} tiles or more, expected at most {self._most_tiles}; use larger tiles "
+                "or a smaller problem."
+            )
+        self.names.append(name)
+        self.operands.append(added)
+        return added
+
+    @property
+    def shares_lines(self) -> bool:
+        """Whether some tile shares a line with its neighbour."""
+        return any(o.shares_lines for o in self.operands)
+
+    def tile_lines(self) -> NDArray[np.int32]:
+        """Lines of each tile."""
+        return np.concatenate([o.each(o.heights, o.columns[1]) for o in self.operands]).astype(np.int32)
+
+    def tile_operand(self) -> NDArray[np.uint8]:
+        """Operand of each tile."""
+        return np.repeat(np.arange(len(self.operands), dtype=np.uint8), [o.tiles for o in self.operands])

@@ -1,0 +1,121 @@
+"""A trace of tiles as a trace of single lines, for tiles that share lines and models that tell lines apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pebble.errors import InputError
+from pebble.traces.jit import jit
+from pebble.traces.layout import LINE_BYTES, OperandTiles, Placement, row_major
+from pebble.traces.trace import Trace, TraceChunk
+
+MAX_LINES = 2_000_000_000
+
+
+@jit
+def _expand(ids, ops, base, height, span, stride, out_ids, out_ops, ends):  # type: ignore[no-untyped-def]
+    # Every line of each touched tile, row by row.
+    t = 0
+    for i in range(ids.shape[0]):
+        tile = ids[i]
+        at = base[tile]
+        for _ in range(height[tile]):
+            for line in range(span[tile]):
+                out_ids[t] = at + line
+                out_ops[t] = ops[i]
+                t += 1
+            at += stride[tile]
+        ends[i + 1] = t
+
+
+@jit
+def _masks(ids, height, span, before, after, out):  # type: ignore[no-untyped-def]
+    # The 32-byte sectors of each line that lie in the tile: all but those before its left and after its right edge.
+    t = 0
+    for i in range(ids.shape[0]):
+        tile = ids[i]
+        for _ in range(height[tile]):
+            for line in range(span[tile]):
+                mask = 15
+                if line == 0:
+                    mask &= 15 << before[tile]
+                if line == span[tile] - 1:
+                    mask &= 15 >> after[tile]
+                out[t] = mask
+                t += 1
+
+
+def _packed(trace: Trace) -> Placement:
+    """Lines numbered tile by tile, each tile in one piece."""
+    lines = trace.tile_lines.astype(np.int64)
+    one, none = np.ones_like(lines), np.zeros_like(lines)
+    return Placement(np.cumsum(lines) - lines, one, lines, lines, none, none, np.repeat(trace.tile_operand, lines))
+
+
+def _line_shapes(operands: tuple[OperandTiles, ...]) -> tuple[OperandTiles, ...]:
+    """The operands as tiles of one line; nothing where a line is no whole number of values or rows are padded."""
+    shapes = []
+    first = 0
+    for o in operands:
+        if o.padded or LINE_BYTES % o.element_bytes:
+            return ()
+        width = LINE_BYTES // o.element_bytes
+        shapes.append(OperandTiles(o.operand, first, o.copies, o.rows, o.cols, 1, width, o.element_bytes))
+        first += shapes[-1].tiles
+    return tuple(shapes)
+
+
+def by_lines(trace: Trace, pad_lines: int = 0) -> Trace:
+    """The lines of a trace of tiles, with the sectors that each touch means.
+
+    Parameters
+    ----------
+    trace : Trace
+        Tiles. Where their shapes are known the lines are row-major addresses, operands one after the other; else they
+        are numbered tile by tile.
+    pad_lines : int
+        Lines added to the pitch of rows.
+
+    Raises
+    ------
+    InputError
+        More than 2e9 lines to tell apart.
+    """
+    if int(trace.tile_lines.sum(dtype=np.int64)) > MAX_LINES:
+        raise InputError(f"trace: got more than {MAX_LINES} lines, expected fewer where they are followed one by one.")
+    at = row_major(trace.operands, pad_lines) if trace.operands else _packed(trace)
+    if len(at.line_operand) > MAX_LINES:
+        raise InputError(f"trace: got {len(at.line_operand)} lines, expected at most {MAX_LINES} to follow one by one.")
+    sizes = at.height * at.span
+
+    def masks(ids: NDArray[np.int32], total: int) -> NDArray[np.uint8]:
+        out = np.empty(total, np.uint8)
+        _masks(ids, at.height, at.span, at.before, at.after, out)
+        return out
+
+    def sms(chunk: TraceChunk) -> NDArray[np.int32]:
+        return np.repeat(chunk.sm, sizes[chunk.ids])  # type: ignore[arg-type]
+
+    def chunks() -> Iterator[TraceChunk]:
+        for chunk in trace.chunks():
+            total = int(sizes[chunk.ids].sum())
+            ids, ops, ends = (
+                np.empty(total, np.int32),
+                np.empty(total, np.uint8),
+                np.zeros(len(chunk.ids) + 1, np.int64),
+            )
+            _expand(chunk.ids, chunk.ops, at.base, at.height, at.span, at.stride, ids, ops, ends)
+            yield TraceChunk(
+                ids, ops, ends[chunk.step_starts], int(ends[chunk.step_end]),
+                None if chunk.sm_source is None else partial(sms, chunk),
+                chunk.sector_source or partial(masks, chunk.ids, total),  # with sectors it is one of lines already
+            )  # fmt: skip
+
+    touches = sum(int(sizes[chunk.ids].sum()) for chunk in trace.chunks())
+    shapes = _line_shapes(trace.operands) if not pad_lines else ()
+    ones = np.ones(len(at.line_operand), np.int32)
+    return Trace(trace.operand_names, ones, at.line_operand, touches, chunks, shapes, trace.sms)

@@ -1,0 +1,387 @@
+"""Kernels as programs of block steps, and the trace that a program makes: in lock step, side by side, or by the clock.
+
+A phase is a kernel, or a part of one. Each of its blocks does its prologue, then one step after the other, then its
+epilogue; in a step it touches tiles whose numbers rise evenly with k. There are two ways to put the touches of all
+blocks in order:
+
+- `program_trace`: blocks run P at a time (a wave), one step of each in turn, and the next wave starts when all have
+  finished; a phase starts when the one before it has finished. Groups of phases run side by side on SMs of their own,
+  one step of each in turn.
+- `timed_trace`: every block has its own slot, start and pace. At one time, results of what has just ended are written
+  first, then steps begin, in order of slots; so with equal speeds this is the lock-step trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pebble.errors import InputError
+from pebble.traces.jit import jit
+from pebble.traces.layout import Index, Layout, Strided
+from pebble.traces.lines import by_lines
+from pebble.traces.trace import CHUNK, Trace, TraceChunk, chunked
+
+MAX_TOUCHES = 4_000_000_000
+TICKS = 1 << 16  # of the clock, in one step at full speed
+
+Flags = bool | NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Which k each block takes in each of its steps.
+
+    Attributes
+    ----------
+    begin, count : int or ndarray, shape (blocks,)
+        The k of a block: ``begin`` to ``begin + count - 1``.
+    backwards : bool or ndarray
+        From the last k to the first; a wave that runs backwards turns it, unless ``one_way``.
+    start : int or ndarray
+        Steps that a block is ahead: it begins there and goes round.
+    """
+
+    begin: Index | int
+    count: Index | int
+    backwards: Flags = False
+    start: Index | int = 0
+    one_way: bool = False
+
+    @cached_property
+    def _alike(self) -> range | None:
+        """The k of every block where all walk alike."""
+        values = (self.begin, self.count, self.backwards, self.start)
+        if any(np.ndim(value) for value in values) or self.start:
+            return None
+        return range(int(self.begin), int(self.begin) + int(self.count))
+
+    def k(self, blocks: slice, turned: Flags) -> Index:
+        """The k of each step of some blocks; ``turned`` where a wave runs backwards.
+
+        Returns
+        -------
+        ndarray, shape (steps, blocks, 1) or (steps, 1, 1)
+            One column where all blocks walk alike; -1 after the last step of a block that has fewer than others.
+
+        Examples
+        --------
+        >>> Walk(np.array([0, 4]), np.array([3, 2])).k(slice(2), False)[..., 0].T.tolist()
+        [[0, 1, 2], [4, 5, -1]]
+        >>> Walk(0, 3, start=np.array([0, 1])).k(slice(2), True)[..., 0].T.tolist()
+        [[2, 1, 0], [1, 0, 2]]
+        """
+        turned = False if self.one_way else turned
+        alike = self._alike
+        if alike is not None and np.ndim(turned) == 0:
+            k = np.arange(alike.start, alike.stop, dtype=np.int32)[:, None, None]
+            return k[::-1] if self.backwards != turned else k
+        begin, count, backwards, start = (
+            value if np.ndim(value) == 0 else np.asarray(value)[blocks]
+            for value in (self.begin, self.count, self.backwards, self.start)
+        )
+        step = np.arange(int(np.max(count)), dtype=np.int32)[:, None]
+        ahead = (step + start) % np.maximum(count, 1)
+        k = begin + np.where(np.not_equal(backwards, turned), count - 1 - ahead, ahead)
+        return np.asarray(np.where(step < count, k, -1)[..., None])
+
+    def touches(self, blocks: int, tiles: int) -> int:
+        """Touches of all blocks, with so many tiles in each step."""
+        return tiles * int(np.sum(self.count, dtype=np.int64)) * (blocks if np.ndim(self.count) == 0 else 1)
+
+
+@dataclass(frozen=True)
+class Script:
+    """The same steps for every block, a k for each touch, shape (steps, touches); -1 is no touch."""
+
+    ks: Index
+
+    def k(self, blocks: slice, turned: Flags) -> Index:
+        """The k of each touch, shape (steps, 1, touches)."""
+        return self.ks[:, None]
+
+    def touches(self, blocks: int, tiles: int) -> int:
+        """Touches of all blocks."""
+        return blocks * int(np.count_nonzero(self.ks >= 0))
+
+
+@jit
+def _fill(bases, strides, k, kinds, ids, ops, ends, at):  # type: ignore[no-untyped-def]
+    # From ``at`` on, the tiles base + k stride of each step of each block, those left out where either is negative.
+    by_block, by_touch = k.shape[1] > 1, k.shape[2] > 1
+    for step in range(k.shape[0]):
+        for block in range(bases.shape[0]):
+            for touch in range(bases.shape[1]):
+                here = k[step, block if by_block else 0, touch if by_touch else 0]
+                base = bases[block, touch]
+                if here >= 0 and base >= 0:
+                    ids[at] = base + here * strides[touch]
+                    ops[at] = kinds[touch]
+                    at += 1
+            ends[step, block] = at
+    return at
+
+
+class Steps:
+    """What blocks touch, step by step.
+
+    Parameters
+    ----------
+    tiles : sequence of Strided or ndarray
+        Each block touches tile ``base + k * stride`` in each step; bare bases have no stride. A negative base is no
+        touch.
+    ops : sequence of int
+        READ or WRITE of each.
+    walk : Walk or Script
+        Which k that is; by default one step.
+    """
+
+    def __init__(self, tiles: Sequence[Strided | Index], ops: Sequence[int], walk: Walk | Script | None = None) -> None:
+        strided = [tile if isinstance(tile, Strided) else Strided(tile, 0) for tile in tiles]
+        self.bases = np.stack([tile.base for tile in strided], axis=-1).astype(np.int32)
+        self.strides = np.array([tile.stride for tile in strided], np.int32)
+        self.ops, self.walk = np.array(ops, np.uint8), walk or Walk(0, 1)
+        blocks, touches = self.bases.shape
+        absent = 0 if walk else int(np.count_nonzero(self.bases < 0))
+        self.touches = self.walk.touches(blocks, touches) - absent  # as if no base of a walk were negative
+
+
+class _Made(NamedTuple):
+    """Touches of some blocks of a phase, in order: step by step, in a step block by block.
+
+    ``ends`` says where those of each block end in the prologue, in each step, and in the epilogue; ``steps`` which rows
+    of it are the steps.
+    """
+
+    ids: NDArray[np.int32]
+    ops: NDArray[np.uint8]
+    ends: NDArray[np.int64]
+    steps: slice
+
+    def sizes(self) -> NDArray[np.int64]:
+        """Touches in each row of each block, in order."""
+        return np.diff(self.ends.ravel(), prepend=0)
+
+    def blocks(self) -> NDArray[np.int32]:
+        """The block of each touch."""
+        rows, blocks = self.ends.shape
+        return np.repeat(np.arange(rows * blocks, dtype=np.int32) % np.int32(blocks), self.sizes())
+
+    def block_steps(self) -> tuple[NDArray[np.int64], int]:
+        """Where the touches of each block step begin, of those that have some, and where the last ones end."""
+        first = self.steps.start
+        before = int(self.ends[first - 1, -1]) if first else 0
+        ends = self.ends[self.steps].ravel()
+        starts = np.empty_like(ends)
+        starts[:1], starts[1:] = before, ends[:-1]
+        some = starts < ends
+        return starts if some.all() else starts[some], int(ends[-1]) if len(ends) else before
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A kernel or a part of one.
+
+    Attributes
+    ----------
+    steps : Steps
+        What each block touches, step by step.
+    prologue, epilogue : Steps, optional
+        What each touches before its first step and after its last.
+    after : int
+        How many phases of the other group must be finished before this one begins (producer and consumer).
+    """
+
+    steps: Steps
+    prologue: Steps | None = None
+    epilogue: Steps | None = None
+    after: int = 0
+
+    @property
+    def parts(self) -> list[Steps]:
+        """Prologue, steps and epilogue, those that are there."""
+        return [part for part in (self.prologue, self.steps, self.epilogue) if part is not None]
+
+    def made(self, blocks: slice, turned: Flags) -> _Made:
+        """The touches of some blocks."""
+        parts = [(part, part.bases[blocks], part.walk.k(blocks, turned)) for part in self.parts]
+        most = sum(len(k) * bases.size for _, bases, k in parts)
+        ids, ops = np.empty(most, np.int32), np.empty(most, np.uint8)  # one for all: fresh memory is dear
+        ends = np.empty((sum(len(k) for _, _, k in parts), len(parts[0][1])), np.int64)
+        row = at = 0
+        for part, bases, k in parts:
+            at = _fill(bases, part.strides, k, part.ops, ids, ops, ends[row : row + len(k)], at)
+            row += len(k)
+        steps = slice(self.prologue is not None, row - (self.epilogue is not None))
+        return _Made(ids[:at], ops[:at], ends, steps)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Phases that run one after the other on ``wave_blocks`` block slots; ``sawtooth``: every second wave backwards."""
+
+    phases: Sequence[Phase]
+    wave_blocks: int
+    sawtooth: bool = False
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Where and when the blocks of a phase run, one number each.
+
+    Attributes
+    ----------
+    slot, turn : ndarray of int64
+        Block slot, and how many blocks it ran before.
+    start, pace, finish : ndarray of float64
+        When the first step begins, how long a step takes, and when the epilogue comes, in steps at full speed.
+    """
+
+    slot: Index
+    turn: Index
+    start: NDArray[np.float64]
+    pace: NDArray[np.float64]
+    finish: NDArray[np.float64]
+
+
+def _waves(group: Group) -> Iterator[tuple[_Made, Phase, bool]]:
+    """The waves, with their phase; True with the last of a phase."""
+    number = 0
+    for phase in group.phases:
+        count = len(phase.steps.bases)
+        for start in range(0, count, group.wave_blocks):
+            end = start + group.wave_blocks
+            yield phase.made(slice(start, end), group.sawtooth and number % 2 == 1), phase, end >= count
+            number += 1
+
+
+def _one_group(group: Group, sms: int) -> Iterator[TraceChunk]:
+    for wave, _, _ in _waves(group):
+        yield TraceChunk(wave.ids, wave.ops, *wave.block_steps(), lambda wave=wave: wave.blocks() % np.int32(sms))  # type: ignore[misc]
+
+
+_Piece = tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int32]]  # tiles, operations, slots
+
+
+def _turns(groups: Sequence[Group], me: int, first_slot: int, finished: list[int]) -> Iterator[_Piece | None]:
+    """What one group does in each of its turns; None while its next phase waits for the other group."""
+    for wave, phase, is_last in _waves(groups[me]):
+        while any(done < phase.after for other, done in enumerate(finished) if other != me):
+            yield None
+        cuts = [0, *wave.ends[wave.steps.start :, -1].tolist()]
+        slots = wave.blocks() + np.int32(first_slot)
+        for i in range(1, len(cuts)):
+            finished[me] += is_last and i + 1 == len(cuts)
+            part = slice(cuts[i - 1], cuts[i])
+            yield wave.ids[part], wave.ops[part], slots[part]
+
+
+def _side_by_side(groups: Sequence[Group], sms: int) -> Iterator[TraceChunk]:
+    """One step of each group in turn."""
+    finished = [0] * len(groups)
+    first = np.cumsum([0, *(group.wave_blocks for group in groups)]).tolist()
+    sources = [_turns(groups, me, first[me], finished) for me in range(len(groups))]
+    pieces: list[_Piece] = []
+    while sources:
+        waiting = 0
+        for source in list(sources):
+            try:
+                piece = next(source)
+            except StopIteration:
+                sources.remove(source)
+                continue
+            waiting += piece is None
+            pieces += [] if piece is None else [piece]
+        if sources and waiting == len(sources):
+            raise AssertionError("phases wait for each other")
+        if pieces and (not sources or sum(len(ids) for ids, _, _ in pieces) >= CHUNK):
+            ids, ops, slots = (np.concatenate(part) for part in zip(*pieces, strict=True))
+            yield TraceChunk(ids, ops, sm_source=lambda slots=slots: slots % np.int32(sms))  # type: ignore[misc]
+            pieces = []
+
+
+def _traced(layout: Layout, touches: int, source: Callable[[], Iterator[TraceChunk]], sms: int) -> Trace:
+    trace = Trace(
+        tuple(layout.names), layout.tile_lines(), layout.tile_operand(), touches, source, tuple(layout.operands), sms
+    )  # fmt: skip
+    return by_lines(trace) if layout.shares_lines else trace
+
+
+def check_length(touches: int) -> None:
+    """Refuse a trace of more than 4e9 touches, before anything is made.
+
+    Raises
+    ------
+    InputError
+        With the number.
+    """
+    if touches > MAX_TOUCHES:
+        raise InputError(
+            f"trace: got {touches} tile touches, expected at most {MAX_TOUCHES}; use larger tiles or a smaller problem."
+        )
+
+
+def program_trace(layout: Layout, groups: Sequence[Group], sms: int | None = None) -> Trace:
+    """The lock-step trace of one or more groups of phases over a common layout, line by line where tiles share lines.
+
+    Parameters
+    ----------
+    layout : Layout
+        All operands.
+    groups : sequence of Group
+        One for kernels one after the other, two for kernels side by side.
+    sms : int, optional
+        SMs; block slots are dealt to them in turn. By default as many as block slots.
+
+    Raises
+    ------
+    InputError
+        More than 4e9 touches.
+    """
+    touches = sum(part.touches for group in groups for phase in group.phases for part in phase.parts)
+    check_length(touches)
+    slots = sum(group.wave_blocks for group in groups)
+    count = min(sms or slots, slots)
+
+    def source() -> Iterator[TraceChunk]:
+        return _one_group(groups[0], count) if len(groups) == 1 else _side_by_side(groups, count)
+
+    return _traced(layout, touches, source, count)
+
+
+def timed_trace(
+    layout: Layout, runs: Sequence[tuple[Phase, Clock]], slots: int, sms: int, sawtooth: bool = False
+) -> Trace:
+    """The trace of phases whose blocks run by the clock, in memory, line by line where tiles share lines.
+
+    Parameters
+    ----------
+    layout : Layout
+        All operands.
+    runs : sequence of (Phase, Clock)
+        What runs, and when.
+    slots, sms : int
+        Block slots, and the SMs that they are dealt to in turn.
+    sawtooth : bool
+        A slot walks k backwards in every second of its blocks.
+    """
+    keys, made = [], []
+    for phase, clock in runs:
+        all_of_it = phase.made(slice(None), sawtooth & (clock.turn % 2 == 1))
+        steps, rows = all_of_it.steps, len(all_of_it.ends)
+        time = clock.start + (np.arange(rows) - steps.start)[:, None] * clock.pace
+        time[: steps.start], time[steps.stop :] = clock.start, clock.finish
+        rank = np.full(rows, 2)  # at one time: results, then what comes before steps, then steps
+        rank[: steps.start], rank[steps.stop :] = 1, 0
+        key = (np.rint(time * TICKS).astype(np.int64) * 3 + rank[:, None]) * slots + clock.slot
+        keys.append(np.repeat(key.ravel(), all_of_it.sizes()))
+        made.append((all_of_it.ids, all_of_it.ops, clock.slot.astype(np.int32)[all_of_it.blocks()]))
+    order = np.argsort(np.concatenate(keys), kind="stable")
+    ids, ops, slot = (np.concatenate(part)[order] for part in zip(*made, strict=True))
+    count = min(sms, slots)
+    return _traced(layout, len(ids), chunked(ids, ops, slot % np.int32(count)), count)

@@ -1,0 +1,129 @@
+"""A trace: the tiles that a kernel touches, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pebble.traces.layout import LINE_BYTES, OperandTiles
+
+__all__ = ["LINE_BYTES", "READ", "WRITE", "LockstepGemm", "Trace", "TraceChunk"]
+
+READ, WRITE = 0, 1
+CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class TraceChunk:
+    """Consecutive touches (a wave, say), so that long traces need not stand in memory at once.
+
+    Attributes
+    ----------
+    ids : ndarray of int32, shape (touches,)
+        Tile numbers.
+    ops : ndarray of uint8, shape (touches,)
+        READ or WRITE; a write allocates its lines without fetching them.
+    step_starts : ndarray of int64, shape (block steps,)
+        Where each block step (its A tile and its B tile) begins.
+    step_end : int
+        Where the last block step ends.
+    sm_source : callable, optional
+        Makes the SM of each touch, int32, for the cache models that ask.
+    sector_source : callable, optional
+        Makes the 32-byte sectors meant by each touch of a line, uint8 bit masks; without one, all four.
+    """
+
+    ids: NDArray[np.int32]
+    ops: NDArray[np.uint8]
+    step_starts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    step_end: int = 0
+    sm_source: Callable[[], NDArray[np.int32]] | None = None
+    sector_source: Callable[[], NDArray[np.uint8]] | None = None
+
+    @property
+    def sm(self) -> NDArray[np.int32] | None:
+        """The SM of each touch, or None when the trace does not say."""
+        return None if self.sm_source is None else self.sm_source()
+
+    @property
+    def sectors(self) -> NDArray[np.uint8] | None:
+        """The sectors that each touch means, or None for whole lines."""
+        return None if self.sector_source is None else self.sector_source()
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Tile touches in order.
+
+    Attributes
+    ----------
+    operand_names : tuple of str
+        ``("A", "B", "C")``.
+    tile_lines : ndarray of int32, shape (tiles,)
+        128-byte lines of each tile. Tiles share no line.
+    tile_operand : ndarray of uint8, shape (tiles,)
+        Index into ``operand_names``.
+    touches : int
+        Length of the trace.
+    source : callable
+        Makes a fresh iterator over the chunks.
+    operands : tuple of OperandTiles
+        Shapes, so that tiles have addresses and names; empty when not known.
+    sms : int
+        SMs that make the touches; 0 when the chunks do not say which.
+    """
+
+    operand_names: tuple[str, ...]
+    tile_lines: NDArray[np.int32]
+    tile_operand: NDArray[np.uint8]
+    touches: int
+    source: Callable[[], Iterator[TraceChunk]]
+    operands: tuple[OperandTiles, ...] = ()
+    sms: int = 0
+
+    def chunks(self) -> Iterator[TraceChunk]:
+        """The touches from the start."""
+        return self.source()
+
+
+def chunked(
+    ids: NDArray[np.int32], ops: NDArray[np.uint8], sm: NDArray[np.int32] | None
+) -> Callable[[], Iterator[TraceChunk]]:
+    """The source of a trace that stands in memory: chunks of about a million touches."""
+
+    def chunks() -> Iterator[TraceChunk]:
+        for start in range(0, len(ids), CHUNK):
+            part = slice(start, start + CHUNK)
+            yield TraceChunk(ids[part], ops[part], sm_source=None if sm is None else lambda part=part: sm[part])  # type: ignore[misc]
+
+    return chunks
+
+
+@dataclass(frozen=True)
+class LockstepGemm:
+    """What a closed form needs to know of a GEMM whose blocks advance in lock step; its tiles share no line.
+
+    Attributes
+    ----------
+    a, b, c : OperandTiles
+    rows, cols : ndarray of int32, shape (output tiles,)
+        Output tiles in issue order.
+    wave_blocks : int
+        Blocks that run at once.
+    sawtooth : bool
+        Whether every second wave walks k backwards.
+    accumulate : bool
+        Whether each tile of C is read just before it is written.
+    """
+
+    a: OperandTiles
+    b: OperandTiles
+    c: OperandTiles
+    rows: NDArray[np.int32]
+    cols: NDArray[np.int32]
+    wave_blocks: int
+    sawtooth: bool = False
+    accumulate: bool = False

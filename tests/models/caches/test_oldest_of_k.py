@@ -1,0 +1,116 @@
+"""Random replacement and the oldest of k drawn lines, whole and in partitions, against a literal model."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pebble.models.caches import parse_policy
+from pebble.models.caches.base import counted
+from pebble.models.caches.oldest_of_k import OldestOfKEngine
+from pebble.models.caches.sm_map import PartsOfSms, part_of_sm
+from tests.models.caches.literal import SMS, Case, Line, Touched, cases, lines_of, make_trace, queue_model, totals
+
+
+class Xorshift:
+    def __init__(self, seed: int) -> None:
+        self.state = int(np.random.default_rng(seed).integers(1, 2**63))
+
+    def below(self, limit: int) -> int:
+        x = self.state
+        x ^= x << 13 & (1 << 64) - 1
+        x ^= x >> 7
+        x ^= x << 17 & (1 << 64) - 1
+        self.state = x
+        return (x >> 32) * limit >> 32
+
+
+class Part:
+    """One partition: slots in order of filling, and when each line was last touched."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity, self.slots, self.age = capacity, list[int](), dict[int, int]()
+
+    def insert(self, line: int, now: int, k: int, random: Xorshift) -> int | None:
+        victim = None
+        if len(self.slots) < self.capacity:
+            self.slots.append(line)
+        else:
+            drawn = [random.below(self.capacity) for _ in range(k)]
+            slot = min(drawn, key=lambda s: self.age[self.slots[s]])
+            victim, self.slots[slot] = self.slots[slot], line
+            del self.age[victim]
+        self.age[line] = now
+        return victim
+
+
+def sampled(sizes: list[int], touches: list[Touched], capacity: int, k: int, parts: int, seed: int) -> Line:
+    count, random, stale = Line(), Xorshift(seed), set[tuple[int, int]]()
+    caches = [Part(capacity // parts) for _ in range(parts)]
+    where = part_of_sm(SMS, parts, "random", seed)
+
+    def place(part: int, line: int, now: int) -> None:
+        victim = caches[part].insert(line, now, k, random)
+        if victim is not None and home_of[victim] == part and victim in count.dirty:
+            count.dirty.remove(victim)
+            count.backs += 1
+
+    home_of = {
+        line: (line + tile) % parts for line, tile, _, _ in lines_of(sizes, [(t, 0, 0) for t in range(len(sizes))])
+    }
+    for now, (line, _, op, sm) in enumerate(lines_of(sizes, touches), start=1):
+        home, here = home_of[line], int(where[sm])
+        if op:
+            if line in caches[home].age:
+                caches[home].age[line] = now
+            else:
+                count.writes += 1
+                place(home, line, now)
+            count.dirty.add(line)
+            for other in range(parts):
+                if other != home and line in caches[other].age:
+                    (stale.add if other != here else stale.discard)((other, line))
+            continue
+        if home != here:
+            if line in caches[here].age:
+                caches[here].age[line] = now
+                if (here, line) not in stale:
+                    continue
+            else:
+                place(here, line, now)
+            stale.discard((here, line))
+        if line in caches[home].age:
+            caches[home].age[line] = now
+        else:
+            count.reads += 1
+            place(home, line, now)
+    return count
+
+
+@settings(max_examples=250, deadline=None)
+@given(cases(), st.integers(1, 5), st.integers(1, 3), st.integers(0, 3), st.integers(0, 50))
+def test_oldest_of_k_and_random(case: Case, k: int, parts: int, seed: int, cut: int) -> None:
+    sizes, touches, capacity = case
+    capacity = max(capacity, parts * max(sizes))
+    text = (f"partitions-{parts}:" if parts > 1 else "") + f"oldest-of-{k}+seed-{seed}"
+    trace = make_trace(sizes, touches, cut)
+    policy = parse_policy(text)
+    where = PartsOfSms(trace, parts, seed=seed)
+    engine = OldestOfKEngine(trace, capacity, k, seed, where=where)  # line by line, also in partitions
+    found = counted(engine)
+    assert totals(found) == sampled(sizes, touches, capacity, k, parts, seed).totals()
+    if parts == 1:
+        assert policy.simulate(trace, capacity) == found
+
+
+@settings(max_examples=100, deadline=None)
+@given(cases(), st.integers(0, 3))
+def test_oldest_of_many_is_nearly_lru(case: Case, seed: int) -> None:
+    sizes, touches, capacity = case  # 1024 draws among at most 80 slots miss the oldest with probability below 1e-5
+    found = parse_policy(f"oldest-of-1024+seed-{seed}").simulate(make_trace(sizes, touches), capacity)
+    count = Line()
+    queue_model(((x, op) for x, _, op, _ in lines_of(sizes, touches)), capacity, True, True, count, OrderedDict())
+    assert totals(found) == count.totals()
