@@ -83,7 +83,13 @@ class Incumbent:
         bound, self.slow, self.everything, name = buffer_bound(game, capacity, buffers, most_tasks)
         self.lower = -(-bound.numerator * self.unit // bound.denominator)
         self.proof: tuple[str, ...] = (name,)
-        self.proved = False  # the program was solved, though its solution may not have been played
+
+    def __getstate__(self) -> dict[str, object]:
+        # for a worker process: the clock is the machine's, the lock and the request to stop are not
+        return {key: value for key, value in self.__dict__.items() if key not in ("stop", "_lock")}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state, stop=threading.Event(), _lock=threading.RLock())
 
     @property
     def upper(self) -> int | None:
