@@ -167,7 +167,7 @@ def say(*message: object) -> None:
 Best = TypeVar("Best", bound=Interval)
 
 
-def solve_apart(library: Library, solver: str, best: Best) -> str:
+def solve_apart(library: Library, solver: str, best: Best, until: Callable[[], bool] = lambda: False) -> str:
     """Run a solver, a function of an incumbent, in a worker; what it reports there reaches the incumbent here.
 
     Parameters
@@ -177,6 +177,8 @@ def solve_apart(library: Library, solver: str, best: Best) -> str:
         ``"module:name"`` of a function that takes the incumbent and returns why it stopped.
     best : Incumbent
         Of `pebble.solvers` or `pebble.buffers`.
+    until : callable
+        Ends the worker too, when it gives True.
 
     Returns
     -------
@@ -187,7 +189,7 @@ def solve_apart(library: Library, solver: str, best: Best) -> str:
 
     def over() -> bool:
         nonlocal out_of_time
-        if best.stop.is_set():
+        if best.stop.is_set() or until():
             return True
         if best.seconds_left:  # where the bounds meet, the worker knows it and ends by itself
             return False

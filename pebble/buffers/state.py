@@ -70,11 +70,12 @@ class Incumbent:
         seed: int = 0,
         most_tasks: int | None = None,
         stop: threading.Event | None = None,
+        started: float | None = None,
     ) -> None:
         self.game, self.capacity, self.buffers = game, capacity, buffers
         self.seed, self.most_tasks = seed, most_tasks
         self.unit = buffers.omega.denominator
-        self.started = time.monotonic()
+        self.started = time.monotonic() if started is None else started
         self.deadline = self.started + time_limit
         self.stop = stop or threading.Event()
         self.pebbling: BufferPebbling | None = None

@@ -46,7 +46,9 @@ def run_dag_bound(args: argparse.Namespace) -> int:
     bounds = dag_bounds(game, capacity, limit)
     best = best_bound(bounds)
     assert best.value is not None
-    found = solve(game, capacity, solver="heuristic", time_limit=limit, known_lower_bound=best.value)
+    found = solve(
+        game, capacity, solver="heuristic", time_limit=limit, known_lower_bound=best.value, general_bounds=False
+    )
     upper = found.upper_bound
     document = {
         "workload": {"label": args.workload, "family": "dag", "values": game.size, "operations": len(game.tasks)},

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import threading
 from typing import TYPE_CHECKING, Any
 
 from pebble.cli import _output
 from pebble.cli._buffers import read_buffers
+from pebble.cli._in_time import Clock
 from pebble.cli._target import positive
 from pebble.errors import GapOpenError, InputError
 from pebble.game import Variant
@@ -54,9 +54,8 @@ def run_buffers(
     capacity: int,
     variant: Variant | None,
     buffers: BufferModel,
-    time_limit: float,
+    clock: Clock,
     seed: int,
-    stop: threading.Event,
 ) -> int:
     """Solve, print the interval and the moves.
 
@@ -68,7 +67,8 @@ def run_buffers(
     from pebble.buffers.solve import solve_buffers
 
     most = None if args.tasks_per_sm is None else positive("--tasks-per-sm", args.tasks_per_sm, 10**6)
-    result = solve_buffers(dag, capacity, buffers, variant, args.solver, time_limit, seed, most, stop)
+    limit, stop = clock.seconds, clock.stop
+    result = solve_buffers(dag, capacity, buffers, variant, args.solver, limit, seed, most, stop, clock.started)
     if args.json:
         _output.print_json(_document(label, capacity, result, dag))
     else:

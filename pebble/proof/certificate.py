@@ -9,7 +9,7 @@ from typing import Any
 from pebble.bounded import Answer, AnyWorkload
 from pebble.certificate import FORMAT, VERSION, RefusedError, check
 from pebble.certificate.statement import read_workload
-from pebble.errors import InputError
+from pebble.files import write_text
 from pebble.proof.lower import NotCertifiedError, lower_claim
 from pebble.proof.upper import upper_claim
 from pebble.schedules.explicit import ExplicitSchedule
@@ -65,7 +65,4 @@ def write_certificate(document: dict[str, Any], path: str | Path) -> None:
     InputError
         The file cannot be written.
     """
-    try:
-        Path(path).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"--certificate: {path} cannot be written: {error.strerror}.") from None
+    write_text(path, json.dumps(document, indent=1) + "\n", "--certificate: ")

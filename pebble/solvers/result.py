@@ -33,14 +33,11 @@ class Problem:
     capacity : int
         Weight of red values allowed at any moment; at least ``minimum_capacity(game)``.
     seed : int
-    hint : Pebbling or None
-        A pebbling to start from, already replayed.
     """
 
     game: Game
     capacity: int
     seed: int = 0
-    hint: Pebbling | None = None
 
 
 @dataclass(frozen=True)
@@ -97,9 +94,11 @@ class Incumbent:
     becomes true. What is not reported here is lost when the time is up.
     """
 
-    def __init__(self, problem: Problem, time_limit: float, stop: threading.Event | None = None) -> None:
+    def __init__(
+        self, problem: Problem, time_limit: float, stop: threading.Event | None = None, started: float | None = None
+    ) -> None:
         self.problem = problem
-        self.started = time.monotonic()
+        self.started = time.monotonic() if started is None else started
         self.deadline = self.started + time_limit
         self.stop = stop or threading.Event()
         self.lower = 0
