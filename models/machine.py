@@ -49,6 +49,7 @@ from pebble.models.quantity import (
     check_field,
     missing_key,
 )
+from pebble.system.files import read_bytes, shown
 
 __all__ = ["Machine", "Quantity", "Store", "load_machine", "load_machine_file", "machine_names"]
 
@@ -266,12 +267,12 @@ def load_machine_file(path: str | Path) -> Machine:
         The file cannot be read, or one sentence with the file, the line and the key of the mistake.
     """
     path = Path(path)
+    expected = "; expected a TOML file"
     try:
-        content = path.read_bytes()
+        content = read_bytes(path, "machine file ", expected=expected)
         text = content.decode("utf-8-sig")
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not UTF-8 text"
-        raise InputError(f"machine file {str(path)!r}: cannot be read: {reason}; expected a TOML file.") from None
+    except UnicodeDecodeError:
+        raise InputError(f"machine file {shown(path)}: cannot be read: it is not UTF-8 text{expected}.") from None
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:

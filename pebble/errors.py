@@ -7,12 +7,23 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class PebbleError(Exception):
     """Base of every error that pebble raises on purpose; the command line prints it as one sentence."""
 
     exit_code = 2
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # by its text and attributes, since the arguments of some errors are not those of Exception
+        return _rebuilt, (type(self), self.args), self.__dict__
+
+
+def _rebuilt(kind: type[PebbleError], arguments: tuple[Any, ...]) -> PebbleError:
+    error = kind.__new__(kind)
+    error.args = arguments
+    return error
 
 
 class InputError(PebbleError):
@@ -36,9 +47,10 @@ class UnknownNameError(InputError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], where: str) -> None:
         names = list(known)
-        near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(name[:200].lower(), names, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"the names are listed by `{where}`."
-        super().__init__(f"unknown {kind} {name!r}: {hint}")
+        told = name if len(name) <= 80 else name[:77] + "..."
+        super().__init__(f"unknown {kind} {told!r}: {hint}")
         self.name = name
         self.nearest = near
 

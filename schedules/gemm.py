@@ -16,19 +16,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.errors import InputError
 from pebble.schedules.execution import Execution, Segments, run_segments
-from pebble.schedules.grid import Tiles
+from pebble.schedules.grid import Tiles, check_grid
 from pebble.schedules.orders import OrderParams, TileOrder
 from pebble.schedules.tile import TileShape
+from pebble.system.memory import check_memory
 from pebble.traces import READ, WRITE, Layout, LockstepGemm, Trace
 from pebble.traces.layout import Index
 from pebble.traces.program import TICKS, Clock, Group, Phase, Steps, Walk, check_length, program_trace, timed_trace
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
 
-MAX_TILES = 1_000_000_000
-MAX_EVENTS = 100_000_000
+_STEP_BYTES = 40
 _PARTIAL_BYTES = 4
 
 
@@ -54,13 +53,14 @@ class GemmKernel:
     Raises
     ------
     InputError
-        More than 1e9 tiles or 4e9 touches of tiles.
+        More tiles than an order may have or than fit in memory, or 4e9 touches of tiles.
     """
 
     def __init__(self, gemm: Gemm, tile: TileShape) -> None:
         self.gemm = gemm
         self.tile = tile = tile.cut_to(gemm)
-        self.layout = Layout(most_tiles=MAX_TILES)
+        check_grid(ceil_div(gemm.m, tile.bm), ceil_div(gemm.n, tile.bn))
+        self.layout = Layout()
         add = self.layout.add
         self.a = add("A", gemm.m, gemm.k, tile.bm, tile.bk, gemm.in_bytes)
         self.b = add("B", gemm.k, gemm.n, tile.bk, tile.bn, gemm.in_bytes)
@@ -117,14 +117,12 @@ class GemmKernel:
         Raises
         ------
         InputError
-            More than 1e8 block steps, or a cluster of more blocks than run at once.
+            More block steps than fit in memory, or a cluster of more blocks than run at once.
         """
-        steps = self.c.tiles * self.depth
-        if steps > MAX_EVENTS:
-            raise InputError(
-                f"tile {self.tile}: got {steps} block steps, expected at most {MAX_EVENTS} with execution "
-                f"{execution.name}; use larger tiles or lockstep."
-            )
+        check_memory(
+            f"execution {execution.name}", self.c.tiles * self.depth, "block steps", _STEP_BYTES,
+            "use larger tiles or lockstep",
+        )  # fmt: skip
         tiles, cluster = cluster_tiles(order, *self.grid, params or OrderParams(), execution.cluster)
         s = run_segments(tiles, cluster, self.depth, slots, execution)
         walk = Walk(s.begin, s.end - s.begin)

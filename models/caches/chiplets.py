@@ -17,6 +17,7 @@ from pebble.models.caches.base import CachePolicy, Engine, check_capacity
 from pebble.models.caches.partitions import MAX_PARTS
 from pebble.models.caches.recency import ABSENT, empty_lists, leave, place
 from pebble.models.caches.sm_map import PartsOfSms
+from pebble.system.memory import check_memory
 from pebble.traces import LINE_BYTES, Trace, TraceChunk
 from pebble.traces.jit import jit
 
@@ -89,6 +90,7 @@ class ChipletEngine(Engine):
         check_capacity(trace, capacity_lines // parts)
         super().__init__(trace, last_level_lines)
         self._where = where
+        check_memory("policy", self.tiles * (parts + 1), "tiles in parts", 9, "use fewer parts or larger tiles")
         self._newer, self._older = empty_lists(parts + 1, self.tiles)
         self._stale = np.zeros((parts, self.tiles), np.uint8)
         self._owner: NDArray[np.int32] = np.full(self.tiles, -1, np.int32)

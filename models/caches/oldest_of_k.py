@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from pebble.errors import InputError
 from pebble.models.caches.base import CachePolicy, Engine, draw, seeded
 from pebble.models.caches.sm_map import PartsOfSms
+from pebble.system.memory import check_memory
 from pebble.traces import Trace, TraceChunk
 from pebble.traces.jit import inlined, jit
 
-_MAX_LINES = 2_000_000_000
 _MAX_K = 1024
 
 
@@ -116,13 +116,14 @@ class OldestOfKEngine(Engine):
         self._granule, self._k, self._allocate = granule, k, allocate
         self._count = self.lines.astype(np.int64) // granule
         total = int(self._count.sum())
-        if total * parts > _MAX_LINES:
-            raise InputError(f"policy: got {total} lines to tell apart, expected at most {_MAX_LINES // parts}.")
+        check_memory("policy", total * parts, "lines to tell apart", 10, "use lru or a smaller problem")
         self._first = np.cumsum(self._count) - self._count
         self._line_operand = np.repeat(self.operand, self._count)
         self._stamps = np.zeros((parts, total), np.int64)
         self._stale = np.zeros((parts, total if parts > 1 else 1), np.uint8)
-        self._slots = np.zeros((parts, capacity_lines // granule // parts), np.int32)
+        self._slots = np.zeros(
+            (parts, min(capacity_lines // granule // parts, total)), np.int32
+        )  # more is never filled
         self._used = np.zeros(parts, np.int64)
         self._dirty = np.zeros(total, np.uint8)
         self._random = seeded(seed)

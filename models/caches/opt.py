@@ -18,14 +18,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.errors import InputError
 from pebble.models.caches.base import CachePolicy, Engine
 from pebble.models.caches.convex_curve import ConvexCurve, convex_curve
+from pebble.system.memory import check_memory
 from pebble.traces import WRITE, Trace, TraceChunk
 from pebble.traces.jit import intrinsic, jit
 
 # Two whole-trace arrays of 4 bytes a touch; beyond this the machine's memory is at risk.
-MAX_TOUCHES = 400_000_000
+_TOUCH_BYTES = 20
 _NEVER = 2**31 - 1
 
 leading_zeros = intrinsic("numba.cpython.unsafe.numbers", "leading_zeros")
@@ -185,11 +185,8 @@ class OptEngine(Engine):
 
     def __init__(self, trace: Trace, capacity_lines: int) -> None:
         super().__init__(trace, capacity_lines)
-        if trace.touches > MAX_TOUCHES:
-            raise InputError(
-                f"policy opt: got a trace of {trace.touches} touches, expected at most {MAX_TOUCHES}, because OPT "
-                "must see the whole trace; use larger tiles or --policy lru."
-            )
+        advice = "OPT must see the whole trace, so use larger tiles or --policy lru"
+        check_memory("policy opt", trace.touches, "touches", _TOUCH_BYTES, advice)
         self._chunks = list(trace.chunks())
         one = len(self._chunks) == 1
         self._ids, self._ops = (

@@ -22,6 +22,7 @@ from pebble.models.caches.base import CachePolicy, Engine
 from pebble.models.caches.oldest_of_k import OldestOfKEngine, drawn, order_in_words
 from pebble.models.caches.recency import ABSENT, empty_lists, leave, place
 from pebble.models.caches.sm_map import PartsOfSms
+from pebble.system.memory import check_memory
 from pebble.traces import Trace, TraceChunk
 from pebble.traces.jit import jit
 
@@ -117,6 +118,8 @@ class PartitionedLruEngine(Engine):
     def __init__(self, trace: Trace, capacity_lines: int, where: PartsOfSms) -> None:
         super().__init__(trace, capacity_lines, where.parts)
         self._where = where
+        places = self.tiles * where.parts * (where.parts + 2)
+        check_memory("policy", places, "tiles in parts", 9, "use fewer parts or larger tiles")
         self._sizes = piece_lines(self.lines, where.parts)
         self._newer, self._older = empty_lists(where.parts, len(self._sizes))
         self._stale = np.zeros((where.parts, len(self._sizes)), np.uint8)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pebble.errors import InputError
 from pebble.models.caches.base import CachePolicy, Engine, draw, seeded
+from pebble.system.memory import check_memory
 from pebble.traces import Trace, TraceChunk, by_lines
 from pebble.traces.jit import inlined, jit
 
@@ -72,6 +73,7 @@ class SetAssociativeEngine(Engine):
         sets = capacity_lines // policy.ways
         if sets < 1:
             raise InputError(f"cache: got {capacity_lines} lines, expected at least one set of {policy.ways} ways.")
+        check_memory("policy", sets * policy.ways, "lines of cache", 8, "use a smaller cache, or lru")
         self._tags = np.zeros((sets, policy.ways), np.int64)
         self._random = seeded(policy.seed)
 

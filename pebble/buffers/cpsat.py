@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import threading
 from typing import Any
 
 from pebble.buffers.model import BufferProgram
 from pebble.buffers.state import Incumbent
-from pebble.solvers.cpsat import new_solver
+from pebble.solvers.cpsat import new_solver, run_stoppable
+from pebble.system.isolation import Library, solve_apart
 
 
 def _read(program: BufferProgram) -> tuple[Any, list[Any]]:
@@ -27,6 +27,11 @@ def _read(program: BufferProgram) -> tuple[Any, list[Any]]:
 
 def solve_by_cpsat(best: Incumbent) -> str:
     """Prove or improve; return why it stopped."""
+    return solve_apart(Library.ORTOOLS, "pebble.buffers.cpsat:_solve", best)
+
+
+def _solve(best: Incumbent) -> str:
+    """In the worker."""
     from ortools.sat.python import cp_model
 
     program = best.program()
@@ -54,7 +59,7 @@ def solve_by_cpsat(best: Incumbent) -> str:
     solver = new_solver(best.seed, best.seconds_left)
     solver.best_bound_callback = report
     listener = Listener()
-    status = _run(solver, model, best, listener)
+    status = run_stoppable(solver, model, best, listener)
     if listener.error is not None:
         raise listener.error
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
@@ -62,7 +67,8 @@ def solve_by_cpsat(best: Incumbent) -> str:
     if status == cp_model.INFEASIBLE:
         return _infeasible(best, "cpsat")
     if not best.closed:
-        return "the program is proved, but a gap between two tasks has no order" if best.proved else "stopped"
+        proved = status == cp_model.OPTIMAL
+        return "the program is proved, but a gap between two tasks has no order" if proved else "stopped"
     return _confirm(best) if best.lower > known else "proved optimal"
 
 
@@ -84,27 +90,10 @@ def _confirm(best: Incumbent) -> str:
     model, _ = _read(program)
     solver = new_solver(best.seed + 1, min(best.seconds_left, 5 + best.seconds))
     solver.parameters.cp_model_presolve = False
-    status = _run(solver, model, best, None)
+    status = run_stoppable(solver, model, best, None, until_closed=False)
     if status == cp_model.INFEASIBLE:
         best.raise_lower(best.upper, "cpsat without presolve")
         return "proved optimal, and again by a run without presolve"
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         best.disagree("cpsat", "cpsat without presolve")
     return "proved optimal by CP-SAT alone (the run without presolve did not finish)"
-
-
-def _run(solver: Any, model: Any, best: Incumbent, listener: Any) -> int:
-    over = threading.Event()
-
-    def watch() -> None:
-        while not over.wait(0.05):
-            if best.stop.is_set() or best.seconds_left == 0 or (listener is not None and best.closed):
-                solver.stop_search()
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        return int(solver.solve(model, listener))
-    finally:
-        over.set()
-        watcher.join()

@@ -1,119 +1,50 @@
-"""HiGHS on the program of :mod:`pebble.buffers.model`, in a process of its own as in :mod:`pebble.solvers.milp`."""
+"""HiGHS on the program of :mod:`pebble.buffers.model`."""
 
 from __future__ import annotations
 
-import json
-import math
-import pickle
-import queue
-import subprocess
-import sys
-import threading
-from collections.abc import Iterable
-from typing import Any
-
-from pebble.buffers.linear import LinearProgram
 from pebble.buffers.state import Incumbent
-from pebble.errors import PebbleError
+from pebble.system.isolation import Library, solve_apart
 
 
 def solve_by_milp(best: Incumbent) -> str:
     """Prove or improve; return why it stopped."""
+    return solve_apart(Library.HIGHS, "pebble.buffers.milp:_solve", best)
+
+
+def _solve(best: Incumbent) -> str:
+    """In the worker."""
+    import pulp
+
+    from pebble.solvers.highs import minimise
+
     program = best.program()
     fixed = program.unit * program.always
     if best.upper is not None:
         program.cost_below(best.upper)
     if best.lower:
         program.cost_at_least(best.lower)
-    child = subprocess.Popen(
-        [sys.executable, "-m", "pebble.buffers.milp"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,  # Ctrl-C is for the parent
-    )
-    assert child.stdin is not None and child.stdout is not None
-    said: queue.Queue[bytes] = queue.Queue()
-
-    def listen(lines: Iterable[bytes]) -> None:
-        for line in lines:
-            said.put(line)
-        said.put(b"")
-
-    threading.Thread(target=listen, args=(child.stdout,), daemon=True).start()
-    try:
-        child.stdin.write(pickle.dumps((program.program, best.seconds_left, best.seed)))
-        child.stdin.close()
-        while not best.stopped:
-            try:
-                line = said.get(timeout=0.05)
-            except queue.Empty:
-                continue
-            if not line:
-                raise PebbleError(f"solver milp: HiGHS ended early (exit status {child.wait()}); use --solver cpsat.")
-            message = json.loads(line)
-            if "bound" in message:
-                bound = message["bound"] + fixed
-                best.raise_lower(bound if best.upper is None else min(bound, best.upper), "milp")
-            if "values" in message:
-                best.offer_plan(program.plan(message["values"]), "milp")
-            if message.get("status") == "infeasible":
-                if best.upper is None:
-                    return "no pebbling exists under this limit on tasks per SM"
-                best.raise_lower(best.upper, "milp")
-            if "status" in message:
-                if best.closed:
-                    return "proved optimal"
-                return "the program is proved, but a gap has no order" if best.proved else message["status"]
-        return "proved optimal" if best.closed else "stopped"
-    finally:
-        child.kill()
-        child.wait()
-
-
-def _solve(program: LinearProgram, seconds: float, seed: int) -> None:
-    import highspy
-    import pulp
-
+    linear = program.program
     problem = pulp.LpProblem("buffers", pulp.LpMinimize)
-    found = [pulp.LpVariable(f"x{v}", cat="Binary") for v in range(program.variables)]
-    problem.setObjective(pulp.lpSum(c * found[v] for c, v in program.objective))
-    for terms, sense, bound in program.rows:
+    found = [pulp.LpVariable(f"x{v}", cat="Binary") for v in range(linear.variables)]
+    problem.setObjective(pulp.lpSum(c * found[v] for c, v in linear.objective))
+    for terms, sense, bound in linear.rows:
         total = pulp.lpSum(c * found[v] for c, v in terms)
         problem += total <= bound if sense == "<=" else total == bound
-    best = -math.inf
+    known = best.upper
 
-    def listen(kind: Any, message: str, out: Any, into: Any, data: Any) -> None:
-        nonlocal best
-        if math.isfinite(out.mip_dual_bound) and out.mip_dual_bound > best + 0.5:
-            best = out.mip_dual_bound
-            _say(bound=math.ceil(best - 1e-4))
+    def report(bound: int) -> None:
+        # above the upper bound only by the cut: the program asks for less
+        best.raise_lower(bound + fixed if known is None else min(bound + fixed, known), "milp")
 
-    solver = pulp.HiGHS(
-        msg=False,
-        threads=1,
-        timeLimit=max(seconds, 1e-3),
-        gapRel=0.0,
-        callbackTuple=(listen, None),
-        callbacksToActivate=[highspy.cb.HighsCallbackType.kCallbackMipInterrupt],
-        random_seed=seed,
-    )
-    problem.solve(solver)
-    status = problem.solverModel.getModelStatus()
-    if status == highspy.HighsModelStatus.kOptimal:
+    status = minimise(problem, best.seconds_left, best.seed, report)
+    if status == "optimal":
         values = [round(var.value() or 0) for var in found]
-        _say(values=values, bound=program.value(values))
-        _say(status="optimal")
-    elif status == highspy.HighsModelStatus.kInfeasible:
-        _say(status="infeasible")
-    else:
-        _say(status="stopped")
-
-
-def _say(**message: object) -> None:
-    sys.stdout.write(json.dumps(message) + "\n")
-    sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    _solve(*pickle.load(sys.stdin.buffer))
+        report(linear.value(values))
+        best.offer_plan(program.plan(values), "milp")
+    elif status == "infeasible":
+        if known is None:
+            return "no pebbling exists under this limit on tasks per SM"
+        best.raise_lower(known, "milp")
+    if best.closed:
+        return "proved optimal"
+    return "the program is proved, but a gap between two tasks has no order" if status == "optimal" else "stopped"

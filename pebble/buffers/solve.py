@@ -36,6 +36,7 @@ def solve_buffers(
     seed: int = 0,
     most_tasks_per_sm: int | None = None,
     stop: threading.Event | None = None,
+    started: float | None = None,
 ) -> BufferResult:
     """Solve the game of :mod:`pebble.buffers.game`.
 
@@ -55,6 +56,8 @@ def solve_buffers(
         Load balance, which is the makespan when every task takes as long: no SM does more tasks. Not for ``search``.
     stop : threading.Event, optional
         Set it to get the interval soon.
+    started : float, optional
+        When the time limit began, by ``time.monotonic``; by default now.
 
     Raises
     ------
@@ -75,7 +78,7 @@ def solve_buffers(
     game = dag if isinstance(dag, Game) else Game.from_dag(dag, variant)
     check_capacity(game, capacity)
     if buffers.memories == 1:
-        return _one_memory(game, capacity, buffers, solver, time_limit, seed, stop)
+        return _one_memory(game, capacity, buffers, solver, time_limit, seed, stop, started)
     check_variant(game)
     name = "cpsat" if solver == "auto" else solver
     if name not in SOLVERS:
@@ -95,10 +98,13 @@ def solve_buffers(
                 f"tasks per SM: got {most_tasks_per_sm} on {sms} SMs for {tasks} tasks, expected at least "
                 f"{-(-tasks // sms)}."
             )
-    best = Incumbent(game, capacity, buffers, time_limit, seed, most_tasks_per_sm, stop)
+    best = Incumbent(game, capacity, buffers, time_limit, seed, most_tasks_per_sm, stop, started)
     if most_tasks_per_sm is None or most_tasks_per_sm >= tasks:
         # one SM can do everything alone
-        alone = solve(game, capacity, solver="heuristic", time_limit=max(0.1, best.seconds_left / 10), seed=seed)
+        limit = max(0.1, best.seconds_left / 10)
+        alone = solve(
+            game, capacity, solver="heuristic", time_limit=limit, seed=seed, stop=best.stop, general_bounds=False
+        )
         if alone.pebbling is not None:
             best.offer(from_single(alone.pebbling, buffers, capacity).moves, "heuristic at one SM")
     if best.closed:
@@ -123,8 +129,10 @@ def _one_memory(
     time_limit: float,
     seed: int,
     stop: threading.Event | None,
+    started: float | None,
 ) -> BufferResult:
-    found = solve(game, buffers.memory_size(capacity), solver=solver, time_limit=time_limit, seed=seed, stop=stop)
+    memory = buffers.memory_size(capacity)
+    found = solve(game, memory, solver=solver, time_limit=time_limit, seed=seed, stop=stop, started=started)
     pebbling = None
     if found.pebbling is not None and not game.variant.sliding and not game.variant.recompute:
         pebbling = from_single(found.pebbling, buffers, capacity)

@@ -70,11 +70,12 @@ class Incumbent:
         seed: int = 0,
         most_tasks: int | None = None,
         stop: threading.Event | None = None,
+        started: float | None = None,
     ) -> None:
         self.game, self.capacity, self.buffers = game, capacity, buffers
         self.seed, self.most_tasks = seed, most_tasks
         self.unit = buffers.omega.denominator
-        self.started = time.monotonic()
+        self.started = time.monotonic() if started is None else started
         self.deadline = self.started + time_limit
         self.stop = stop or threading.Event()
         self.pebbling: BufferPebbling | None = None
@@ -83,7 +84,13 @@ class Incumbent:
         bound, self.slow, self.everything, name = buffer_bound(game, capacity, buffers, most_tasks)
         self.lower = -(-bound.numerator * self.unit // bound.denominator)
         self.proof: tuple[str, ...] = (name,)
-        self.proved = False  # the program was solved, though its solution may not have been played
+
+    def __getstate__(self) -> dict[str, object]:
+        # for a worker process: the clock is the machine's, the lock and the request to stop are not
+        return {key: value for key, value in self.__dict__.items() if key not in ("stop", "_lock")}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state, stop=threading.Event(), _lock=threading.RLock())
 
     @property
     def upper(self) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from pebble.cli import _output
 from pebble.cli._target import seconds, where
 from pebble.reports.exact import ExactComparison, compare_exactly
+from pebble.system.clock import interruptible
 from pebble.units import format_bytes, format_capacity
 from pebble.workloads.base import Workload
 
@@ -23,9 +25,10 @@ if TYPE_CHECKING:
 def run_exact(args: argparse.Namespace, workload: Workload) -> int:
     """Solve, play, print."""
     limit = seconds("--time-limit", args.time_limit)
-    with _progress() as show:
+    stop = threading.Event()
+    with interruptible(stop), _progress() as show:
         result = compare_exactly(
-            workload, args.schedules, tile=args.tile, time_limit=limit, progress=show, **where(args)
+            workload, args.schedules, tile=args.tile, time_limit=limit, progress=show, stop=stop, **where(args)
         )
     if args.figure is not None:
         from pebble.plots.exact import save_exact
@@ -36,7 +39,7 @@ def run_exact(args: argparse.Namespace, workload: Workload) -> int:
         _output.print_report(result)
     else:
         _print(result)
-    return 0
+    return 130 if stop.is_set() else 0
 
 
 def _progress() -> AbstractContextManager[Callable[[Progress], None] | None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import threading
 from typing import TYPE_CHECKING, Any
 
 from pebble.cli import _output
@@ -12,6 +11,7 @@ from pebble.game import Variant
 from pebble.models.buffers import BufferModel
 from pebble.reports.sm_bound import read_buffers
 from pebble.reports.target import whole
+from pebble.system.clock import Clock
 
 if TYPE_CHECKING:
     from pebble.buffers.state import BufferResult
@@ -56,9 +56,8 @@ def run_buffers(
     capacity: int,
     variant: Variant | None,
     buffers: BufferModel,
-    time_limit: float,
+    clock: Clock,
     seed: int,
-    stop: threading.Event,
 ) -> int:
     """Solve, print the interval and the moves.
 
@@ -70,7 +69,8 @@ def run_buffers(
     from pebble.buffers.solve import solve_buffers
 
     most = None if args.tasks_per_sm is None else whole("--tasks-per-sm", args.tasks_per_sm, 1, 10**6)
-    result = solve_buffers(dag, capacity, buffers, variant, args.solver, time_limit, seed, most, stop)
+    limit, stop = clock.seconds, clock.stop
+    result = solve_buffers(dag, capacity, buffers, variant, args.solver, limit, seed, most, stop, clock.started)
     if args.json:
         _output.print_json(_document(label, capacity, result, dag))
     else:

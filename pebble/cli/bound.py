@@ -15,6 +15,8 @@ With --buffers sm-local, pooled or connected, --cache is the storage of one SM a
 from __future__ import annotations
 
 import argparse
+import threading
+from contextlib import nullcontext
 
 from pebble.cli import _output
 from pebble.cli._dag import is_dag_file
@@ -26,6 +28,8 @@ from pebble.families import family_of
 from pebble.reports.bound import Bound, bound
 from pebble.reports.dag_bound import DagBounds
 from pebble.reports.sm_bound import SmBound
+from pebble.system.clock import interruptible
+from pebble.system.files import check_output
 from pebble.units import format_bytes, format_capacity
 
 
@@ -52,22 +56,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Bound and print."""
     is_dag = is_dag_file(args.workload)
+    if args.certificate is not None:
+        check_output(args.certificate, "--certificate")
     if args.certificate is not None and is_dag:
         raise InputError("--certificate: for a DAG use `pebble solve DAG --capacity S --certificate FILE`.")
-    found = bound(
-        args.workload if is_dag else workload_of(args),
-        sms=args.sms,
-        recompute=args.recompute == "allowed",
-        buffers=args.buffers,
-        omega=args.omega,
-        topology=args.topology,
-        multicast=args.multicast,
-        level=args.level,
-        capacity=args.capacity,
-        variant=args.variant,
-        time_limit=seconds("--time-limit", args.time_limit),
-        **where(args),
-    )
+    stop = threading.Event()
+    with interruptible(stop) if is_dag else nullcontext():
+        found = _bound(args, is_dag, stop)
     if args.certificate is not None:
         if not isinstance(found, Bound):
             raise InputError("--certificate: the checker does not know the bounds of several SMs yet; leave it out.")
@@ -79,8 +74,26 @@ def run(args: argparse.Namespace) -> int:
     elif isinstance(found, SmBound):
         print_sm_bound(found)
     else:
-        _print_dag(found)
-    return 0
+        _print_dag(found, stop.is_set())
+    return 130 if stop.is_set() else 0
+
+
+def _bound(args: argparse.Namespace, is_dag: bool, stop: threading.Event) -> Bound | SmBound | DagBounds:
+    return bound(
+        args.workload if is_dag else workload_of(args),
+        sms=args.sms,
+        recompute=args.recompute == "allowed",
+        buffers=args.buffers,
+        omega=args.omega,
+        topology=args.topology,
+        multicast=args.multicast,
+        level=args.level,
+        capacity=args.capacity,
+        variant=args.variant,
+        time_limit=seconds("--time-limit", args.time_limit),
+        stop=stop,
+        **where(args),
+    )
 
 
 def _print(found: Bound) -> None:
@@ -130,7 +143,7 @@ def _print(found: Bound) -> None:
         say(f"{bound['name']}: {bound['elements']:,}: {marks[bound['status']]}: {bound['note']}", "  ")
 
 
-def _print_dag(found: DagBounds) -> None:
+def _print_dag(found: DagBounds, interrupted: bool) -> None:
     game, best, upper = found.game, found.best, found.upper
     say = _output.say
     say(f"{found.label}: {game.size} values, {len(game.tasks)} operations, {game.variant}, capacity {found.capacity}")
@@ -145,4 +158,4 @@ def _print_dag(found: DagBounds) -> None:
             "  ",
         )
     print()
-    say("`pebble solve` looks for the optimum between the two.")
+    say("interrupted." if interrupted else "`pebble solve` looks for the optimum between the two.")

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from pebble.cli import _output
 from pebble.cli._target import add_machine_arguments, where
 from pebble.cli._workload import add_workload_arguments, workload_of
-from pebble.errors import InputError
 from pebble.reports.proof import prove
+from pebble.system.files import check_output, write_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,17 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the proof."""
-    suffix = Path(args.out or "proof.md").suffix.lower()
-    if suffix not in (".md", ".tex"):
-        raise InputError(f"--out: got {args.out!r}, expected a name that ends in .md or .tex.")
-    form = "latex" if suffix == ".tex" else "markdown"
+    if args.out is not None:
+        check_output(args.out, "--out", (".md", ".tex"))
+    form = "latex" if (args.out or "").lower().endswith(".tex") else "markdown"
     found = prove(workload_of(args), form, recompute=args.recompute == "allowed", **where(args))
     if args.out is not None:
-        try:
-            Path(args.out).write_text(found.text, encoding="utf-8")
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise InputError(f"--out: {args.out[:80]} cannot be written: {reason}.") from None
+        write_text(args.out, found.text, "--out: ")
     if args.json:
         _output.print_report(found, out=args.out)
     elif args.out is None:

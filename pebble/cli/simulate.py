@@ -23,6 +23,7 @@ from pebble.models.caches import parse_policy
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.simulate import Simulation, TraceSimulation, simulate, simulate_schedule, write_schedule_trace
 from pebble.simulation import Traffic
+from pebble.system.files import check_output
 from pebble.units import format_bytes, format_capacity
 
 
@@ -51,6 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Simulate and print."""
+    if args.write_trace:
+        check_output(args.write_trace, "--write-trace", (".csv", ".npz"))
     workload = None if args.workload is None else workload_of(args)
     if args.trace:
         for option in ("schedule", "write_trace", "beside", "sensitivity"):

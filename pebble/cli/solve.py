@@ -11,10 +11,7 @@ from __future__ import annotations
 
 import argparse
 import math
-import signal
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +23,8 @@ from pebble.cli._sms import add_buffer_arguments
 from pebble.cli._solve_buffers import add_solve_arguments, read_solve_buffers, run_buffers
 from pebble.errors import GapOpenError, InfeasibleError, InputError
 from pebble.game import Game, Variant
+from pebble.system.clock import Clock, OutOfTimeError, interruptible
+from pebble.system.files import check_output
 
 if TYPE_CHECKING:
     from pebble.dag.base import Dag
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 MAX_CAPACITY = 2**60
 _SHOWN_MOVES = 400
-_PATIENCE_SECONDS = 2.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,32 +70,45 @@ def run(args: argparse.Namespace) -> int:
     buffers = read_solve_buffers(args)
     if buffers is not None and args.certificate is not None:
         raise InputError("--certificate: the checker does not know games with several memories yet; leave it out.")
-    stop = threading.Event()
-    with _interruptible(stop):
+    if args.certificate is not None:
+        check_output(args.certificate, "--certificate")
+    clock = Clock(time_limit)
+    with interruptible(clock.stop):
+        try:
+            label, dag, game = clock.finish(lambda: _read(args, variant))
+        except OutOfTimeError:
+            return _nothing_known(args, capacity, clock)
+        if buffers is not None:
+            return run_buffers(args, label, dag, capacity, variant, buffers, clock, seed)
+        from pebble.explicit_pebbling import explicit_pebbling
         from pebble.solvers import solve
 
-        label, dag = read_dag_argument(args, variant)
-        if buffers is not None:
-            return run_buffers(args, label, dag, capacity, variant, buffers, time_limit, seed, stop)
-        from pebble.explicit_pebbling import explicit_pebbling
-
         try:
-            game = Game.from_dag(dag, variant)
-            hint = explicit_pebbling(game, capacity)
             with _progress() as show:
-                result = solve(game, capacity, None, args.solver, time_limit, seed, show, upper_hint=hint, stop=stop)
+                result = solve(
+                    game,
+                    capacity,
+                    None,
+                    args.solver,
+                    time_limit,
+                    seed,
+                    show,
+                    upper_hint=lambda: explicit_pebbling(game, capacity),
+                    stop=clock.stop,
+                    started=clock.started,
+                )
         except InfeasibleError as error:
             if args.json:
-                _output.print_json(_infeasible(label, capacity, variant or Variant.default_for(dag), args, error))
+                _output.print_json(_infeasible(label, capacity, game.variant, args, error))
             raise
-        if args.certificate is not None and not stop.is_set():
-            _certify(dag, capacity, result, args.certificate, max(120.0, time_limit))
+        if args.certificate is not None:
+            _certify(game, capacity, result, args.certificate, clock)
         if args.json:
             _output.print_json(_document(label, capacity, result))
         else:
             _print(label, capacity, result)
         sys.stdout.flush()
-    if stop.is_set():
+    if clock.stop.is_set():
         return 130
     if args.require_optimal and result.status != "optimal":
         upper = "no pebbling" if result.upper_bound is None else str(result.upper_bound)
@@ -108,12 +119,48 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _certify(dag: Dag, capacity: int, result: SolveResult, path: str, seconds: float) -> None:
+def _read(args: argparse.Namespace, variant: Variant | None) -> tuple[str, Dag, Game]:
+    label, dag = read_dag_argument(args, variant)
+    return label, dag, Game.from_dag(dag, variant)
+
+
+def _nothing_known(args: argparse.Namespace, capacity: int, clock: Clock) -> int:
+    """Say that the time was over before there was a game to solve; the exit code."""
+    reason = f"{clock.why_over()}, before the DAG was ready"
+    document: dict[str, Any] = {
+        "instance": args.dag,
+        "capacity": capacity,
+        "variant": args.variant,
+        "solver": args.solver,
+        "status": "unknown",
+        "lower_bound": 0,
+        "upper_bound": None,
+        "stop_reason": reason,
+        "seconds": round(clock.passed, 3),
+        "moves": [],
+    }
+    if args.json:
+        _output.print_json(document)
+    else:
+        _output.say(f"{args.dag}, capacity {capacity}: nothing proved yet: {reason}")
+    sys.stdout.flush()
+    if clock.stop.is_set():
+        return 130
+    if args.require_optimal:
+        raise GapOpenError(f"--require-optimal: got nothing ({reason}), expected a proved optimum; give it more time.")
+    return 0
+
+
+def _certify(game: Game, capacity: int, result: SolveResult, path: str, clock: Clock) -> None:
     """Write the certificate, and say so where it proves less than was solved."""
-    from pebble.game import Game
     from pebble.proof.optimum import solve_certificate
 
-    document = solve_certificate(Game.from_dag(dag, result.variant), capacity, result, Path(path), seconds)
+    seconds = max(120.0, clock.seconds)
+    try:
+        document = clock.finish(lambda: solve_certificate(game, capacity, result, Path(path), seconds), limited=False)
+    except OutOfTimeError:
+        print(f"note: interrupted; {path} is not written", file=sys.stderr)
+        return
     proved = document["claims"][-1]["cost"]
     if proved < result.lower_bound:
         print(
@@ -191,29 +238,6 @@ def _seconds(text: str) -> float:
     if not 0 < value <= 1e9:
         raise InputError(f"--time-limit: got {text!r}, expected seconds, more than 0 and at most 1e9, such as 60.")
     return value
-
-
-@contextmanager
-def _interruptible(stop: threading.Event) -> Iterator[None]:
-    """Turn the first Ctrl-C into a request to stop with what is known; one that comes later interrupts for good."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    asked = math.inf
-
-    def ask(_number: int, _frame: object) -> None:
-        nonlocal asked
-        if time.monotonic() > asked + _PATIENCE_SECONDS:  # a terminal or a shell may send one signal twice
-            raise KeyboardInterrupt
-        asked = min(asked, time.monotonic())
-        stop.set()
-
-    before = signal.signal(signal.SIGINT, ask)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -13,12 +13,12 @@ from pebble.certificate import FORMAT, VERSION, RefusedError, check
 from pebble.certificate.parts import read_whole
 from pebble.certificate.statement import read_workload
 from pebble.certificate.tied import CELL_BITS
-from pebble.errors import InputError
 from pebble.families.parts import PartSchedule
 from pebble.proof.shares import NotCertifiedError, Share, recomputed_shares, segment_shares
 from pebble.proof.upper import upper_claim, upper_claim_of_parts
 from pebble.schedules.explicit import ExplicitSchedule
 from pebble.schedules.explicit.fused import FusedSchedule
+from pebble.system.files import write_text
 from pebble.workloads.base import Workload
 
 _DERIVED = {"name", "flops", "compulsory_elements", "compulsory_bytes"}
@@ -158,7 +158,4 @@ def write_certificate(document: dict[str, Any], path: str | Path) -> None:
     InputError
         The file cannot be written.
     """
-    try:
-        Path(path).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"--certificate: {path} cannot be written: {error.strerror}.") from None
+    write_text(path, json.dumps(document, indent=1) + "\n", "--certificate: ")

@@ -77,7 +77,7 @@ def _game(stated: Statement, told: Accounting, bound: LowerBound) -> str:
     again = "Values may be computed again" if bound.recompute else "No value is computed twice"
     if told.chain is None:
         again += ": only one completion of each output is useful, so it does not help"
-    names = {name: name if len(name) == 1 else "\\text{%s}" % name.replace("_", "\\_") for name in told.symbols}
+    names = {name: name if len(name) == 1 else "\\text{" + name.replace("_", "\\_") + "}" for name in told.symbols}
     sizes = ",\\quad ".join(f"{names[name]} = {number(size)}" for name, size in told.symbols.items())
     return rf"""
         ## The game

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -232,6 +233,7 @@ def bound(
     capacity: int | None = None,
     variant: str | None = None,
     time_limit: float = 10.0,
+    stop: threading.Event | None = None,
 ) -> Bound | SmBound | DagBounds:
     """The least traffic any schedule can have, proved, beside the best schedule known.
 
@@ -255,6 +257,8 @@ def bound(
         The boundary; by default l2 with buffers.
     capacity, variant, time_limit
         For a DAG: pebbles (weight units), the game, seconds for each theorem that can use them.
+    stop : threading.Event, optional
+        For a DAG: set it to get what is proved by then.
 
     Returns
     -------
@@ -275,7 +279,7 @@ def bound(
     """
     where: TargetOptions = {"gpu": gpu, "machine": machine, "cache": cache}
     if not isinstance(what, Workload):
-        return _bound_dag(what, where, capacity, variant, time_limit)
+        return _bound_dag(what, where, capacity, variant, time_limit, stop)
     if capacity is not None or variant is not None:
         raise InputError(
             "--capacity, --variant: expected them with a DAG; a workload takes --cache, --gpu or --machine."
@@ -290,20 +294,29 @@ def bound(
 
 
 def _bound_dag(
-    what: Any, where: TargetOptions, capacity: int | None, variant: str | None, time_limit: float
+    what: Any,
+    where: TargetOptions,
+    capacity: int | None,
+    variant: str | None,
+    time_limit: float,
+    stop: threading.Event | None,
 ) -> DagBounds:
     from pebble.game import Game, Variant
     from pebble.reports.dag_bound import bound_dag
     from pebble.reports.dags import read_dag_source
 
-    label, dag = read_dag_source(what, {}, variant)
     given = [key for key, value in where.items() if value is not None]
     if given:
-        raise InputError(f"{label}: got --{given[0]}, expected --capacity NUMBER: a DAG has no bytes.")
+        raise InputError(f"{str(what)[:80]}: got --{given[0]}, expected --capacity NUMBER: a DAG has no bytes.")
     if capacity is None:
         raise InputError("--capacity missing: expected --capacity NUMBER, the pebbles that fit in fast memory.")
-    game = Game.from_dag(dag, None if variant is None else Variant.parse(variant))
-    return bound_dag(label, game, whole("--capacity", capacity, 1, MAX_SIZE), time_limit)
+    played = None if variant is None else Variant.parse(variant)
+    label = str(what) if isinstance(what, str | Path) else f"DAG of {len(what)} nodes" if hasattr(what, "pred") else ""
+
+    def read() -> Game:
+        return Game.from_dag(read_dag_source(what, {}, played)[1], played)
+
+    return bound_dag(label, read, whole("--capacity", capacity, 1, MAX_SIZE), time_limit, stop)
 
 
 def wants_l2(level: str | None, buffers: str | None, others: Mapping[str, object]) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pebble.bounds.dag import best_bound, dag_bounds
+from pebble.bounds.dag import best_bound, dag_bounds_in_turn
 from pebble.bounds.dag.base import DagBound
 from pebble.game import Game
 from pebble.reports.base import Report
 from pebble.solvers import solve
+from pebble.system.clock import Clock, OutOfTimeError
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,10 +69,56 @@ class DagBounds(Report):
         }
 
 
-def bound_dag(label: str, game: Game, capacity: int, time_limit: float = 10.0) -> DagBounds:
-    """Bound a game from both sides; ``time_limit`` in seconds for each theorem that can use it."""
-    bounds = dag_bounds(game, capacity, time_limit)
+def bound_dag(
+    label: str,
+    read: Callable[[], Game],
+    capacity: int,
+    time_limit: float = 10.0,
+    stop: threading.Event | None = None,
+) -> DagBounds:
+    """Bound a game from both sides.
+
+    Parameters
+    ----------
+    label : str
+    read : callable
+        Makes the game; reading counts as work that can be stopped.
+    capacity : int
+        Pebbles, or weight units.
+    time_limit : float
+        Seconds for each theorem that can use it.
+    stop : threading.Event, optional
+        Set it to get what is proved by then.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Stopped before anything was proved.
+    """
+    clock = Clock(time_limit, stop)
+    games: list[Game] = []
+    known: list[DagBound] = []
+
+    def prove() -> None:
+        games.append(read())
+        for bound in dag_bounds_in_turn(games[0], capacity, time_limit):
+            known.append(bound)
+
+    try:
+        clock.finish(prove, limited=False)
+    except OutOfTimeError:
+        if not known:
+            raise KeyboardInterrupt from None
+    game, bounds = games[0], tuple(known)
     best = best_bound(bounds)
     assert best.value is not None
-    found = solve(game, capacity, solver="heuristic", time_limit=time_limit, known_lower_bound=best.value)
-    return DagBounds(label, game, capacity, tuple(bounds), best, found.upper_bound, found.upper_from)
+    found = solve(
+        game,
+        capacity,
+        solver="heuristic",
+        time_limit=time_limit,
+        known_lower_bound=best.value,
+        stop=clock.stop,
+        general_bounds=False,
+    )
+    return DagBounds(label, game, capacity, bounds, best, found.upper_bound, found.upper_from)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pebble.errors import InputError, UnknownNameError
 from pebble.families import DAG_FAMILIES, family_of, find_dag_family
 from pebble.game import Variant
+from pebble.system.files import exists
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def read_dag_source(
         from pebble.dag.io import SUFFIXES, read_dag
 
         text = str(source)
-        if Path(text).suffix.lower() not in SUFFIXES and (len(text) > 255 or not Path(text).exists()):
+        if Path(text).suffix.lower() not in SUFFIXES and not exists(text):
             raise UnknownNameError("family of DAGs or file", text[:80], DAG_FAMILIES, "pebble dag --help")
         if given:
             options = " and ".join(f"--{key.replace('_', '-')}" for key in given)

@@ -11,6 +11,7 @@ from pebble.errors import InputError, VerificationError
 from pebble.reports.base import Report
 from pebble.reports.bound import Bound, bound_workload
 from pebble.reports.target import TargetOptions
+from pebble.system.files import faults, shown
 from pebble.units import format_bytes
 from pebble.workloads.base import Workload
 
@@ -142,13 +143,11 @@ def verify(certificate: str | Path | dict[str, Any]) -> Verification:
     try:
         if isinstance(certificate, dict):
             return Verification(name, tuple(check(certificate)))
-        path = Path(certificate)
-        if len(name) > 4096 or "\0" in name or not path.is_file():
-            raise InputError(f"{name[:80]}: it is no file that can be read, expected a certificate.")
-        return Verification(name, tuple(check_file(path)))
+        with faults(name, "", "read"):
+            if not Path(name).is_file():
+                raise InputError(f"{shown(name)}: it is no file that can be read, expected a certificate.")
+            return Verification(name, tuple(check_file(name)))
     except RefusedError as error:
         refused = VerificationError(f"{name}: refused at {error.step}: {error.why}.")
         refused.refusal = error
         raise refused from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{name[:80]}: cannot be read: {getattr(error, 'strerror', None) or error}.") from None

@@ -12,6 +12,7 @@ from pebble.models.machine import Machine, load_machine, load_machine_file
 from pebble.schedules.execution import parse_execution
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
+from pebble.traces import LINE_BYTES
 from pebble.units import Size, format_capacity, parse_size
 from pebble.workloads.base import Workload
 
@@ -254,6 +255,10 @@ def read_cache_model(name: str, target: Target, element_bytes: int) -> tuple[str
     """
     machine = target.machine
     cache_bytes = target.size_bytes(element_bytes)
+    if target.cache is not None and cache_bytes < LINE_BYTES:
+        raise InputError(
+            f"--cache: got {target.cache.text} ({cache_bytes} bytes), expected at least a line, {LINE_BYTES} bytes."
+        )
     if name == HARDWARE:
         if machine is None:
             raise InputError("--policy hardware: expected --gpu or --machine beside it, whose cache model is meant.")

@@ -3,6 +3,8 @@
 A known fault of OR-Tools 9.15 (google/or-tools#5293) can certify a wrong optimum when coefficients grow, in a
 presolve step that is switched off here; weights are divided by their greatest common divisor; and a claim that only
 CP-SAT makes is tried a second time by a run without presolve that is asked for one unit less.
+
+CP-SAT runs in a process of its own (:mod:`pebble.system.isolation`).
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from pebble.game import Game
 from pebble.solvers.heuristic import solve_heuristic
 from pebble.solvers.plan import read_plan
 from pebble.solvers.result import Incumbent, Problem
+from pebble.system.isolation import Interval, Library, solve_apart
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -45,10 +48,16 @@ def solve_cpsat(problem: Problem, best: Incumbent) -> str:
     if best.stopped:
         return "proved optimal" if best.closed else "stopped"
     if game.variant.recompute:
-        from pebble.solvers.cpsat_recompute import solve_recompute
-
-        return solve_recompute(problem, best)
-    return _solve_once(problem, best)
+        return solve_apart(Library.ORTOOLS, "pebble.solvers.cpsat_recompute:solve_recompute", best)
+    known = best.lower
+    reason = solve_apart(Library.ORTOOLS, "pebble.solvers.cpsat:_solve_once", best)
+    if not best.closed:
+        return reason
+    if best.lower == known:
+        return "proved optimal"
+    if _search_agrees(problem, best):
+        return "proved optimal, and again by search"
+    return solve_apart(Library.ORTOOLS, "pebble.solvers.cpsat:_confirm", best)
 
 
 def scaled(game: Game, capacity: int) -> tuple[Game, int, int]:
@@ -59,9 +68,11 @@ def scaled(game: Game, capacity: int) -> tuple[Game, int, int]:
     return replace(game, weights=tuple(w // unit for w in game.weights)), capacity // unit, unit
 
 
-def _solve_once(problem: Problem, best: Incumbent) -> str:
+def _solve_once(best: Incumbent) -> str:
+    """In the worker: improve and prove."""
     from pebble.solvers.cpsat_oneshot import OneShotModel
 
+    problem = best.problem
     game, capacity, unit = scaled(problem.game, problem.capacity)
     model = OneShotModel(game, capacity)
     model.model.add(model.objective >= -(-best.lower // unit))
@@ -70,36 +81,29 @@ def _solve_once(problem: Problem, best: Incumbent) -> str:
     plan = read_plan(game, best.pebbling)
     if plan is not None:
         model.hint(plan)
-    known = best.lower
     status = run_cpsat(model.model, best, unit, problem.seed, lambda value: best.offer(model.read(value), "cpsat"))
     if status == _INFEASIBLE and not best.closed:
         raise SolverDisagreementError(
             f"solvers disagree: cpsat finds no pebbling that costs at least {best.lower}, but {best.upper_from} found "
             f"one that the referee replays at {best.upper} ({problem.game.variant}, capacity {problem.capacity})."
         )
-    if not best.closed:
-        return "stopped"
-    if best.lower == known:
-        return "proved optimal"
-    return _confirm(problem, best)
+    return "proved optimal" if best.closed else "stopped"
 
 
-def _confirm(problem: Problem, best: Incumbent) -> str:
-    """Have the optimum proved a second time, by the search or by a run with presolve off; name the outcome."""
+def _confirm(best: Incumbent) -> str:
+    """In the worker: have the optimum proved a second time, by a run with presolve off; name the outcome."""
     from ortools.sat.python import cp_model
-
-    if _search_agrees(problem, best):
-        return "proved optimal, and again by search"
 
     from pebble.solvers.cpsat_oneshot import OneShotModel
 
+    problem = best.problem
     game, capacity, unit = scaled(problem.game, problem.capacity)
     model = OneShotModel(game, capacity)
     assert best.upper is not None
     model.model.add(model.objective <= best.upper // unit - 1)
     solver = new_solver(problem.seed + 1, min(best.seconds_left, _CONFIRM_SECONDS, 1 + best.seconds))
     solver.parameters.cp_model_presolve = False
-    status = _run(solver, model.model, best, None, until_closed=False)
+    status = run_stoppable(solver, model.model, best, None, until_closed=False)
     if status == cp_model.INFEASIBLE:
         best.raise_lower(best.upper, "cpsat without presolve")
         return "proved optimal, and again by a run without presolve"
@@ -155,7 +159,7 @@ def run_cpsat(
 
         solver.best_bound_callback = report
     listener = None if found is None else Listener()
-    status = _run(solver, model, best, listener)
+    status = run_stoppable(solver, model, best, listener)
     if listener is not None and listener.error is not None:
         raise listener.error
     if report_bounds and status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
@@ -176,8 +180,8 @@ def new_solver(seed: int, seconds: float) -> cp_model.CpSolver:
     return solver
 
 
-def _run(
-    solver: cp_model.CpSolver, model: cp_model.CpModel, best: Incumbent, listener: Any, until_closed: bool = True
+def run_stoppable(
+    solver: cp_model.CpSolver, model: cp_model.CpModel, best: Interval, listener: Any, until_closed: bool = True
 ) -> int:
     """Solve, with a second thread that stops the search when the incumbent says so."""
     over = threading.Event()

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pebble.game import Game, Move
-from pebble.solvers.result import Incumbent, Problem
+from pebble.solvers.result import Incumbent
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -204,12 +204,13 @@ class RecomputeModel:
         return tuple(moves)
 
 
-def solve_recompute(problem: Problem, best: Incumbent) -> str:
-    """Widen the horizon until no cheaper pebbling can need a longer one."""
+def solve_recompute(best: Incumbent) -> str:
+    """In the worker: widen the horizon until no cheaper pebbling can need a longer one."""
     from ortools.sat.python import cp_model
 
     from pebble.solvers.cpsat import run_cpsat, scaled
 
+    problem = best.problem
     game, capacity, unit = scaled(problem.game, problem.capacity)
     tasks = len(game.tasks)
     solved = 0  # no pebbling of at most this many computations costs less than best.upper

@@ -33,14 +33,11 @@ class Problem:
     capacity : int
         Weight of red values allowed at any moment; at least ``minimum_capacity(game)``.
     seed : int
-    hint : Pebbling or None
-        A pebbling to start from, already replayed.
     """
 
     game: Game
     capacity: int
     seed: int = 0
-    hint: Pebbling | None = None
 
 
 @dataclass(frozen=True)
@@ -97,9 +94,11 @@ class Incumbent:
     becomes true. What is not reported here is lost when the time is up.
     """
 
-    def __init__(self, problem: Problem, time_limit: float, stop: threading.Event | None = None) -> None:
+    def __init__(
+        self, problem: Problem, time_limit: float, stop: threading.Event | None = None, started: float | None = None
+    ) -> None:
         self.problem = problem
-        self.started = time.monotonic()
+        self.started = time.monotonic() if started is None else started
         self.deadline = self.started + time_limit
         self.stop = stop or threading.Event()
         self.lower = 0
@@ -108,6 +107,13 @@ class Incumbent:
         self.upper_from = ""
         self.details: dict[str, object] = {}
         self._lock = threading.RLock()
+
+    def __getstate__(self) -> dict[str, object]:
+        # for a worker process: the clock is the machine's, the lock and the request to stop are not
+        return {key: value for key, value in self.__dict__.items() if key not in ("stop", "_lock")}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state, stop=threading.Event(), _lock=threading.RLock())
 
     @property
     def upper(self) -> int | None:
@@ -176,6 +182,10 @@ class Incumbent:
                 return False
             self.lower, self.proof = bound, (proof,)
             return True
+
+    def add_details(self, details: Mapping[str, object]) -> None:
+        """Report what does not bear on the interval."""
+        self.details.update(details)
 
     def snapshot(self) -> Progress:
         """The interval now."""

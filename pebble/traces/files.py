@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
+from pebble.system.files import check_output, faults, shown
 from pebble.traces.layout import Layout
 from pebble.traces.trace import Trace, chunked
 
@@ -61,14 +62,13 @@ def read_trace(path: str | Path) -> Trace:
         The file cannot be read, or one sentence with the line or touch of the mistake.
     """
     path = Path(path)
-    where = f"trace {str(path)!r}"
+    where = f"trace {shown(path)!r}"
     try:
-        if path.suffix.lower() == ".npz":
-            return _trace(_read_npz(path, where), where)
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return _trace(_read_csv(file, where), where)
-    except OSError as error:
-        raise InputError(f"{where}: cannot be read: {error.strerror or error}; expected a .csv or .npz file.") from None
+        with faults(path, "trace ", "read", "; expected a .csv or .npz file"):
+            if path.suffix.lower() == ".npz":
+                return _trace(_read_npz(path, where), where)
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                return _trace(_read_csv(file, where), where)
     except UnicodeDecodeError:
         raise InputError(f"{where}: it is not UTF-8 text, expected CSV; NPZ files end in .npz.") from None
 
@@ -229,19 +229,14 @@ def write_trace(trace: Trace, path: str | Path) -> None:
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    if suffix not in (".csv", ".npz"):
-        raise InputError(f"trace {str(path)!r}: expected a name that ends in .csv or .npz.")
+    check_output(path, "--write-trace", (".csv", ".npz"))
     if not trace.operands:
         raise InputError("trace: got a trace whose operands have no shapes, expected one that pebble made.")
     limit = MAX_CSV_TOUCHES if suffix == ".csv" else MAX_NPZ_TOUCHES
     if trace.touches > limit:
         raise InputError(f"trace: got {trace.touches} touches, expected at most {limit} in a {suffix} file.")
-    if not path.parent.is_dir():
-        raise InputError(f"trace {str(path)!r}: the folder is not there.")
-    try:
+    with faults(path, "trace ", "written"):
         _write_csv(trace, path) if suffix == ".csv" else _write_npz(trace, path)
-    except OSError as error:
-        raise InputError(f"trace {str(path)!r}: cannot be written: {error.strerror or error}.") from None
 
 
 def _places(trace: Trace, ids: NDArray[np.int32]) -> NDArray[np.int64]:

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.errors import InputError
+from pebble.system.memory import check_memory
 from pebble.units import ceil_div
 
 LINE_BYTES = 128
 SECTOR_BYTES = 32
-MAX_TILES = 200_000_000
+_TILE_BYTES = 64  # of all tables together that have an entry per tile, those of a cache included
 
 Index = NDArray[np.integer[Any]]
 
@@ -156,12 +156,11 @@ def row_major(operands: tuple[OperandTiles, ...], pad_lines: int = 0) -> Placeme
 
 
 class Layout:
-    """Collects operands and numbers their tiles, at most ``most_tiles``."""
+    """Collects operands and numbers their tiles."""
 
-    def __init__(self, most_tiles: int = MAX_TILES) -> None:
+    def __init__(self) -> None:
         self.names: list[str] = []
         self.operands: list[OperandTiles] = []
-        self._most_tiles = most_tiles
 
     def add(
         self, name: str, rows: int, cols: int, tile_rows: int, tile_cols: int, element_bytes: int, copies: int = 1,
@@ -177,11 +176,8 @@ class Layout:
         first = self.operands[-1].first + self.operands[-1].tiles if self.operands else 0
         shape = (copies, rows, cols, tile_rows, tile_cols, element_bytes, padded)
         added = OperandTiles(len(self.names), first, *shape)
-        if first + added.tiles > self._most_tiles:
-            raise InputError(
-                f"tile: got {first + added.tiles} tiles or more, expected at most {self._most_tiles}; use larger tiles "
-                "or a smaller problem."
-            )
+        advice = "use larger tiles or a smaller problem"
+        check_memory("trace", first + added.tiles, "tiles", _TILE_BYTES, advice)  # before their tables are made
         self.names.append(name)
         self.operands.append(added)
         return added

@@ -8,12 +8,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.errors import InputError
+from pebble.system.memory import check_memory
 from pebble.traces.jit import jit
 from pebble.traces.layout import LINE_BYTES, OperandTiles, Placement, row_major
 from pebble.traces.trace import Trace, TraceChunk
 
-MAX_LINES = 2_000_000_000
+_LINE_BYTES_KEPT = 40
 
 
 @jit
@@ -83,13 +83,14 @@ def by_lines(trace: Trace, pad_lines: int = 0) -> Trace:
     Raises
     ------
     InputError
-        More than 2e9 lines to tell apart.
+        More lines to tell apart than fit in memory.
     """
-    if int(trace.tile_lines.sum(dtype=np.int64)) > MAX_LINES:
-        raise InputError(f"trace: got more than {MAX_LINES} lines, expected fewer where they are followed one by one.")
+    advice = "use tiles of whole lines, another cache model or a smaller problem"
+    lines = int(trace.tile_lines.sum(dtype=np.int64))
+    if trace.operands:
+        lines = max(lines, sum(o.copies * o.rows * (int(sum(o.columns[i][-1] for i in (0, 1))) + pad_lines) for o in trace.operands))
+    check_memory("trace", lines, "lines of 128 bytes", _LINE_BYTES_KEPT, advice)
     at = row_major(trace.operands, pad_lines) if trace.operands else _packed(trace)
-    if len(at.line_operand) > MAX_LINES:
-        raise InputError(f"trace: got {len(at.line_operand)} lines, expected at most {MAX_LINES} to follow one by one.")
     sizes = at.height * at.span
 
     def masks(ids: NDArray[np.int32], total: int) -> NDArray[np.uint8]:

@@ -17,7 +17,8 @@ from pebble.solvers.search import gemm_table as tables
 from pebble.solvers.search.gemm_canon import Classes, make_classes
 from pebble.solvers.search.gemm_model import Model, build_model
 from pebble.solvers.search.gemm_shape import Shape
-from pebble.solvers.search.limits import Slices, memory_allowance
+from pebble.solvers.search.limits import Slices
+from pebble.system.memory import memory_allowance
 
 PROBE_POSITIONS = 100_000
 PROBE_SHARE = 0.2  # of the time, before a table is built

@@ -13,7 +13,8 @@ from pebble.solvers.result import Incumbent, Problem
 from pebble.solvers.search import dag_astar as astar
 from pebble.solvers.search.dag_model import build_dag_model
 from pebble.solvers.search.dag_rules import WORDS, settle_dag
-from pebble.solvers.search.limits import Slices, memory_allowance
+from pebble.solvers.search.limits import Slices
+from pebble.system.memory import memory_allowance
 
 FIRST_SHARE = 0.75  # of the time, before a heuristic is asked for an upper bound
 

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from pebble.errors import InputError
 from pebble.game import Game, Move
 from pebble.solvers.result import Incumbent, Problem
-from pebble.solvers.search.limits import Slices, memory_allowance
+from pebble.solvers.search.limits import Slices
+from pebble.system.memory import memory_allowance
 
 MOST_ITEMS = 32
 _LEVELS = 2048
