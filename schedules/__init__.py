@@ -1,6 +1,6 @@
 """Schedules: in which order output tiles are computed. An order is a pure function grid -> permutation."""
 
-from pebble.schedules.grid import Tiles, check_grid, is_permutation
+from pebble.schedules.grid import Tiles, check_grid
 from pebble.schedules.orders import (
     ALL_ORDERS,
     REGISTRY,
@@ -20,6 +20,5 @@ __all__ = [
     "Tiles",
     "all_schedules",
     "check_grid",
-    "is_permutation",
     "parse_order",
 ]

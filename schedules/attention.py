@@ -1,6 +1,7 @@
 """Attention as GPU traces: FlashAttention-1, -2, -3, FlashDecoding, sawtooth, and three separate kernels.
 
-Names (sources in `SOURCES`):
+Names (in flash-attention: fa1 is csrc/flash_attn/src/fmha_fprop_kernel_1xN.h, fa2 flash_fwd_launch_template.h beside
+it, flash-decoding csrc/flash_attn/flash_api.cpp, fa3 hopper/tile_scheduler.hpp):
 
 - ``fa1``: one block per head, outer loop over KV tiles, inner loop over Q tiles; O is a partial sum in fp32, read and
   written for each KV tile.
@@ -29,14 +30,6 @@ from pebble.units import ceil_div
 from pebble.workloads import Attention
 
 ATTENTION_SCHEDULES = ("fa1", "fa2", "fa2-heads-first", "fa3", "flash-decoding", "unfused")
-SOURCES = {
-    "fa1": "flash-attention, csrc/flash_attn/src/fmha_fprop_kernel_1xN.h",
-    "fa2": "flash-attention, csrc/flash_attn/src/flash_fwd_launch_template.h",
-    "fa2-heads-first": "the same with the grid transposed",
-    "fa3": "flash-attention, hopper/tile_scheduler.hpp",
-    "flash-decoding": "flash-attention, csrc/flash_attn/flash_api.cpp",
-    "unfused": "three kernels, as without fusion",
-}
 _SPLIT = re.compile(r"split-kv-([0-9]{1,4})")
 _L2_SECTION_BYTES = 32 * 2**20
 _MAX_SPLITS = 128

@@ -60,30 +60,3 @@ def pairs(row: NDArray[Any], col: NDArray[Any]) -> Tiles:
     tiles[:, 0] = row
     tiles[:, 1] = col
     return tiles
-
-
-def is_permutation(tiles: NDArray[Any], rows: int, cols: int) -> bool:
-    """Whether the pairs name every tile of the grid exactly once.
-
-    Parameters
-    ----------
-    tiles : ndarray of int, shape (count, 2)
-        Pairs (tile row, tile column).
-    rows, cols : int
-        The grid.
-
-    Examples
-    --------
-    >>> is_permutation(np.array([[0, 1], [0, 0]]), 1, 2)
-    True
-    >>> is_permutation(np.array([[0, 1], [0, 1]]), 1, 2)
-    False
-    """
-    if tiles.shape != (rows * cols, 2):
-        return False
-    row, col = tiles[:, 0].astype(np.int64), tiles[:, 1].astype(np.int64)
-    if row.min() < 0 or row.max() >= rows or col.min() < 0 or col.max() >= cols:
-        return False
-    seen = np.zeros(rows * cols, dtype=np.bool_)
-    seen[row * cols + col] = True
-    return bool(seen.all())

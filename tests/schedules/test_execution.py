@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pebble.bounds import lower_bound
@@ -15,6 +15,7 @@ from pebble.schedules.gemm import GemmKernel, cluster_tiles, lockstep_trace
 from pebble.schedules.orders import OrderParams, parse_order
 from pebble.schedules.tile import TileShape, values_held_by_blocks
 from pebble.traces import Trace
+from pebble.traces.program import Clock, Walk, timed_trace
 from pebble.workloads import Gemm
 
 TILE = TileShape(8, 64, 64)
@@ -154,3 +155,70 @@ def test_names() -> None:
         parse_execution("stream-k", "2x1")
     with pytest.raises(InputError, match="blocks in a cluster"):
         timed(Gemm(64, 64, 64), "row", 1, "lockstep", "2x1")
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.integers(1, 30), st.integers(1, 400), st.integers(25, 300), st.integers(4, 9), st.booleans(),
+       st.integers(0, 3), st.sampled_from([*EXECUTIONS, "persistent 2x1", "dynamic-5 1x2"]),
+       st.sampled_from([80, 96, 20]), st.sampled_from(["row", "morton+sawtooth"]))  # fmt: skip
+def test_tiles_of_any_width_under_every_execution(
+    m: int, n: int, k: int, slots: int, accumulate: bool, seed: int, execution: str, bn: int, order: str
+) -> None:
+    """Tiles that share lines: the touches of a kernel with the same grid of whole-line tiles, line by line."""
+    gemm, tile = Gemm(m, n, k, accumulate=accumulate), TileShape(8, bn, 24)
+    rows, cols, steps = tile.cut_to(gemm).grid(gemm)
+    name, _, cluster = execution.partition(" ")
+    how = (parse_order(order), slots, parse_execution(name, cluster or "1x1", seed))
+    kernel = GemmKernel(gemm, tile)
+    assume(kernel.layout.shares_lines)
+    found = flat(kernel.timed(*how))
+    whole = GemmKernel(Gemm(8 * rows, 64 * cols, 64 * steps, accumulate=accumulate), TileShape(8, 64, 64))
+    expected: tuple[list[int], list[int], list[int]] = ([], [], [])
+    tile_touches = flat(whole.timed(*how))
+    operands = [(m, k, 8, 24, 2), (k, n, 24, bn, 2), (m, n, 8, bn, 2), *([(m, n, 8, bn, 4)] * 40)]
+    first_tile = [o.first for o in whole.layout.operands[:3]]
+    for number, op, sm in zip(*tile_touches, strict=True):
+        which = max(i for i, first in enumerate([*first_tile, whole.c.first + rows * cols]) if number >= first)
+        inside = number - [*first_tile, whole.c.first + rows * cols][which]
+        copy, inside = divmod(inside, rows * cols) if which == 3 else (0, inside)
+        height, width, tile_rows, tile_cols, size = operands[which + copy]
+        row, col = divmod(inside, -(-width // tile_cols))
+        start = sum(o[0] * -(-o[1] * o[4] // 128) for o in operands[: which + copy])
+        for r in range(row * tile_rows, min(height, (row + 1) * tile_rows)):
+            last = min(width, (col + 1) * tile_cols) * size - 1
+            for line in range(col * tile_cols * size // 128, last // 128 + 1):
+                for into, value in zip(expected, (start + r * -(-width * size // 128) + line, op, sm), strict=True):
+                    into.append(value)
+    assert found == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 4), st.integers(1, 3), st.integers(1, 7), st.integers(1, 5), st.booleans(), st.data())
+def test_blocks_ahead_and_backwards(
+    rows: int, cols: int, steps: int, slots: int, sawtooth: bool, data: st.DataObject
+) -> None:
+    """Each block may start at a k of its own and walk either way; waves, and slots by the clock, do the same."""
+    gemm = Gemm(8 * rows, 64 * cols, 64 * steps)
+    kernel = GemmKernel(gemm, TILE)
+    tiles = parse_order("row").tiles(rows, cols)
+    starts, turned = (
+        np.array(data.draw(st.lists(values, min_size=len(tiles), max_size=len(tiles))))
+        for values in (st.integers(0, steps - 1), st.booleans())
+    )
+    phase = kernel.phase(tiles, Walk(0, steps, turned, starts))
+    ids, ops, sm = flat(kernel.lockstep(phase, slots, sawtooth))
+    expected = []
+    for wave in range(0, len(tiles), slots):
+        blocks = range(wave, min(wave + slots, len(tiles)))
+        for step in range(steps):
+            for block in blocks:
+                i, j = tiles[block].tolist()
+                at = (step + int(starts[block])) % steps
+                at = steps - 1 - at if turned[block] != (sawtooth and wave // slots % 2 == 1) else at
+                expected += [kernel.a.first + i * steps + at, kernel.b.first + at * cols + j]
+        expected += [kernel.c.first + int(i) * cols + int(j) for i, j in tiles[list(blocks)]]
+    assert ids == expected
+    number = np.arange(len(tiles))
+    turn = number // slots
+    clock = Clock(number % slots, turn, turn * float(steps), np.ones(len(tiles)), (turn + 1) * float(steps))
+    assert flat(timed_trace(kernel.layout, [(phase, clock)], slots, slots, sawtooth)) == (ids, ops, sm)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pebble.errors import InputError, UnknownNameError
-from pebble.schedules import ALL_ORDERS, REGISTRY, OrderParams, all_schedules, is_permutation, parse_order
+from pebble.schedules import ALL_ORDERS, REGISTRY, OrderParams, all_schedules, parse_order
 from pebble.schedules.grid import MAX_TILES
 from pebble.schedules.orders.cutlass2 import log_swizzle
 from pebble.schedules.orders.deepgemm import deepgemm_group
@@ -83,6 +83,18 @@ def test_bijection_for_any_number_and_parameters(
 ) -> None:
     name = f"{base}-{number}" if base in NUMBERED else base
     assert is_permutation(parse_order(name).tiles(rows, cols, params), rows, cols)
+
+
+def is_permutation(tiles: np.ndarray, rows: int, cols: int) -> bool:
+    """Whether the pairs name every tile of the grid exactly once."""
+    if tiles.shape != (rows * cols, 2):
+        return False
+    row, col = tiles[:, 0].astype(np.int64), tiles[:, 1].astype(np.int64)
+    if row.min() < 0 or row.max() >= rows or col.min() < 0 or col.max() >= cols:
+        return False
+    seen = np.zeros(rows * cols, dtype=np.bool_)
+    seen[row * cols + col] = True
+    return bool(seen.all())
 
 
 def test_is_permutation_refuses_what_is_not_one() -> None:
