@@ -29,7 +29,7 @@ from tests.certificate.persuade import mutant, other_game, persuade, scrambled, 
 from tests.certificate.random_games import VARIANTS, as_dag, random_game, shuffled
 from tests.certificate.test_optimum_certificates import certified
 
-FAST, SLOW = range(10), range(100, 300)
+FAST, SLOW = range(5), range(100, 300)
 SEEDS = [*FAST, *(pytest.param(seed, marks=pytest.mark.slow) for seed in SLOW)]
 KINDS = ("compulsory", "segments", "positions", "potential")
 
@@ -74,7 +74,9 @@ def made(rnd: random.Random, kind: str, folder: Path) -> dict[str, Any] | None:
         shape, capacity = rnd.choice([((1, 1, 2), 3), ((1, 2, 2), 3), ((1, 2, 2), 4), ((2, 2, 1), 3), ((2, 1, 2), 3)])
         dag, game = gemm_dag(*shape), Game.from_dag(gemm_dag(*shape))
     else:
-        told = random_game(rnd, rnd.choice(VARIANTS) if kind == "compulsory" else "one-shot", 0.0, 5, kind == "compulsory")
+        told = random_game(
+            rnd, rnd.choice(VARIANTS) if kind == "compulsory" else "one-shot", 0.0, 5, kind == "compulsory"
+        )
         dag = as_dag(told)
         if dag is None or not sensible(told):
             return None
