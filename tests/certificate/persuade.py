@@ -33,22 +33,23 @@ def persuade(document: Any, folder: Path | None = None, tries: int = 12) -> list
     Any exception but a refusal is a mistake of the checker, and is let through.
     """
     for _ in range(tries):
+        refused = None
         try:
             return check(document, folder)
         except RefusedError as refusal:
-            assert len(str(refusal)) < 600 and str(refusal).isprintable(), str(refusal)
-            told = _GIVEN.search(refusal.why)
-            if told is None:
-                return None
-            path = path_of(refusal.step)
-            try:
-                inside = at(document, path[:-1])
-                if not isinstance(inside[path[-1]], int):
-                    path = (*path, refusal.why.partition(" in ")[0].partition(":")[0])
-                    inside = at(document, path[:-1])
-                inside[path[-1]] = int(told[1])
-            except (KeyError, IndexError, TypeError):
-                return None
+            refused = refusal
+        assert len(str(refused)) < 600 and str(refused).isprintable(), str(refused)
+        told = _GIVEN.search(refused.why)
+        if told is None:
+            return None
+        path = path_of(refused.step)
+        try:
+            inside = at(document, path[:-1])
+            if isinstance(inside[path[-1]], dict):  # a share: the sentence begins with the key
+                inside, path = inside[path[-1]], (*path, refused.why.partition(" ")[0].rstrip(":"))
+            inside[path[-1]] = int(told[1])
+        except (KeyError, IndexError, TypeError):
+            return None
     return None
 
 

@@ -1,4 +1,4 @@
-"""Schedules as a certificate writes them, played product by product: what moves and what is held is counted, not derived.
+"""Schedules as a certificate writes them, played product by product: what moves and is held is counted, not derived.
 
 It shares no formula with the checker: a memory of named values, and the order of the products.
 """
@@ -100,7 +100,7 @@ def play_blocks(size: dict[str, int], accumulate: bool, schedule: dict[str, Any]
 
 
 def play_bands(shape: Any, schedule: dict[str, Any]) -> Memory:
-    """H = act(A B), Y = H D in bands; ``shape`` has m, k, f, l, streams, state and the rows of a query, 0 without mask."""
+    """H = act(A B), Y = H D in bands; ``shape`` has m, k, f, l, streams, state and a query's rows, 0 without mask."""
     rows_side, k, l = schedule["side"] == "rows", shape.k, shape.l
     memory = Memory({"A", "B0", "B1", "D"}, frozenset({"U", "state"}))
     bands, start = [], 0

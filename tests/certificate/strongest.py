@@ -222,7 +222,7 @@ def _bands(m: int, k: int, f: int, l: int, rnd: random.Random) -> dict[str, Any]
 
 
 def settled(count: Callable[[], Moved], schedule: dict[str, Any]) -> Moved | None:
-    """What a schedule moves, after what it keeps and cannot has been set to nothing; None if something else is wrong."""
+    """What a schedule moves, after what it keeps and cannot is set to nothing; None if something else is wrong."""
     for _ in range(12):
         try:
             return count()
