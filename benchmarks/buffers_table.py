@@ -11,8 +11,9 @@ import argparse
 from fractions import Fraction
 
 from pebble.buffers.solve import solve_buffers
+
 from pebble.dag.gemm import gemm_dag
-from pebble.models.buffers import BufferModel
+from pebble.game.memories import BufferModel
 
 QUARTER, HALF = Fraction(1, 4), Fraction(1, 2)
 ROWS: list[tuple[str, BufferModel, bool]] = [

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pebble.comparison.exact import compare_exactly
 from pebble.errors import InfeasibleError, InputError
-from pebble.exact_comparison import compare_exactly
 from pebble.schedules.lockstep import TileShape
 from pebble.schedules.orders import parse_order
 from pebble.schedules.tile_game import play_order, tile_operations

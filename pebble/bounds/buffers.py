@@ -39,7 +39,7 @@ from pebble.bounds.ffn import ffn_lower_bound
 from pebble.bounds.gemm import gemm_lower_bound
 from pebble.bounds.splits import busiest_sm, least_over_splits
 from pebble.errors import InfeasibleError, InputError
-from pebble.models.buffers import BufferModel
+from pebble.game.memories import BufferModel
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm
 
 METHOD_SUM = "segment accounting per SM, any split of the work"
@@ -156,7 +156,7 @@ def buffer_lower_bound(
 
     Examples
     --------
-    >>> from pebble.models.buffers import BufferModel
+    >>> from pebble.game.memories import BufferModel
     >>> gemm = Gemm(8192, 8192, 8192)
     >>> buffer_lower_bound(gemm, 229376, BufferModel("sm-local", 108)).elements
     2295985962

@@ -7,13 +7,13 @@ from typing import Any
 
 from pebble.bounded import lower_bound
 from pebble.bounds.buffers import check_workload
-from pebble.buffered import SmCapacity, buffer_document, machine_capacities
 from pebble.capacity import chip_capacity
 from pebble.cli import _output
 from pebble.cli._target import MAX_SMS, Target, positive
 from pebble.cli._workload import AnyWorkload
+from pebble.comparison.sms import SmCapacity, buffer_document, machine_capacities
 from pebble.errors import InputError, UnknownNameError
-from pebble.models.buffers import KINDS, TOPOLOGIES, BufferModel, parse_omega
+from pebble.game.memories import KINDS, TOPOLOGIES, BufferModel, parse_omega
 from pebble.units import format_bytes, format_capacity
 
 LEVELS = ("dram", "l2")

@@ -12,8 +12,8 @@ from pebble.cli import _output
 from pebble.cli._schedules import read_schedules
 from pebble.cli._target import Target, seconds
 from pebble.cli._workload import AnyWorkload
+from pebble.comparison.exact import ExactComparison, compare_exactly
 from pebble.errors import InputError
-from pebble.exact_comparison import ExactComparison, compare_exactly
 from pebble.schedules.lockstep import TileShape
 from pebble.schedules.orders import all_schedules, parse_order
 from pebble.units import format_bytes, format_capacity

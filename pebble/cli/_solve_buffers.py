@@ -11,11 +11,11 @@ from pebble.cli._buffers import read_buffers
 from pebble.cli._target import positive
 from pebble.errors import GapOpenError, InputError
 from pebble.game import Variant
-from pebble.models.buffers import BufferModel
+from pebble.game.memories import BufferModel
 
 if TYPE_CHECKING:
-    from pebble.buffers.state import BufferResult
     from pebble.dag.base import Dag
+    from pebble.solvers import SolveResult
 
 _MAX_SMS = 16
 _SHOWN_MOVES = 400
@@ -65,10 +65,12 @@ def run_buffers(
     GapOpenError
         ``--require-optimal`` and a gap is left.
     """
-    from pebble.buffers.solve import solve_buffers
+    from pebble.solvers import solve
 
     most = None if args.tasks_per_sm is None else positive("--tasks-per-sm", args.tasks_per_sm, 10**6)
-    result = solve_buffers(dag, capacity, buffers, variant, args.solver, time_limit, seed, most, stop)
+    result = solve(
+        dag, capacity, variant, args.solver, time_limit, seed, stop=stop, buffers=buffers, most_tasks_per_sm=most
+    )
     if args.json:
         _output.print_json(_document(label, capacity, result, dag))
     else:
@@ -83,8 +85,8 @@ def run_buffers(
     return 0
 
 
-def _document(label: str, capacity: int, result: BufferResult, dag: Dag) -> dict[str, Any]:
-    from pebble.buffers.referee import replay_buffers
+def _document(label: str, capacity: int, result: SolveResult, dag: Dag) -> dict[str, Any]:
+    from pebble.game import replay
 
     document: dict[str, Any] = {
         "instance": label,
@@ -106,12 +108,12 @@ def _document(label: str, capacity: int, result: BufferResult, dag: Dag) -> dict
         "moves": [move.to_json() for move in result.moves],
     }
     if result.pebbling is not None:
-        played = replay_buffers(dag, result.pebbling)
+        played = replay(dag, result.pebbling)
         document["per_sm"] = {
-            "loads": list(played.loads),
-            "stores": list(played.stores),
-            "copies_in": list(played.copies),
-            "tasks": list(played.tasks),
+            "loads": [sm.loads for sm in played.per_sm],
+            "stores": [sm.stores for sm in played.per_sm],
+            "copies_in": [sm.copies for sm in played.per_sm],
+            "tasks": [sm.computations for sm in played.per_sm],
         }
     return document
 
@@ -120,7 +122,7 @@ def _number(value: float) -> int | float:
     return int(value) if value.is_integer() else value
 
 
-def _print(label: str, capacity: int, result: BufferResult) -> None:
+def _print(label: str, capacity: int, result: SolveResult) -> None:
     say = _output.say
     say(f"{label}, {result.buffers}, capacity {capacity} each, {result.variant}")
     say(f"lower bound  {float(result.lower_bound):g} ({', '.join(result.proof)}): no pebbling costs less")

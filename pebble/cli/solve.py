@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         label, dag = read_dag_argument(args, variant)
         if buffers is not None:
             return run_buffers(args, label, dag, capacity, variant, buffers, time_limit, seed, stop)
-        from pebble.explicit_pebbling import explicit_pebbling
+        from pebble.solvers.explicit_start import explicit_pebbling
 
         try:
             game = Game.from_dag(dag, variant)

@@ -49,7 +49,7 @@ def read_dag(path: str | Path, *, unit_weights: bool = False) -> Dag:
     """
     path = Path(path)
     chosen = _format_of(path)
-    text = _read_text(path)
+    text = read_text(path)
     try:
         dag = chosen.parse(text)
         if unit_weights:
@@ -156,14 +156,15 @@ def _format_of(path: Path) -> _Format:
     return chosen
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of a file of at most 256 MiB, or InputError."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
     if len(content) > MAX_FILE_BYTES:
-        raise InputError(f"{path}: it is larger than {MAX_FILE_BYTES // 2**20} MiB, too large for a DAG to solve.")
+        raise InputError(f"{path}: it is larger than {MAX_FILE_BYTES // 2**20} MiB, too large for a game to solve.")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

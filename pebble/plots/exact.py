@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pebble.exact_comparison import ExactComparison
+from pebble.comparison.exact import ExactComparison
 from pebble.plots.save import BLUE, ORANGE, RED, save_figure, style
 from pebble.units import format_bytes, format_capacity
 

@@ -16,7 +16,7 @@ from pebble.errors import InputError, SolverDisagreementError
 from pebble.game import Game
 from pebble.solvers.heuristic import solve_heuristic
 from pebble.solvers.plan import read_plan
-from pebble.solvers.result import Incumbent, Problem
+from pebble.solvers.result import Incumbent
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -31,9 +31,21 @@ def fits(game: Game) -> bool:
     return 3 * game.size * len(game.tasks) <= MAX_VARIABLES
 
 
-def solve_cpsat(problem: Problem, best: Incumbent) -> str:
+def solve_cpsat(best: Incumbent) -> str:
     """Prove or improve with CP-SAT, from the heuristic's pebbling and above the bounds known."""
-    game = problem.game
+    reason = start(best)
+    return _solve_once(best) if reason is None else reason
+
+
+def start(best: Incumbent) -> str | None:
+    """A first pebbling, before a model is built; why to stop there, if there is a reason.
+
+    Raises
+    ------
+    InputError
+        The DAG is too large.
+    """
+    game = best.problem.game
     if not fits(game):
         raise InputError(
             f"solver cpsat: the DAG has {game.size} values and {len(game.tasks)} operations, a model of "
@@ -41,14 +53,10 @@ def solve_cpsat(problem: Problem, best: Incumbent) -> str:
             "for a pebbling and `pebble bound` for a lower bound."
         )
     if best.upper_from != "heuristic":
-        solve_heuristic(problem, best)
+        solve_heuristic(best)
     if best.stopped:
         return "proved optimal" if best.closed else "stopped"
-    if game.variant.recompute:
-        from pebble.solvers.cpsat_recompute import solve_recompute
-
-        return solve_recompute(problem, best)
-    return _solve_once(problem, best)
+    return None
 
 
 def scaled(game: Game, capacity: int) -> tuple[Game, int, int]:
@@ -59,7 +67,8 @@ def scaled(game: Game, capacity: int) -> tuple[Game, int, int]:
     return replace(game, weights=tuple(w // unit for w in game.weights)), capacity // unit, unit
 
 
-def _solve_once(problem: Problem, best: Incumbent) -> str:
+def _solve_once(best: Incumbent) -> str:
+    problem = best.problem
     from pebble.solvers.cpsat_oneshot import OneShotModel
 
     game, capacity, unit = scaled(problem.game, problem.capacity)
@@ -81,14 +90,15 @@ def _solve_once(problem: Problem, best: Incumbent) -> str:
         return "stopped"
     if best.lower == known:
         return "proved optimal"
-    return _confirm(problem, best)
+    return _confirm(best)
 
 
-def _confirm(problem: Problem, best: Incumbent) -> str:
+def _confirm(best: Incumbent) -> str:
     """Have the optimum proved a second time, by the search or by a run with presolve off; name the outcome."""
+    problem = best.problem
     from ortools.sat.python import cp_model
 
-    if _search_agrees(problem, best):
+    if _search_agrees(best):
         return "proved optimal, and again by search"
 
     from pebble.solvers.cpsat_oneshot import OneShotModel
@@ -99,7 +109,7 @@ def _confirm(problem: Problem, best: Incumbent) -> str:
     model.model.add(model.objective <= best.upper // unit - 1)
     solver = new_solver(problem.seed + 1, min(best.seconds_left, _CONFIRM_SECONDS, 1 + best.seconds))
     solver.parameters.cp_model_presolve = False
-    status = _run(solver, model.model, best, None, until_closed=False)
+    status = run_stoppable(solver, model.model, best, None, until_closed=False)
     if status == cp_model.INFEASIBLE:
         best.raise_lower(best.upper, "cpsat without presolve")
         return "proved optimal, and again by a run without presolve"
@@ -108,7 +118,7 @@ def _confirm(problem: Problem, best: Incumbent) -> str:
     return "proved optimal by CP-SAT alone (the run without presolve did not finish)"
 
 
-def _search_agrees(problem: Problem, best: Incumbent) -> bool:
+def _search_agrees(best: Incumbent) -> bool:
     """Whether the search, which knows nothing of CP-SAT, proves the same optimum within a few seconds.
 
     Raises
@@ -118,9 +128,9 @@ def _search_agrees(problem: Problem, best: Incumbent) -> bool:
     """
     from pebble.solvers.search import solve_search
 
-    alone = Incumbent(Problem(problem.game, problem.capacity, problem.seed), _CONFIRM_SECONDS, best.stop)
+    alone = Incumbent(best.problem, _CONFIRM_SECONDS, best.stop)
     try:
-        solve_search(alone.problem, alone)
+        solve_search(alone)
     except InputError:  # too large for it
         return False
     if alone.pebbling is not None:
@@ -155,7 +165,7 @@ def run_cpsat(
 
         solver.best_bound_callback = report
     listener = None if found is None else Listener()
-    status = _run(solver, model, best, listener)
+    status = run_stoppable(solver, model, best, listener)
     if listener is not None and listener.error is not None:
         raise listener.error
     if report_bounds and status in (cp_model.OPTIMAL, cp_model.FEASIBLE, cp_model.UNKNOWN):
@@ -176,7 +186,7 @@ def new_solver(seed: int, seconds: float) -> cp_model.CpSolver:
     return solver
 
 
-def _run(
+def run_stoppable(
     solver: cp_model.CpSolver, model: cp_model.CpModel, best: Incumbent, listener: Any, until_closed: bool = True
 ) -> int:
     """Solve, with a second thread that stops the search when the incumbent says so."""

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pebble.game import Game, Move
-from pebble.solvers.result import Incumbent, Problem
+from pebble.solvers.cpsat import run_cpsat, scaled, start
+from pebble.solvers.result import Incumbent
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -204,12 +205,14 @@ class RecomputeModel:
         return tuple(moves)
 
 
-def solve_recompute(problem: Problem, best: Incumbent) -> str:
+def solve_recompute(best: Incumbent) -> str:
     """Widen the horizon until no cheaper pebbling can need a longer one."""
     from ortools.sat.python import cp_model
 
-    from pebble.solvers.cpsat import run_cpsat, scaled
-
+    reason = start(best)
+    if reason is not None:
+        return reason
+    problem = best.problem
     game, capacity, unit = scaled(problem.game, problem.capacity)
     tasks = len(game.tasks)
     solved = 0  # no pebbling of at most this many computations costs less than best.upper

@@ -21,25 +21,20 @@ from pebble.errors import InputError, PebbleError
 from pebble.game import Move
 from pebble.solvers.cpsat import scaled
 from pebble.solvers.heuristic import solve_heuristic
-from pebble.solvers.result import Incumbent, Problem
+from pebble.solvers.result import Incumbent
 
 MAX_VARIABLES = 20_000
 
 
-def solve_milp(problem: Problem, best: Incumbent) -> str:
+def solve_milp(best: Incumbent) -> str:
     """Prove or improve with HiGHS, from the heuristic's pebbling and above the bounds known.
 
     Raises
     ------
     InputError
-        A variant that computes again (the model has one position per task), or a DAG too large.
+        The DAG is too large.
     """
-    game = problem.game
-    if game.variant.recompute:
-        raise InputError(
-            f"solver milp: the variant {game.variant} has no fixed number of computations, which its model needs; "
-            "use --solver cpsat, or a one-shot variant."
-        )
+    problem, game = best.problem, best.problem.game
     size = 4 * game.size * len(game.tasks)
     if size > MAX_VARIABLES:
         raise InputError(
@@ -48,7 +43,7 @@ def solve_milp(problem: Problem, best: Incumbent) -> str:
             "for a lower bound."
         )
     if best.upper_from != "heuristic":
-        solve_heuristic(problem, best)
+        solve_heuristic(best)
     if best.stopped:
         return "proved optimal" if best.closed else "stopped"
     game, capacity, unit = scaled(game, problem.capacity)

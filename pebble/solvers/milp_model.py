@@ -15,8 +15,8 @@ import sys
 from itertools import chain
 from typing import Any
 
+from pebble.bounds.task_windows import window_entries
 from pebble.game import Game, Move
-from pebble.solvers.lower import window_entries
 from pebble.solvers.order import task_preds
 from pebble.solvers.plan import Plan, write_moves
 

@@ -8,6 +8,7 @@ from math import isqrt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pebble.buffers.solve import solve_buffers
 
 from pebble.bounds.buffers import (
     balanced_share,
@@ -20,10 +21,9 @@ from pebble.bounds.gemm import gemm_lower_bound, segment_bound_elements
 from pebble.bounds.memory_independent import words_per_processor
 from pebble.bounds.segments import touched_real_scaled
 from pebble.bounds.splits import busiest_sm, least_over_splits
-from pebble.buffers.solve import solve_buffers
 from pebble.dag.gemm import gemm_dag
 from pebble.errors import InfeasibleError, InputError
-from pebble.models.buffers import BufferModel
+from pebble.game.memories import BufferModel
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm
 
 LOCAL = [Fraction(0), Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), Fraction(1)]

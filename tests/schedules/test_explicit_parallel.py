@@ -8,14 +8,14 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from pebble.bounds.buffers import buffer_lower_bound, multicast_bound
 from pebble.buffers.game import BufferMove, BufferPebbling
 from pebble.buffers.referee import replay_buffers
+
+from pebble.bounds.buffers import buffer_lower_bound, multicast_bound
 from pebble.dag.gemm import gemm_dag
 from pebble.errors import InfeasibleError
 from pebble.game import Game
-from pebble.models.buffers import BufferModel
+from pebble.game.memories import BufferModel
 from pebble.schedules.explicit.parallel import ParallelSchedule, held
 from pebble.schedules.explicit.parallel_moves import parallel_moves
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule, cluster_shapes, parallel_schedules

@@ -10,7 +10,8 @@ import pytest
 
 from pebble.dag.gemm import gemm_dag
 from pebble.game import Game, Pebbling
-from pebble.referee import replay
+from pebble.game.referee import replay
+from pebble.solvers.gemm_shape import recognise
 from pebble.solvers.result import Incumbent, Problem
 from pebble.solvers.search import gemm_rules as rules
 from pebble.solvers.search import gemm_table as tables
@@ -18,7 +19,6 @@ from pebble.solvers.search import solve_search
 from pebble.solvers.search.gemm_canon import canonical_red, class_of, least_image, make_classes
 from pebble.solvers.search.gemm_model import build_model, move_items, move_products
 from pebble.solvers.search.gemm_search import GemmSearch
-from pebble.solvers.search.gemm_shape import recognise
 
 # S = 3, 4, ... up to the compulsory cost
 OPTIMA = {

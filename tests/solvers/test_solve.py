@@ -15,7 +15,7 @@ import pebble.solvers as solvers
 from pebble.dag.catalogue import build_dag
 from pebble.errors import IllegalMoveError, InfeasibleError, InputError, SolverDisagreementError, UnknownNameError
 from pebble.game import Game, Move, Pebbling, Variant, minimum_capacity
-from pebble.referee import replay
+from pebble.game.referee import replay
 from pebble.solvers import cross_check, solve
 from pebble.solvers.heuristic import belady
 from pebble.solvers.lower import segment_bound

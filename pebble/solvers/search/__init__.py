@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import time
 
-from pebble.game import Variant
+from pebble.game import Game, Variant
+from pebble.solvers.gemm_shape import Shape, recognise
 from pebble.solvers.result import Incumbent, Problem
 
-__all__ = ["solve_search"]
+__all__ = ["find_small_gemm", "solve_search"]
+
+LARGEST_SIDE = 5  # symmetries are packed with 8 bits per side, and 5! = 120
+LARGEST_BITS = 64
 
 _PATIENCE_SECONDS = 600.0
 
 
-def solve_search(problem: Problem, best: Incumbent) -> str:
+def solve_search(best: Incumbent) -> str:
     """Search for the optimum and prove it.
 
     Raises
@@ -24,29 +28,34 @@ def solve_search(problem: Problem, best: Incumbent) -> str:
     InputError
         The game is too large for bit masks, or is weighted and allows recomputation.
     """
-    from pebble.solvers.search.gemm_shape import recognise
-
-    shape = recognise(problem.game)
-    kind = "recompute" if problem.game.variant.recompute else "general" if shape is None else "gemm"
+    game = best.problem.game
+    kind = "recompute" if game.variant.recompute else "general" if find_small_gemm(game) is None else "gemm"
     _compile(kind, best)
-    return _run(kind, problem, best)
+    return _run(kind, best)
 
 
-def _run(kind: str, problem: Problem, best: Incumbent) -> str:
+def find_small_gemm(game: Game) -> Shape | None:
+    """The GEMM that a game is, when it is small enough for the tables."""
+    if set(game.weights) != {1} or max(game.size, len(game.tasks)) > LARGEST_BITS:
+        return None
+    shape = recognise(game)
+    return None if shape is None or max(shape.m, shape.n, shape.k) > LARGEST_SIDE else shape
+
+
+def _run(kind: str, best: Incumbent) -> str:
     if kind == "recompute":
         from pebble.solvers.search.recompute import solve_recompute
 
-        return solve_recompute(problem, best)
+        return solve_recompute(best)
     if kind == "general":
         from pebble.solvers.search.general import solve_general
 
-        return solve_general(problem, best)
+        return solve_general(best)
     from pebble.solvers.search.gemm_search import solve_gemm
-    from pebble.solvers.search.gemm_shape import recognise
 
-    shape = recognise(problem.game)
+    shape = find_small_gemm(best.problem.game)
     assert shape is not None
-    return solve_gemm(problem, best, shape)
+    return solve_gemm(best, shape)
 
 
 _SMALL = {
@@ -65,13 +74,12 @@ def _compile(kind: str, best: Incumbent) -> None:
     if kind in _compiled:
         return
     from pebble.dag.catalogue import build_dag
-    from pebble.game import Game
 
     family, values, variant, capacity = _SMALL[kind]
     began = time.monotonic()
     best.deadline += _PATIENCE_SECONDS
     small = Problem(Game.from_dag(build_dag(family, values, variant), variant), capacity)
-    _run(kind, small, Incumbent(small, _PATIENCE_SECONDS, best.stop))
+    _run(kind, Incumbent(small, _PATIENCE_SECONDS, best.stop))
     took = time.monotonic() - began
     best.deadline += took - _PATIENCE_SECONDS
     best.started += took

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import PebbleError
+from pebble.solvers.gemm_shape import Shape
 from pebble.solvers.plan import Plan, write_moves
-from pebble.solvers.result import Incumbent, Problem
+from pebble.solvers.result import Incumbent
 from pebble.solvers.search import gemm_astar as astar
 from pebble.solvers.search import gemm_rules as rules
 from pebble.solvers.search import gemm_table as tables
 from pebble.solvers.search.gemm_canon import Classes, make_classes
 from pebble.solvers.search.gemm_model import Model, build_model
-from pebble.solvers.search.gemm_shape import Shape
 from pebble.solvers.search.limits import Slices, memory_allowance
 
 PROBE_POSITIONS = 100_000
@@ -46,9 +46,9 @@ class Table(NamedTuple):
 class GemmSearch:
     """One search; the sums of loads and spill stores it handles leave out the final stores."""
 
-    def __init__(self, problem: Problem, best: Incumbent, shape: Shape) -> None:
-        self.problem, self.best, self.shape = problem, best, shape
-        self.model: Model = build_model(shape.m, shape.n, shape.k, problem.capacity)
+    def __init__(self, best: Incumbent, shape: Shape) -> None:
+        self.best, self.shape = best, shape
+        self.model: Model = build_model(shape.m, shape.n, shape.k, best.problem.capacity)
         self.finals = shape.m * shape.n
         self.memory = memory_allowance()
         self.classes: Classes = make_classes(1 << 22)
@@ -196,7 +196,7 @@ class GemmSearch:
 
     def _report(self, positions: astar.Positions, source: str) -> None:
         """Turn the play that was found into moves and hand it in."""
-        self.best.offer(write_moves(self.problem.game, self._plan(positions)), source)
+        self.best.offer(write_moves(self.best.problem.game, self._plan(positions)), source)
 
     def _plan(self, positions: astar.Positions) -> Plan:
         """The products in order, and what stays red in between, in the game's own numbers."""
@@ -282,7 +282,7 @@ def _bits(word: int) -> list[int]:
     return [b for b in range(word.bit_length()) if word >> b & 1]
 
 
-def solve_gemm(problem: Problem, best: Incumbent, shape: Shape) -> str:
+def solve_gemm(best: Incumbent, shape: Shape) -> str:
     """Search an in-place GEMM until the bounds meet or a limit is reached.
 
     Returns
@@ -290,4 +290,4 @@ def solve_gemm(problem: Problem, best: Incumbent, shape: Shape) -> str:
     str
         Why it stopped.
     """
-    return GemmSearch(problem, best, shape).run()
+    return GemmSearch(best, shape).run()

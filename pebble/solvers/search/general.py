@@ -9,7 +9,7 @@ import numpy as np
 from pebble.errors import PebbleError
 from pebble.solvers.heuristic import solve_heuristic
 from pebble.solvers.plan import Plan, write_moves
-from pebble.solvers.result import Incumbent, Problem
+from pebble.solvers.result import Incumbent
 from pebble.solvers.search import dag_astar as astar
 from pebble.solvers.search.dag_model import build_dag_model
 from pebble.solvers.search.dag_rules import WORDS, settle_dag
@@ -21,10 +21,10 @@ FIRST_SHARE = 0.75  # of the time, before a heuristic is asked for an upper boun
 class GeneralSearch:
     """One search; the costs it handles are excess over the compulsory."""
 
-    def __init__(self, problem: Problem, best: Incumbent) -> None:
-        self.problem, self.best = problem, best
-        self.model = build_dag_model(problem.game, problem.capacity)
-        self.compulsory = problem.game.compulsory
+    def __init__(self, best: Incumbent) -> None:
+        self.problem, self.best = best.problem, best
+        self.model = build_dag_model(self.problem.game, self.problem.capacity)
+        self.compulsory = self.problem.game.compulsory
         self.memory = memory_allowance()
 
     def run(self) -> str:
@@ -35,7 +35,7 @@ class GeneralSearch:
         why = self._search(positions, time.monotonic() + FIRST_SHARE * best.seconds_left)
         if why == "time" and not best.stopped:
             if best.upper is None:
-                solve_heuristic(self.problem, best)
+                solve_heuristic(best)
             why = self._search(positions, float("inf"))
         if best.closed:
             return "proved optimal"
@@ -149,7 +149,7 @@ class GeneralSearch:
         return Plan(tuple(order), tuple(map(frozenset, keep)), tuple(sources))
 
 
-def solve_general(problem: Problem, best: Incumbent) -> str:
+def solve_general(best: Incumbent) -> str:
     """Search a game without recomputation until the bounds meet or a limit is reached.
 
     Returns
@@ -162,4 +162,4 @@ def solve_general(problem: Problem, best: Incumbent) -> str:
     InputError
         Recomputation, weights, or more than 128 values or tasks.
     """
-    return GeneralSearch(problem, best).run()
+    return GeneralSearch(best).run()

@@ -11,16 +11,16 @@ import networkx as nx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-from pebble.bounds.splits import cheapest_split
 from pebble.buffers.game import BufferMove, BufferPebbling, from_single
 from pebble.buffers.lower import buffer_bound
 from pebble.buffers.referee import replay_buffers
 from pebble.buffers.solve import solve_buffers
+
+from pebble.bounds.splits import cheapest_split
 from pebble.dag.gemm import gemm_dag
 from pebble.errors import IllegalMoveError, InfeasibleError, InputError, VerificationError
 from pebble.game import Game, minimum_capacity
-from pebble.models.buffers import BufferModel
+from pebble.game.memories import BufferModel
 from pebble.solvers import solve
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from pebble.errors import InputError
-from pebble.models.buffers import Topology
-from pebble.placement import Placement, block_deal, deal, place_exact, place_fast
+from pebble.game.memories import Topology
 from pebble.plots.placement import placement_figure
+from pebble.solvers.placement import Placement, block_deal, deal, place_exact, place_fast
 
 
 def cost_of(found: Placement) -> int:

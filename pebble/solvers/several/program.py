@@ -24,22 +24,47 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from pebble.bounds.splits import cheapest_split
-from pebble.buffers.linear import LinearProgram
-from pebble.buffers.plan import GapPlan
-from pebble.buffers.symmetry import task_representatives
-from pebble.game import Game
-from pebble.models.buffers import BufferModel
-from pebble.solvers.heuristic import task_preds
-from pebble.solvers.lower import fewest_touched, window_entries
+from pebble.bounds.task_windows import fewest_touched, window_entries
+from pebble.errors import InputError
+from pebble.solvers.lower import bound_for_several
+from pebble.solvers.order import task_preds
+from pebble.solvers.result import Incumbent, Problem
+from pebble.solvers.several import solve_alone
+from pebble.solvers.several.gaps import GapPlan
+from pebble.solvers.several.linear import LinearProgram
+from pebble.solvers.several.symmetry import task_representatives
 
 _WINDOW = 8
+MAX_VARIABLES = 60_000
+
+
+def first_program(best: Incumbent) -> BufferProgram | None:
+    """A first pebbling, then the program; None when that pebbling is enough, or the time is up.
+
+    Raises
+    ------
+    InputError
+        The program would be too large.
+    """
+    game, sms = best.problem.game, best.problem.buffers.memories
+    tasks = len(game.tasks)
+    size = tasks * sms * (tasks + game.size * (3 + sms))
+    if size > MAX_VARIABLES:
+        raise InputError(
+            f"several memories: {game.size} values, {tasks} operations and {sms} SMs make a program of about {size} "
+            f"variables; the limit is {MAX_VARIABLES}. Use --solver heuristic for a pebbling and a lower bound."
+        )
+    if best.upper_from != "heuristic at one SM":
+        solve_alone(best)
+    return None if best.stopped else BufferProgram(best.problem)
 
 
 class BufferProgram:
     """The program of one game; costs are multiplied by ``unit``, the denominator of omega."""
 
-    def __init__(self, game: Game, capacity: int, buffers: BufferModel, most_tasks: int | None = None) -> None:
-        self.game, self.capacity, self.buffers = game, capacity, buffers
+    def __init__(self, problem: Problem) -> None:
+        self.game, self.capacity, self.buffers = problem.game, problem.capacity, problem.buffers
+        game, capacity, buffers = problem.game, problem.capacity, problem.buffers
         self.length, self.sms = len(game.tasks), buffers.memories
         self.unit = buffers.omega.denominator
         self.program = LinearProgram()
@@ -54,7 +79,7 @@ class BufferProgram:
         self.keep: dict[tuple[int, int, int], int] = {}
         self.load: dict[tuple[int, int, int], int] = {}
         self.copy: dict[tuple[int, int, int, int], int] = {}
-        self._order(most_tasks)
+        self._order(problem.most_tasks_per_sm)
         for item in range(game.size):
             if game.uses[item] or game.updates[item]:
                 self._item(item)
@@ -67,6 +92,11 @@ class BufferProgram:
         self.program.objective += [(self.unit * w, var) for w, var in self.slow]
         self._useful()
         self._windows()
+        # cuts: the bounds on loads + stores, and on these with the copies
+        _, slow, everything, _ = bound_for_several(problem)
+        program = self.program
+        program.at_most([(-w, var) for w, var in self.slow], self.always - slow)
+        program.at_most([(-w, var) for w, var in (*self.slow, *self.copied)], self.always - everything)
 
     def _order(self, most_tasks: int | None) -> None:
         program, preds, length = self.program, task_preds(self.game), self.length
@@ -275,11 +305,6 @@ class BufferProgram:
                     self.program.at_most(loads, -pooled[r])
                 if split:
                     self.program.at_most([*loads, *copies], -split)
-
-    def at_least(self, slow: int, everything: int) -> None:
-        """Cuts: loads + stores >= slow, and with the copies >= everything."""
-        self.program.at_most([(-w, var) for w, var in self.slow], self.always - slow)
-        self.program.at_most([(-w, var) for w, var in (*self.slow, *self.copied)], self.always - everything)
 
     def cost_below(self, units: int) -> None:
         """Only solutions that cost less, in units."""

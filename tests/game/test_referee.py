@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pebble.dag import diamond_dag, ffn_dag, gemm_dag, tree_dag
 from pebble.errors import IllegalMoveError, UnknownNameError, VerificationError
 from pebble.game import Game, Move, Pebbling, Variant, minimum_capacity, moves_cost
-from pebble.referee import replay
+from pebble.game.referee import replay
 from tests.brute_force import brute_force_pebbling
 from tests.dag.strategies import any_dags
 

@@ -1,129 +1,18 @@
-"""The red-blue pebble game: variants, moves, pebblings, and a DAG as solvers see it.
-
-A red pebble is a value in fast memory, a blue one a value in slow memory. At the start the inputs are blue
-and nothing is red; at the end every output must be blue. At every moment the red values weigh at most the
-capacity. The cost of a pebbling is the weight it loads plus the weight it stores. The moves:
-
-========  =========================================================================================
-load      v is blue and not red, and fits beside what is red; it becomes red. Costs its weight.
-store     v is red and not blue; it becomes blue too. Costs its weight.
-compute   every operand is red and the result fits beside what is red; the result becomes red. Free.
-slide     (sliding variants) like compute, but the result takes over the pebble of one operand, the
-          ``source``: that operand stops being red, and only then must the result fit. Free.
-delete    v is red; it stops being red. Free.
-========  =========================================================================================
-
-Every move must change something: loading what is red or storing what is blue is illegal. A delete or a slide
-that loses the only copy of a value is itself legal; what later needs that value is not.
-
-The variants:
-
-- ``one-shot``: every non-input is computed at most once. ``one-shot-sliding`` adds slide.
-- ``recompute``: a value may be computed any number of times while it is not red. ``recompute-sliding`` adds
-  slide.
-- ``in-place``: one-shot, with accumulator cells. A cell is updated by several tasks, each done at most once,
-  in any order that ``Task.after`` allows. ``compute`` names the task. A task needs its operands complete and
-  red, and its cell red, except that the first update allocates the cell (free, but it must fit) unless the
-  cell starts blue. An update invalidates the blue copy of its cell, so an unfinished cell that is evicted
-  costs a store and a load. A cell is complete, and may be an operand, when all its updates are done. A value
-  with a single task is an ordinary value, so on a DAG without cells ``in-place`` is ``one-shot``.
-"""
+"""A computation DAG as solvers see it: items hold pebbles, tasks compute them."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pebble.errors import InfeasibleError, InputError, UnknownNameError
+from pebble.errors import InfeasibleError, InputError
+from pebble.game.variants import Variant
 
 if TYPE_CHECKING:
     import networkx as nx
-
-Op = Literal["load", "store", "compute", "delete", "slide"]
-OPS: tuple[Op, ...] = ("load", "store", "compute", "delete", "slide")
-
-
-class Variant(StrEnum):
-    """Which game is played; every result names its own."""
-
-    ONE_SHOT = "one-shot"
-    ONE_SHOT_SLIDING = "one-shot-sliding"
-    RECOMPUTE = "recompute"
-    RECOMPUTE_SLIDING = "recompute-sliding"
-    IN_PLACE = "in-place"
-
-    def __str__(self) -> str:
-        return self.value
-
-    @property
-    def sliding(self) -> bool:
-        """Whether a result may take over the pebble of an operand."""
-        return self in (Variant.ONE_SHOT_SLIDING, Variant.RECOMPUTE_SLIDING)
-
-    @property
-    def recompute(self) -> bool:
-        """Whether a value may be computed more than once."""
-        return self in (Variant.RECOMPUTE, Variant.RECOMPUTE_SLIDING)
-
-    @classmethod
-    def parse(cls, name: str) -> Variant:
-        """The variant of that name.
-
-        Raises
-        ------
-        UnknownNameError
-            No such variant; the message offers the nearest.
-        """
-        try:
-            return cls(name)
-        except ValueError:
-            raise UnknownNameError("variant", name, [v.value for v in cls], "pebble solve --help") from None
-
-    @classmethod
-    def default_for(cls, dag: nx.DiGraph[Hashable]) -> Variant:
-        """``in-place`` for a DAG with accumulator tasks, ``one-shot`` for any other."""
-        has_tasks = any("accumulator" in data for _, data in dag.nodes(data=True))
-        return cls.IN_PLACE if has_tasks else cls.ONE_SHOT
-
-
-class Move(NamedTuple):
-    """One move.
-
-    ``node`` is the value moved or, for compute and slide, the task, which has the name of the value it
-    computes unless that is a cell; ``source`` is the operand whose pebble a slide takes.
-    """
-
-    op: Op
-    node: str
-    source: str | None = None
-
-    def to_json(self) -> list[str]:
-        """``[op, node]``, for a slide ``[op, node, source]``."""
-        return [self.op, self.node] if self.source is None else [self.op, self.node, self.source]
-
-
-@dataclass(frozen=True)
-class Pebbling:
-    """A solution: what is claimed, and the moves that prove it.
-
-    Attributes
-    ----------
-    variant : Variant
-    capacity : int
-        Weight of red values allowed at any moment; pebbles where all weights are 1.
-    moves : tuple of Move
-    cost : int
-        Claimed weight of loads plus weight of stores.
-    """
-
-    variant: Variant
-    capacity: int
-    moves: tuple[Move, ...]
-    cost: int
 
 
 class Task(NamedTuple):
@@ -321,11 +210,6 @@ def check_capacity(game: Game, capacity: int) -> None:
             f"capacity: got {capacity}, but the variant {game.variant} of this DAG needs at least {least}: "
             "the operands and the result of its largest operation."
         )
-
-
-def moves_cost(game: Game, moves: Iterable[Move]) -> int:
-    """Weight of the loads plus weight of the stores; says nothing about legality."""
-    return sum(game.weights[game.item_index[m.node]] for m in moves if m.op in ("load", "store"))
 
 
 def _is_cell(dag: nx.DiGraph[Hashable], node: Hashable) -> bool:

@@ -6,9 +6,6 @@ from typing import NamedTuple
 
 from pebble.game import Game, Variant
 
-LARGEST_SIDE = 5  # symmetries are packed with 8 bits per side, and 5! = 120
-LARGEST_BITS = 64
-
 
 class Shape(NamedTuple):
     """A GEMM found in a game.
@@ -30,22 +27,20 @@ class Shape(NamedTuple):
 
 
 def recognise(game: Game) -> Shape | None:
-    """The GEMM that a game is, or None when it is something else or too large for the tables.
+    """The GEMM C := A B with equal weights that a game is, or None when it is something else.
 
     Notes
     -----
     All inputs of a row i of A reach the same cells, and rows are disjoint; columns of B likewise. The depth l is
     what connects an input of A with one of B. Everything found is checked against the tasks.
     """
-    if game.variant is not Variant.IN_PLACE or set(game.weights) != {1} or not game.tasks:
+    if game.variant is not Variant.IN_PLACE or len(set(game.weights)) != 1 or not game.tasks:
         return None
     cells = [x for x in range(game.size) if game.updates[x]]
     inputs = [x for x in range(game.size) if not game.updates[x]]
     if any(game.is_input[c] or not game.is_output[c] or game.uses[c] for c in cells):
         return None
     if any(not game.uses[x] for x in inputs) or any(len(t.operands) != 2 or t.after for t in game.tasks):
-        return None
-    if max(game.size, len(game.tasks)) > LARGEST_BITS:
         return None
     reach = {x: frozenset(game.tasks[t].target for t in game.uses[x]) for x in inputs}
     first = reach[game.tasks[0].operands[0]]
@@ -63,7 +58,7 @@ def recognise(game: Game) -> Shape | None:
     if len(cells) != m * n or not right or len(left) % m or len(left) // m * n != len(right):
         return None
     k = len(left) // m
-    if max(m, n, k) > LARGEST_SIDE or len(game.tasks) != m * n * k:
+    if len(game.tasks) != m * n * k:
         return None
     return _label(game, left, right, rows, columns, reach)
 

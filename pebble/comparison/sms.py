@@ -12,7 +12,7 @@ from pebble.bounds.base import LowerBound
 from pebble.bounds.buffers import balanced_share, buffer_lower_bound, busiest_sm_elements, multicast_bound
 from pebble.bounds.memory_independent import words_per_processor
 from pebble.errors import InputError
-from pebble.models.buffers import BufferModel, sm_bytes
+from pebble.game.memories import BufferModel
 from pebble.models.machine import Machine
 from pebble.schedules.explicit.parallel_chain import best_attention_on_sms, best_ffn_on_sms
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
@@ -87,7 +87,7 @@ def machine_capacities(machine: Machine, workload: SharedWork) -> tuple[SmCapaci
     """All storage of an SM, and its shared memory alone where the machine file has it."""
     parts = [s for s in machine.stores if s.key.endswith("_per_sm")]
     names = ", ".join(f"{s.key[7:-7].replace('_', ' ')} {format_capacity(s.each_bytes)}" for s in parts)
-    whole = SmCapacity.of_bytes(sm_bytes(machine), workload, f"all storage of one SM of {machine.name}: {names}")
+    whole = SmCapacity.of_bytes(machine.sm_bytes, workload, f"all storage of one SM of {machine.name}: {names}")
     shared = machine.shared_bytes_per_sm
     if shared is None:
         return whole, None

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pebble.buffers.game import BufferMove
-from pebble.game import Game
-from pebble.models.buffers import BufferModel
+from pebble.game import Game, Move, Op
+from pebble.solvers.result import Incumbent, Problem
 
 
 @dataclass(frozen=True)
@@ -30,22 +29,28 @@ class GapPlan:
     loads: list[list[tuple[int, int]]]
 
 
+def offer_plan(best: Incumbent, plan: GapPlan, source: str) -> bool:
+    """Report a plan: played, and mended where a gap has no order."""
+    return best.offer(Mover(best.problem, plan).play(), source)
+
+
 class Mover:
     """Plays a plan: puts the copies of a gap in an order, and sends one through slow memory where there is none."""
 
-    def __init__(self, game: Game, capacity: int, buffers: BufferModel, plan: GapPlan) -> None:
-        self.game, self.capacity, self.plan = game, capacity, plan
-        self.held: list[set[int]] = [set() for _ in range(buffers.memories)]
-        self.blue = {i for i, blue in enumerate(game.is_input) if blue}
-        self.left = [len(updates) for updates in game.updates]
-        self.moves: list[BufferMove] = []
+    def __init__(self, problem: Problem, plan: GapPlan) -> None:
+        self.game: Game = problem.game
+        self.capacity, self.plan = problem.capacity, plan
+        self.held: list[set[int]] = [set() for _ in range(problem.buffers.memories)]
+        self.blue = {i for i, blue in enumerate(self.game.is_input) if blue}
+        self.left = [len(updates) for updates in self.game.updates]
+        self.moves: list[Move] = []
 
-    def play(self) -> tuple[BufferMove, ...]:
+    def play(self) -> tuple[Move, ...]:
         """The moves."""
         for p, (t, q) in enumerate(self.plan.order):
             self.gap(p)
             task = self.game.tasks[t]
-            self.say("compute", t, q, name=task.name)
+            self.moves.append(Move("compute", task.name, sm=q))
             for held in self.held:
                 held.discard(task.target)
             self.held[q].add(task.target)
@@ -55,8 +60,8 @@ class Mover:
                 self.store(task.target, q)
         return tuple(self.moves)
 
-    def say(self, op: str, item: int, sm: int, source: int | None = None, name: str = "") -> None:
-        self.moves.append(BufferMove(op, name or self.game.names[item], sm, source))  # type: ignore[arg-type]
+    def say(self, op: Op, item: int, sm: int, source: int | None = None) -> None:
+        self.moves.append(Move(op, self.game.names[item], source, sm))
 
     def stored_now(self, item: int, p: int) -> bool:
         """Whether the item just updated at p is loaded before its next update, or is an output."""

@@ -1,4 +1,4 @@
-"""HiGHS on the program of :mod:`pebble.buffers.model`, in a process of its own as in :mod:`pebble.solvers.milp`."""
+"""HiGHS on the program of :mod:`pebble.solvers.several.program`, in a process of its own as in :mod:`pebble.solvers.milp`."""
 
 from __future__ import annotations
 
@@ -12,21 +12,25 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-from pebble.buffers.linear import LinearProgram
-from pebble.buffers.state import Incumbent
 from pebble.errors import PebbleError
+from pebble.solvers.result import Incumbent
+from pebble.solvers.several.gaps import offer_plan
+from pebble.solvers.several.linear import LinearProgram
+from pebble.solvers.several.program import first_program
 
 
 def solve_by_milp(best: Incumbent) -> str:
     """Prove or improve; return why it stopped."""
-    program = best.program()
+    program = first_program(best)
+    if program is None:
+        return "proved optimal" if best.closed else "stopped"
     fixed = program.unit * program.always
     if best.upper is not None:
         program.cost_below(best.upper)
     if best.lower:
         program.cost_at_least(best.lower)
     child = subprocess.Popen(
-        [sys.executable, "-m", "pebble.buffers.milp"],
+        [sys.executable, "-m", "pebble.solvers.several.program_highs"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -42,7 +46,7 @@ def solve_by_milp(best: Incumbent) -> str:
 
     threading.Thread(target=listen, args=(child.stdout,), daemon=True).start()
     try:
-        child.stdin.write(pickle.dumps((program.program, best.seconds_left, best.seed)))
+        child.stdin.write(pickle.dumps((program.program, best.seconds_left, best.problem.seed)))
         child.stdin.close()
         while not best.stopped:
             try:
@@ -56,15 +60,17 @@ def solve_by_milp(best: Incumbent) -> str:
                 bound = message["bound"] + fixed
                 best.raise_lower(bound if best.upper is None else min(bound, best.upper), "milp")
             if "values" in message:
-                best.offer_plan(program.plan(message["values"]), "milp")
+                offer_plan(best, program.plan(message["values"]), "milp")
             if message.get("status") == "infeasible":
-                if best.upper is None:
-                    return "no pebbling exists under this limit on tasks per SM"
-                best.raise_lower(best.upper, "milp")
+                return best.none_cheaper("milp")
             if "status" in message:
                 if best.closed:
                     return "proved optimal"
-                return "the program is proved, but a gap has no order" if best.proved else message["status"]
+                return (
+                    "the program is proved, but a gap between two tasks has no order"
+                    if message["status"] == "optimal"
+                    else "stopped"
+                )
         return "proved optimal" if best.closed else "stopped"
     finally:
         child.kill()

@@ -1,7 +1,7 @@
 """The referee of the game with several memories: replays it move by move, by the rules of :mod:`pebble.buffers.game`.
 
 It imports no solver and shares no code with the referee of one memory, so that each can check the other. The rules it
-names are those of :mod:`pebble.referee`, and:
+names are those of :mod:`pebble.game.referee`, and:
 
 ===============  =====================================================================
 unknown-sm       no memory has this number
@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from pebble.buffers.game import BufferMove, BufferPebbling, check_variant
+
 from pebble.errors import IllegalMoveError, VerificationError
 from pebble.game import Game
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from pebble.dag.gemm import gemm_dag
 from pebble.errors import InputError
-from pebble.game import Game, Move, Pebbling, Variant, check_capacity, moves_cost
-from pebble.referee import replay
+from pebble.game import Game, Move, Pebbling, Variant, check_capacity, moves_cost, replay
 from pebble.schedules.lockstep import TileShape
 from pebble.schedules.orders import OrderParams, TileOrder
 from pebble.schedules.tile_game import EVICTIONS, Item, play_order, tile_operations
@@ -73,14 +72,14 @@ class ExactComparison:
     @property
     def lower_bytes(self) -> int:
         """No tile schedule moves less."""
-        return self.solved.lower_bound * self.unit_bytes
+        return int(self.solved.lower_bound) * self.unit_bytes
 
     @property
     def upper_bytes(self) -> int:
         """The best tile schedule found moves this."""
         found = [p.bytes for p in self.orders]
         if self.solved.upper_bound is not None:
-            found.append(self.solved.upper_bound * self.unit_bytes)
+            found.append(int(self.solved.upper_bound) * self.unit_bytes)
         return min(found)
 
     @property

@@ -1,10 +1,10 @@
-"""Buffer models: one memory, one per SM, all pooled, or one per SM joined at a price.
+"""The fast memories of a game: one memory, one per SM, all pooled, or one per SM joined at a price.
 
 ==========  ===========================================================================================
 single      one memory of S
 sm-local    P memories of S; data meets only through slow memory
 pooled      one memory of P * S
-connected   P memories of S; a copy from another SM costs omega in [0, 1] per value and hop of a topology
+connected   P memories of S; a copy from another SM costs omega per value and hop of a topology
 ==========  ===========================================================================================
 
 The topologies, as hops between two SMs:
@@ -27,11 +27,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from pebble.errors import InputError, UnknownNameError
-from pebble.models.machine import Machine
 
 KINDS = ("single", "sm-local", "pooled", "connected")
 TOPOLOGIES = ("all-to-all", "cluster-C", "ring", "mesh-RxC", "partitions-2")
-_MAX_DENOMINATOR = 1000  # keeps the coefficients of exact models small
+_MAX_DENOMINATOR = 1000  # keeps the coefficients of exact models small, as does
+_MAX_OMEGA = 100
 _MAX_SMS = 100_000
 
 
@@ -115,7 +115,8 @@ class BufferModel:
     sms : int
         P; 1 for ``single``.
     omega : Fraction
-        Cost of a copy per value and hop, for ``connected``; a load or store costs 1.
+        Cost of a copy per value and hop, for ``connected``; a load or store costs 1. Above 1, a far read is dearer
+        than one of slow memory.
     topology : str
         For ``connected``.
 
@@ -146,9 +147,9 @@ class BufferModel:
         if not 1 <= self.sms <= most:
             raise InputError(f"buffers {self.kind}: got {self.sms} SMs, expected 1 to {most}.")
         object.__setattr__(self, "omega", Fraction(self.omega))
-        if not 0 <= self.omega <= 1 or self.omega.denominator > _MAX_DENOMINATOR:
+        if not 0 <= self.omega <= _MAX_OMEGA or self.omega.denominator > _MAX_DENOMINATOR:
             raise InputError(
-                f"omega: got {self.omega}, expected a number from 0 to 1 with a denominator of at most "
+                f"omega: got {self.omega}, expected a number from 0 to {_MAX_OMEGA} with a denominator of at most "
                 f"{_MAX_DENOMINATOR}, such as 0.25."
             )
         if self.kind != "connected" and (self.omega or self.topology != "all-to-all"):
@@ -193,6 +194,9 @@ class BufferModel:
         return text + (f", omega {float(self.omega):g}, {self.topology}" if self.kind == "connected" else "")
 
 
+SINGLE = BufferModel("single")
+
+
 def parse_omega(text: str) -> Fraction:
     """The exact value of ``0.25`` or ``1/4``.
 
@@ -204,9 +208,4 @@ def parse_omega(text: str) -> Fraction:
     try:
         return Fraction(text)
     except (ValueError, ZeroDivisionError):
-        raise InputError(f"--omega: got {text[:40]!r}, expected a number from 0 to 1, such as 0.25.") from None
-
-
-def sm_bytes(machine: Machine) -> int:
-    """All storage of one SM: L1 and shared memory, registers, tensor memory. What a bound on an SM must grant."""
-    return sum(store.each_bytes for store in machine.stores if store.key.endswith("_per_sm"))
+        raise InputError(f"--omega: got {text[:40]!r}, expected a number, 0 or more, such as 0.25.") from None

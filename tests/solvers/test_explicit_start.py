@@ -4,10 +4,10 @@ import pytest
 
 from pebble.bounds import gemm_lower_bound
 from pebble.dag.gemm import gemm_dag
-from pebble.explicit_pebbling import explicit_pebbling
 from pebble.game import Game
-from pebble.referee import replay
+from pebble.game.referee import replay
 from pebble.schedules.explicit import best_gemm_schedule
+from pebble.solvers.explicit_start import explicit_pebbling
 from pebble.workloads import Gemm
 
 

@@ -11,9 +11,9 @@ import heapq
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pebble.buffers.game import BufferMove
-from pebble.buffers.state import Incumbent
-from pebble.game import Game
+from pebble.game import Game, Move
+from pebble.solvers.result import NO_PEBBLING, Incumbent
+from pebble.solvers.several import solve_alone
 
 MAX_STATES = 2_000_000
 
@@ -26,22 +26,22 @@ class _State(NamedTuple):
 
 def solve_by_search(best: Incumbent) -> str:
     """Prove the optimum, or stop at the limit of time or states."""
-    search = _Search(best)
-    return search.run()
+    solve_alone(best)
+    return "proved optimal" if best.closed else _Search(best).run()
 
 
 class _Search:
     def __init__(self, best: Incumbent) -> None:
-        self.best, self.game = best, best.game
-        game = best.game
-        self.sms = best.buffers.memories
+        game, buffers = best.problem.game, best.problem.buffers
+        self.best, self.game, self.capacity = best, game, best.problem.capacity
+        self.sms = buffers.memories
         self.weights = game.weights
-        self.alike = best.buffers.kind == "sm-local" or best.buffers.net.uniform
+        self.alike = buffers.kind == "sm-local" or buffers.net.uniform
         self.prices = {
             (r, q): int(price * best.unit)
             for r in range(self.sms)
             for q in range(self.sms)
-            if (price := best.buffers.copy_cost(r, q)) is not None
+            if (price := buffers.copy_cost(r, q)) is not None
         }
         self.masks = [
             (sum(1 << o for o in task.operands), 1 << task.target, self._before(game, t))
@@ -61,7 +61,7 @@ class _Search:
         best, game = self.best, self.game
         start = _State((0,) * self.sms, sum(1 << i for i, b in enumerate(game.is_input) if b), 0)
         cost = {start: 0}  # by `key`
-        came: dict[_State, tuple[_State, BufferMove]] = {}
+        came: dict[_State, tuple[_State, Move]] = {}
         heap = [(self.rest(start), 0, start)]
         closed: set[_State] = set()
         tie = 0
@@ -89,7 +89,7 @@ class _Search:
                     came[after] = state, move
                     tie -= 1
                     heapq.heappush(heap, (total + self.rest(after), tie, after))
-        return "no pebbling exists under this limit on tasks per SM"
+        return NO_PEBBLING
 
     def key(self, state: _State) -> _State:
         """States that differ by the numbering of SMs that are alike have one key."""
@@ -112,26 +112,26 @@ class _Search:
                     total += weight
         return total * self.best.unit
 
-    def after(self, state: _State) -> Iterator[tuple[int, _State, BufferMove]]:
+    def after(self, state: _State) -> Iterator[tuple[int, _State, Move]]:
         """Every move that can matter."""
-        game, unit, capacity = self.game, self.best.unit, self.best.capacity
+        game, unit, capacity = self.game, self.best.unit, self.capacity
         for q, red in enumerate(state.red):
             room = capacity - sum(w for i, w in enumerate(self.weights) if red >> i & 1)
             for i, weight in enumerate(self.weights):
                 bit, name = 1 << i, game.names[i]
                 wanted = (self.uses[i] | self.updates[i]) & ~state.done
                 if red & bit:
-                    yield 0, self.state(state, q, red & ~bit), BufferMove("delete", name, q)
+                    yield 0, self.state(state, q, red & ~bit), Move("delete", name, None, q)
                     if not state.blue & bit:
                         blue = state._replace(blue=state.blue | bit)
-                        yield weight * unit, blue, BufferMove("store", name, q)
+                        yield weight * unit, blue, Move("store", name, None, q)
                 elif wanted and weight <= room:
                     if state.blue & bit:
-                        yield weight * unit, self.state(state, q, red | bit), BufferMove("load", name, q)
+                        yield weight * unit, self.state(state, q, red | bit), Move("load", name, None, q)
                     for r, other in enumerate(state.red):
                         if other & bit and (r, q) in self.prices:
                             price = weight * self.prices[r, q]
-                            yield price, self.state(state, q, red | bit), BufferMove("copy", name, q, r)
+                            yield price, self.state(state, q, red | bit), Move("copy", name, r, q)
             for t, (operands, target, before) in enumerate(self.masks):
                 if state.done >> t & 1 or red & operands != operands or state.done & before != before:
                     continue
@@ -141,13 +141,13 @@ class _Search:
                     continue
                 reds = tuple((r | target) if p == q else (r & ~target) for p, r in enumerate(state.red))
                 following = _State(reds, state.blue & ~target, state.done | 1 << t)
-                yield 0, following, BufferMove("compute", game.tasks[t].name, q)
+                yield 0, following, Move("compute", game.tasks[t].name, None, q)
 
     @staticmethod
     def state(state: _State, q: int, red: int) -> _State:
         return state._replace(red=(*state.red[:q], red, *state.red[q + 1 :]))
 
-    def moves(self, state: _State, came: dict[_State, tuple[_State, BufferMove]]) -> tuple[BufferMove, ...]:
+    def moves(self, state: _State, came: dict[_State, tuple[_State, Move]]) -> tuple[Move, ...]:
         found = []
         while state in came:
             state, move = came[state]

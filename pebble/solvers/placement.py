@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pebble.errors import InputError
-from pebble.models.buffers import Topology
+from pebble.game.memories import Topology
 
 IntArray = npt.NDArray[np.int64]
 MAX_EXACT_SMS = 8
