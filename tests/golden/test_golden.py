@@ -21,14 +21,7 @@ from pebble.cli import main
 
 HERE = Path(__file__).parent
 DOCUMENTS = HERE / "documents"
-VOLATILE = {
-    "seconds",
-    "version",
-    "versions",
-    "python",
-    "platform",
-    "states_per_second",
-}  # of the run, not of the answer
+VOLATILE = {"seconds", "version", "versions", "python", "platform", "states_per_second"}  # of the run, not of the answer
 LONG = 4000  # a list of more numbers is recorded by its ends
 
 
