@@ -28,7 +28,13 @@ class Step(NamedTuple):
 
 
 def brute_force(dag: Any, capacity: int, variant: str) -> int | None:
-    """The least cost of pebbling a DAG, or None when no pebbling exists."""
+    """The least cost of pebbling a DAG, or None when no pebbling exists.
+
+    Raises
+    ------
+    ValueError
+        No output needs a node, so this is no game.
+    """
     found = brute_force_pebbling(dag, capacity, variant)
     return None if found is None else found[0]
 
@@ -42,6 +48,9 @@ def brute_force_pebbling(dag: Any, capacity: int, variant: str) -> tuple[int, li
     sliding = variant in ("one-shot-sliding", "recompute-sliding")
     recompute = variant in ("recompute", "recompute-sliding")
     data: dict[Hashable, dict[str, Any]] = dict(dag.nodes(data=True))
+    for v in data:
+        if not (dag.out_degree(v) or data[v].get("output", True)):
+            raise ValueError(f"no output needs {v}")
     items = [v for v in data if "accumulator" not in data[v]]
     bit = {v: 1 << i for i, v in enumerate(items)}
     weight = {v: data[v].get("weight", 1) for v in items}

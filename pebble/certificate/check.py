@@ -65,4 +65,22 @@ def check(document: Any, folder: Path | None = None) -> list[str]:
             raise RefusedError(at, "expected an object")
         kind = choice(claim.get("claim"), f"{at}.claim", ("lower bound", "upper bound"))
         said.append((check_lower if kind == "lower bound" else check_upper)(workload, claim, at))
+    _agree(claims)
     return said
+
+
+def _agree(claims: list[dict[str, Any]]) -> None:
+    """No schedule that was accepted moves less than a bound that was accepted says it must.
+
+    A schedule that computes nothing again is one of both games; separate kernels are one way to fuse.
+    """
+    for number, upper in enumerate(claims):
+        for lower in claims:
+            if upper["claim"] == "lower bound" or lower["claim"] == "upper bound":
+                continue
+            fits = upper["moved"]["peak_elements"] <= lower["capacity_elements"]
+            told = lower["game"]["kernels"] == "fused" or upper["schedule"]["kind"] == "kernels"
+            for unit in ("elements", "bytes"):
+                if fits and told and upper[unit] < lower[unit]:
+                    why = f"the schedule moves {upper[unit]:,} {unit}, less than the bound of {lower[unit]:,}"
+                    raise RefusedError(f"claims[{number}]", f"{why}; one of the two is wrong")

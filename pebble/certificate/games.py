@@ -4,6 +4,10 @@ Inputs are blue (in slow memory) at the start, nothing is red (in fast memory); 
 complete. At every moment the red values weigh at most the capacity. A value that several tasks update, or an input
 that a task updates, is a cell: its first update begins it, free, unless it starts blue.
 
+Every value is an output or an operand of some task, and tasks can be put in an order, so that some output needs each
+value and each task: every pebbling does every task and loads every input that a task uses. Games where this is not so
+are refused, and the lower bounds stand on it.
+
 ========  ==========================================================================================
 load      v is blue and not red; it becomes red. Costs its weight.
 store     v is red and not blue; it becomes blue. Costs its weight.
@@ -20,7 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .reading import RefusedError, array, choice, equal, fields, integer, text
+from .reading import RefusedError, array, choice, equal, fields, integer, show, text
 
 VARIANTS = ("one-shot", "one-shot-sliding", "recompute", "recompute-sliding", "in-place")
 MAX_VALUES = 100_000
@@ -95,13 +99,60 @@ def read_game(value: Any, at: str) -> Game:
         first = tuple(integer(x, where, 0, len(entries) - 1) for x in array(after, where, 0, MAX_TASKS))
         if own in inside or len(set(inside)) != len(inside):
             raise RefusedError(where, "operands are different values, none of them the target")
+        if len(set(first)) != len(first):
+            raise RefusedError(where, "a task that comes first is named twice")
         tasks.append(Task(text(name, where), own, inside, first))
     if len(set(names)) != len(names) or len({task.name for task in tasks}) != len(tasks):
         raise RefusedError(at, "two values or two tasks have the same name")
     game = Game(variant, capacity, *map(tuple, (names, weights, is_input, is_output)), tuple(tasks))  # type: ignore[call-arg, arg-type]
-    if variant != "in-place" and any(len(t) > 1 or (t and game.is_input[x]) for x, t in enumerate(game.updates)):
-        raise RefusedError(at, f"the game {variant} has no cells")
+    _check_sense(game, at)
     return game
+
+
+def _check_sense(game: Game, at: str) -> None:
+    """Every value can be had and is needed, so every task must be done."""
+    used = {x for task in game.tasks for x in task.operands}
+    for x, updates in enumerate(game.updates):
+        where = f"{at}.values[{x}]"
+        if not updates and not game.is_input[x]:
+            raise RefusedError(where, "nothing computes this value, and it is no input")
+        if x not in used and not game.is_output[x]:
+            raise RefusedError(where, "no output needs this value, so a pebbling may leave it out")
+        if game.variant != "in-place" and (len(updates) > 1 or (updates and game.is_input[x])):
+            raise RefusedError(where, f"the game {game.variant} has no cells")
+    for number, task in enumerate(game.tasks):
+        if any(game.tasks[first].target != task.target for first in task.after):
+            raise RefusedError(f"{at}.tasks[{number}]", "only updates of one cell have an order among themselves")
+    if len(task_order(game)) != len(game.tasks):
+        raise RefusedError(f"{at}.tasks", "the computations cannot be put in order")
+
+
+def task_order(game: Game) -> list[int]:
+    """Tasks by number, each after all updates of its operands and the tasks that come first; short if there is a cycle.
+
+    A computed value is a step of its own, after the last of its updates, so this takes O(size of the game).
+    """
+    tasks = len(game.tasks)
+    updates = game.updates
+    waiting = [0] * tasks + [len(u) for u in updates]
+    then: list[list[int]] = [[] for _ in waiting]
+    for number, task in enumerate(game.tasks):
+        before = [tasks + x for x in task.operands if updates[x]] + list(task.after)
+        waiting[number] = len(before)
+        for step in before:
+            then[step].append(number)
+        then[number].append(tasks + task.target)
+    ready = [number for number in range(tasks) if not waiting[number]]
+    order = []
+    while ready:
+        step = ready.pop()
+        if step < tasks:
+            order.append(step)
+        for following in then[step]:
+            waiting[following] -= 1
+            if not waiting[following]:
+                ready.append(following)
+    return order
 
 
 def replay(game: Game, moves: Any, at: str) -> int:
@@ -162,7 +213,7 @@ def replay(game: Game, moves: Any, at: str) -> int:
         else:
             value = value_of.get(name)
             if value is None or op not in ("load", "store", "delete"):
-                raise RefusedError(where, f"there is no such move as {op[:20]} {name[:40]!r}")
+                raise RefusedError(where, f"there is no such move as {show(op)} {show(name)}")
             ready = {"load": value in blue and value not in red, "delete": value in red}
             if not ready.get(op, value in red and value not in blue):
                 raise RefusedError(where, f"{op} of {name!r} is against the rules")

@@ -37,6 +37,7 @@ MAGIC = b"pebble potential 1\n"
 MAX_SIDE = 4
 MAX_PRODUCTS = 36
 MAX_RECORDS = 1_500_000
+MAX_STEPS = 200_000_000
 _ADD = [bytes(min(255, x + cost) for x in range(256)) for cost in range(5)]
 
 
@@ -211,7 +212,9 @@ def read_gemm(game: Game, proof: Any, at: str) -> Products:
         cell = found.first_cell + t // k
         wanted.add((values[cell], frozenset(values[x] for x in range(found.first_cell) if needs >> x & 1)))
     tasks = {(task.target, frozenset(task.operands)) for task in game.tasks}
-    good = len(set(values)) == len(game.names) and tasks == wanted and len(game.tasks) == found.count
+    # one value for each item: a value that is two items is loaded once where the GEMM loads twice
+    good = len(set(values)) == len(game.names) == found.items
+    good = good and tasks == wanted and len(game.tasks) == found.count
     for i, x in enumerate(values):
         good = good and (game.is_input[x], game.is_output[x]) == (
             (True, False) if i < found.first_cell else (False, True)
@@ -247,12 +250,16 @@ def check_potential(game: Game, cost: int, proof: Any, folder: Path | None, at: 
         raise RefusedError(where, "it has no record for the start")
     value = start[products.offset[products.cells] + products.count - products.k * products.cells]
     equal(cost, products.cells + value, f"{at}.table", "m n and the potential at the start")
+    steps = 0
     for number, ((red, undone), values) in enumerate(table.items()):
         own = products.counts(red, undone)
         if products.range_of(0, *own)[0] == 0 and values[0]:
             raise RefusedError(where, f"record {number}: the potential is above 0 when nothing is left")
         seen = set()
         for red_after, undone_after, price, run, begun in products.moves(red, undone):
+            steps += 1
+            if steps > MAX_STEPS:
+                raise RefusedError(where, f"it takes more than {MAX_STEPS:,} moves to check")
             step = (*products.key(red_after, undone_after), price, run, begun)
             if step in seen:
                 continue

@@ -14,7 +14,8 @@ MAX_DIGITS = 60
 MAX_FRACTION_DIGITS = 1200
 MAX_COUNT = 10**40
 
-_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# an unclosed text ends with the file: if it did not match, each quote in it would be looked at again
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _FRACTION = re.compile(r"(0|[1-9][0-9]*)(?:/([1-9][0-9]*))?")
 _SHOWN = 60
 
@@ -157,6 +158,6 @@ def fraction(value: Any, at: str, signed: bool = False) -> Fraction:
 
 
 def equal(claimed: object, found: object, at: str, what: str) -> None:
-    """Refuse a number that is not what the steps give."""
-    if claimed != found:
+    """Refuse a number that is not what the steps give; true is not 1."""
+    if type(claimed) is not type(found) or claimed != found:
         raise RefusedError(at, f"{what}: the certificate says {show(claimed)}, the steps give {show(found)}")

@@ -20,6 +20,10 @@ The cost of a pebbling is the weight it loads, plus the weight it stores, plus w
 change something: loading what is red or storing what is blue is illegal. A delete or a slide that loses the only copy
 of a value is itself legal; what later needs that value is not.
 
+Every value is an output or an operand of some task, so that some output needs each value and each task, and every
+pebbling does every task and loads every input that a task uses; a game with a value that no output needs is refused.
+Lower bounds stand on this sentence. An input that is an output and no operand is where it must be, and costs nothing.
+
 The variants:
 
 - ``one-shot``: every non-input is computed at most once. ``one-shot-sliding`` adds slide.

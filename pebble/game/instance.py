@@ -56,6 +56,12 @@ class Game:
     is_output : tuple of bool
         Must be complete and blue at the end.
     tasks : tuple of Task
+
+    Raises
+    ------
+    InputError
+        Two values or tasks have one name; tasks are out of order; a value that is no input and that no task computes,
+        or that no output needs; a cell in a variant that has none.
     """
 
     variant: Variant
@@ -64,6 +70,31 @@ class Game:
     is_input: tuple[bool, ...]
     is_output: tuple[bool, ...]
     tasks: tuple[Task, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.item_index) != self.size or len(self.task_index) != len(self.tasks):
+            raise InputError("game: two values or two tasks have the same name; give each a name of its own.")
+        for t, task in enumerate(self.tasks):
+            for operand in task.operands:
+                if operand == task.target or (self.updates[operand] and self.updates[operand][-1] >= t):
+                    raise InputError(
+                        f"game: task {task.name} comes before its operand {self.names[operand]} is computed; "
+                        "give tasks in topological order."
+                    )
+            if any(first >= t or self.tasks[first].target != task.target for first in task.after):
+                raise InputError(
+                    f"game: task {task.name} comes after a task that is not an earlier one of its own cell; "
+                    "only updates of one cell are ordered this way."
+                )
+        for name, blue, wanted, updates, uses in zip(
+            self.names, self.is_input, self.is_output, self.updates, self.uses, strict=True
+        ):
+            if not (blue or updates):
+                raise InputError(f"game: nothing computes the value {name}; call it an input, or give it a task.")
+            if not (wanted or uses):
+                raise InputError(f"game: no output needs the value {name}; remove it, or mark it as an output.")
+            if self.variant is not Variant.IN_PLACE and (len(updates) > 1 or (blue and updates)):
+                raise InputError(f"game: {name} is a cell, and the variant {self.variant} has none; play it in-place.")
 
     @classmethod
     def from_dag(cls, dag: nx.DiGraph[Hashable], variant: Variant | str | None = None) -> Game:
