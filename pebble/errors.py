@@ -7,12 +7,23 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class PebbleError(Exception):
     """Base of every error that pebble raises on purpose; the command line prints it as one sentence."""
 
     exit_code = 2
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # by its text and attributes, since the arguments of some errors are not those of Exception
+        return _rebuilt, (type(self), self.args), self.__dict__
+
+
+def _rebuilt(kind: type[PebbleError], arguments: tuple[Any, ...]) -> PebbleError:
+    error = kind.__new__(kind)
+    error.args = arguments
+    return error
 
 
 class InputError(PebbleError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from pebble.errors import InputError
 from pebble.solvers.registry import find_solver
 from pebble.solvers.result import Incumbent
@@ -16,9 +18,7 @@ def solve_auto(best: Incumbent) -> str:
     for name in ("search", "cpsat") if best.problem.buffers.memories == 1 else ("cpsat",):
         best.details["solver"] = name
         if not best.stopped:
-            try:
+            with suppress(InputError):  # too large for it, or a game that it does not play
                 chosen, reason = name, find_solver(name, best.problem)(best)
-            except InputError:  # too large for it, or a game that it does not play
-                pass
         best.details["solver"] = chosen
     return reason

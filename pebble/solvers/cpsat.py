@@ -3,6 +3,8 @@
 A known fault of OR-Tools 9.15 (google/or-tools#5293) can certify a wrong optimum when coefficients grow, in a
 presolve step that is switched off here; weights are divided by their greatest common divisor; and a claim that only
 CP-SAT makes is tried a second time by a run without presolve that is asked for one unit less.
+
+CP-SAT runs in a process of its own (:mod:`pebble.isolation`).
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from pebble.errors import InputError, SolverDisagreementError
 from pebble.game import Game
-from pebble.solvers.heuristic import solve_heuristic
+from pebble.isolation import Interval, Library, solve_apart
+from pebble.solvers.first import first_pebbling
 from pebble.solvers.plan import read_plan
 from pebble.solvers.result import Incumbent
 
@@ -26,37 +29,21 @@ _CONFIRM_SECONDS = 5.0
 _INFEASIBLE = 3  # cp_model.INFEASIBLE, whose import takes seconds
 
 
-def fits(game: Game) -> bool:
-    """Whether the model is small enough to be built."""
-    return 3 * game.size * len(game.tasks) <= MAX_VARIABLES
-
-
 def solve_cpsat(best: Incumbent) -> str:
     """Prove or improve with CP-SAT, from the heuristic's pebbling and above the bounds known."""
-    reason = start(best)
-    return _solve_once(best) if reason is None else reason
-
-
-def start(best: Incumbent) -> str | None:
-    """A first pebbling, before a model is built; why to stop there, if there is a reason.
-
-    Raises
-    ------
-    InputError
-        The DAG is too large.
-    """
     game = best.problem.game
-    if not fits(game):
-        raise InputError(
-            f"solver cpsat: the DAG has {game.size} values and {len(game.tasks)} operations, a model of "
-            f"{3 * game.size * len(game.tasks)} variables; the limit is {MAX_VARIABLES}. Use --solver heuristic "
-            "for a pebbling and `pebble bound` for a lower bound."
-        )
-    if best.upper_from != "heuristic":
-        solve_heuristic(best)
-    if best.stopped:
-        return "proved optimal" if best.closed else "stopped"
-    return None
+    reason = first_pebbling(best, "cpsat", 3 * game.size * len(game.tasks), MAX_VARIABLES)
+    if reason is not None:
+        return reason
+    known = best.lower
+    reason = solve_apart(Library.ORTOOLS, "pebble.solvers.cpsat:_solve_once", best)
+    if not best.closed:
+        return reason
+    if best.lower == known:
+        return "proved optimal"
+    if _search_agrees(best):
+        return "proved optimal, and again by search"
+    return solve_apart(Library.ORTOOLS, "pebble.solvers.cpsat:_solve_again", best)
 
 
 def scaled(game: Game, capacity: int) -> tuple[Game, int, int]:
@@ -68,9 +55,10 @@ def scaled(game: Game, capacity: int) -> tuple[Game, int, int]:
 
 
 def _solve_once(best: Incumbent) -> str:
-    problem = best.problem
+    """In the worker: improve and prove."""
     from pebble.solvers.cpsat_oneshot import OneShotModel
 
+    problem = best.problem
     game, capacity, unit = scaled(problem.game, problem.capacity)
     model = OneShotModel(game, capacity)
     model.model.add(model.objective >= -(-best.lower // unit))
@@ -79,42 +67,47 @@ def _solve_once(best: Incumbent) -> str:
     plan = read_plan(game, best.pebbling)
     if plan is not None:
         model.hint(plan)
-    known = best.lower
     status = run_cpsat(model.model, best, unit, problem.seed, lambda value: best.offer(model.read(value), "cpsat"))
     if status == _INFEASIBLE and not best.closed:
         raise SolverDisagreementError(
             f"solvers disagree: cpsat finds no pebbling that costs at least {best.lower}, but {best.upper_from} found "
             f"one that the referee replays at {best.upper} ({problem.game.variant}, capacity {problem.capacity})."
         )
-    if not best.closed:
-        return "stopped"
-    if best.lower == known:
-        return "proved optimal"
-    return _confirm(best)
+    return "proved optimal" if best.closed else "stopped"
 
 
-def _confirm(best: Incumbent) -> str:
-    """Have the optimum proved a second time, by the search or by a run with presolve off; name the outcome."""
-    problem = best.problem
-    from ortools.sat.python import cp_model
-
-    if _search_agrees(best):
-        return "proved optimal, and again by search"
-
+def _solve_again(best: Incumbent) -> str:
+    """In the worker: have the optimum proved a second time."""
     from pebble.solvers.cpsat_oneshot import OneShotModel
 
-    game, capacity, unit = scaled(problem.game, problem.capacity)
+    game, capacity, unit = scaled(best.problem.game, best.problem.capacity)
     model = OneShotModel(game, capacity)
     assert best.upper is not None
     model.model.add(model.objective <= best.upper // unit - 1)
-    solver = new_solver(problem.seed + 1, min(best.seconds_left, _CONFIRM_SECONDS, 1 + best.seconds))
+    return confirm(best, model.model, min(_CONFIRM_SECONDS, 1 + best.seconds))
+
+
+def confirm(best: Incumbent, model: cp_model.CpModel, seconds: float) -> str:
+    """In the worker: solve a model of pebblings below the optimum with presolve off; name the outcome.
+
+    Raises
+    ------
+    SolverDisagreementError
+        There is one.
+    """
+    from ortools.sat.python import cp_model
+
+    solver = new_solver(best.problem.seed + 1, min(best.seconds_left, seconds))
     solver.parameters.cp_model_presolve = False
-    status = run_stoppable(solver, model.model, best, None, until_closed=False)
+    status = run_stoppable(solver, model, best, None, until_closed=False)
     if status == cp_model.INFEASIBLE:
-        best.raise_lower(best.upper, "cpsat without presolve")
+        best.none_cheaper("cpsat without presolve")
         return "proved optimal, and again by a run without presolve"
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        best.offer(model.read(solver.boolean_value), "cpsat without presolve")  # raises: the two disagree
+        raise SolverDisagreementError(
+            f"solvers disagree: {' and '.join(best.proof)} proved {best.snapshot().upper_bound} optimal "
+            f"({best.problem.game.variant}, capacity {best.problem.capacity}), cpsat without presolve finds less."
+        )
     return "proved optimal by CP-SAT alone (the run without presolve did not finish)"
 
 
@@ -187,7 +180,7 @@ def new_solver(seed: int, seconds: float) -> cp_model.CpSolver:
 
 
 def run_stoppable(
-    solver: cp_model.CpSolver, model: cp_model.CpModel, best: Incumbent, listener: Any, until_closed: bool = True
+    solver: cp_model.CpSolver, model: cp_model.CpModel, best: Interval, listener: Any, until_closed: bool = True
 ) -> int:
     """Solve, with a second thread that stops the search when the incumbent says so."""
     over = threading.Event()

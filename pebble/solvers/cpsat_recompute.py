@@ -14,7 +14,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pebble.game import Game, Move
-from pebble.solvers.cpsat import run_cpsat, scaled, start
+from pebble.isolation import Library, solve_apart
+from pebble.solvers.cpsat import MAX_VARIABLES, run_cpsat, scaled
+from pebble.solvers.first import first_pebbling
 from pebble.solvers.result import Incumbent
 
 if TYPE_CHECKING:
@@ -206,12 +208,16 @@ class RecomputeModel:
 
 
 def solve_recompute(best: Incumbent) -> str:
-    """Widen the horizon until no cheaper pebbling can need a longer one."""
+    """Prove or improve with CP-SAT, from the heuristic's pebbling and above the bounds known."""
+    game = best.problem.game
+    reason = first_pebbling(best, "cpsat", 3 * game.size * len(game.tasks), MAX_VARIABLES)
+    return reason or solve_apart(Library.ORTOOLS, "pebble.solvers.cpsat_recompute:_solve", best)
+
+
+def _solve(best: Incumbent) -> str:
+    """In the worker: widen the horizon until no cheaper pebbling can need a longer one."""
     from ortools.sat.python import cp_model
 
-    reason = start(best)
-    if reason is not None:
-        return reason
     problem = best.problem
     game, capacity, unit = scaled(problem.game, problem.capacity)
     tasks = len(game.tasks)

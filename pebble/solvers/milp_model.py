@@ -1,4 +1,4 @@
-"""The mixed-integer program of a game, in PuLP, and the process that solves it by HiGHS.
+"""The mixed-integer program of a game, in PuLP.
 
 Time is the position in the schedule. Per task t and position p, ``done[t][p]`` says that t is among the first p + 1
 tasks (it only ever rises, and the sum over t is p + 1). Per item, ``red`` is residency during a task, ``keep``
@@ -8,10 +8,6 @@ ever comes back, an unfinished cell pays ``again`` for each return.
 
 from __future__ import annotations
 
-import json
-import math
-import pickle
-import sys
 from itertools import chain
 from typing import Any
 
@@ -159,37 +155,6 @@ class MilpModel:
         results = sum(game.weights[task.target] * self.at(t, p) for t, task in enumerate(game.tasks))
         add(held - results <= self.capacity)
 
-    def solve(self, seconds: float, seed: int) -> str:
-        """Run HiGHS, say every better bound; optimal, infeasible or stopped."""
-        import highspy
-        import pulp
-
-        kinds = highspy.cb.HighsCallbackType
-        best = -math.inf
-
-        def listen(kind: Any, message: str, out: Any, into: Any, data: Any) -> None:
-            nonlocal best
-            if math.isfinite(out.mip_dual_bound) and out.mip_dual_bound > best + 0.5:
-                best = out.mip_dual_bound
-                say(bound=whole(best))
-
-        solver = pulp.HiGHS(
-            msg=False,
-            threads=1,
-            timeLimit=max(seconds, 1e-3),
-            gapRel=0.0,
-            callbackTuple=(listen, None),
-            callbacksToActivate=[kinds.kCallbackMipInterrupt],
-            random_seed=seed,
-        )
-        self.program.solve(solver)
-        status = self.program.solverModel.getModelStatus()
-        if status == highspy.HighsModelStatus.kOptimal:
-            return "optimal"
-        if status == highspy.HighsModelStatus.kInfeasible:
-            return "infeasible"
-        return "stopped"
-
     def value(self) -> float:
         """Cost of the solution."""
         return float(self.objective.value())
@@ -207,33 +172,3 @@ class MilpModel:
             next((i for (i, q), var in self.slide.items() if q == p and on(var)), None) for p in range(self.length)
         ]
         return write_moves(self.game, Plan(tuple(order), tuple(keep), tuple(sources)))
-
-
-def whole(bound: float) -> int:
-    """The least whole cost that a dual bound allows, with room for rounding."""
-    return math.ceil(bound - 1e-4)
-
-
-def say(**message: object) -> None:
-    """One line to the parent."""
-    sys.stdout.write(json.dumps(message) + "\n")
-    sys.stdout.flush()
-
-
-def main() -> None:
-    """Read (game, capacity, lower, upper, seconds, seed) from stdin; look for a pebbling below ``upper``."""
-    game, capacity, lower, upper, seconds, seed = pickle.load(sys.stdin.buffer)
-    model = MilpModel(game, capacity)
-    model.program += model.objective <= upper - 1
-    model.program += model.objective >= lower
-    status = model.solve(seconds, seed)
-    if status == "optimal":
-        say(moves=[move.to_json() for move in model.moves()])
-        say(bound=whole(model.value()))
-    elif status == "infeasible":  # none is the proof
-        say(bound=upper)
-    say(status=status)
-
-
-if __name__ == "__main__":
-    main()

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from pebble.errors import InputError
 from pebble.game.memories import Topology
+from pebble.isolation import Library, call
 
 IntArray = npt.NDArray[np.int64]
 MAX_EXACT_SMS = 8
@@ -119,27 +120,10 @@ class _Problem:
         return np.asarray(self.users @ self.hops[sm_of_slot], dtype=np.int64)
 
     def homes(self, sm_of_slot: IntArray) -> tuple[int, IntArray]:
-        """The cheapest homes with room for all, by min-cost flow."""
-        from ortools.graph.python import min_cost_flow
-
-        price = self.price(sm_of_slot)
-        panels = len(price)
-        flow = min_cost_flow.SimpleMinCostFlow()
-        tails, heads = np.divmod(np.arange(panels * self.sms), self.sms)
-        flow.add_arcs_with_capacity_and_unit_cost(tails, heads + panels, np.ones_like(tails), price.ravel())
-        last = panels + self.sms
-        ends = np.arange(panels, last)
-        flow.add_arcs_with_capacity_and_unit_cost(
-            ends, np.full(self.sms, last), np.full(self.sms, self.room), np.zeros(self.sms, dtype=np.int64)
-        )
-        flow.set_nodes_supplies(np.arange(panels), np.ones(panels, dtype=np.int64))
-        flow.set_node_supply(last, -panels)
-        status = flow.solve()
-        assert status == flow.OPTIMAL
-        chosen = np.flatnonzero(flow.flows(np.arange(panels * self.sms)))
-        home = np.empty(panels, dtype=np.int64)
-        home[tails[chosen]] = heads[chosen]
-        return int(flow.optimal_cost()), home
+        """The cheapest homes with room for all."""
+        home: IntArray
+        cost, home = call(Library.ORTOOLS, "pebble.placement:_assign", self.price(sm_of_slot), self.room)
+        return cost, home
 
     def simple_bound(self) -> int:
         """A panel that u slots need costs at least the u shortest hops of some SM."""
@@ -163,6 +147,29 @@ class _Problem:
                         place[[a, b]] = place[[b, a]]
                         improved = True
         return place
+
+
+def _assign(price: IntArray, room: int) -> tuple[int, IntArray]:
+    """In the worker of `pebble.isolation`: each panel to an SM, at most ``room`` to one, by min-cost flow."""
+    from ortools.graph.python import min_cost_flow
+
+    panels, sms = price.shape
+    flow = min_cost_flow.SimpleMinCostFlow()
+    tails, heads = np.divmod(np.arange(panels * sms), sms)
+    flow.add_arcs_with_capacity_and_unit_cost(tails, heads + panels, np.ones_like(tails), price.ravel())
+    last = panels + sms
+    ends = np.arange(panels, last)
+    flow.add_arcs_with_capacity_and_unit_cost(
+        ends, np.full(sms, last), np.full(sms, room), np.zeros(sms, dtype=np.int64)
+    )
+    flow.set_nodes_supplies(np.arange(panels), np.ones(panels, dtype=np.int64))
+    flow.set_node_supply(last, -panels)
+    status = flow.solve()
+    assert status == flow.OPTIMAL
+    chosen = np.flatnonzero(flow.flows(np.arange(panels * sms)))
+    home = np.empty(panels, dtype=np.int64)
+    home[tails[chosen]] = heads[chosen]
+    return int(flow.optimal_cost()), home
 
 
 def place_fast(slot_of: IntArray, topology: Topology, seed: int = 0, starts: int = 4) -> Placement:

@@ -121,6 +121,13 @@ class Incumbent:
         self.details: dict[str, object] = {}
         self._lock = threading.RLock()
 
+    def __getstate__(self) -> dict[str, object]:
+        # for a worker process: the clock is the machine's, the lock and the request to stop are not
+        return {key: value for key, value in self.__dict__.items() if key not in ("stop", "_lock")}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state, stop=threading.Event(), _lock=threading.RLock())
+
     @property
     def seconds(self) -> float:
         """Time since the start."""
@@ -189,6 +196,10 @@ class Incumbent:
             return NO_PEBBLING
         self.raise_lower(self.upper, proof)
         return "proved optimal"
+
+    def add_details(self, details: Mapping[str, object]) -> None:
+        """Report what does not bear on the interval."""
+        self.details.update(details)
 
     def snapshot(self) -> Progress:
         """The interval now."""

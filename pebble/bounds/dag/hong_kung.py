@@ -18,12 +18,13 @@ import time
 from typing import Any
 
 from pebble.bounds.dag.base import EVERY_PLAIN, DagBound, edges, same_weight
-from pebble.bounds.dag.ilp import infeasible
 from pebble.game import Game
+from pebble.isolation import Library, StoppedError, call
 
 NAME = "hong-kung"
 SOURCE = "Hong, Kung 1981, S-partition by dominators"
 MOST_ITEMS = 80
+_GRACE_SECONDS = 1.0  # for HiGHS to see that its time is over
 
 
 def bound(game: Game, capacity: int, seconds: float) -> DagBound:
@@ -39,7 +40,7 @@ def bound(game: Game, capacity: int, seconds: float) -> DagBound:
     why = "no fewer parts are possible"
     while parts < len(game.tasks):
         left = deadline - time.monotonic()
-        refuted = infeasible(_program(game, held, parts), left) if left > 0 else None
+        refuted = _refuted(game, held, parts, left) if left > 0 else None
         if refuted is None:
             why = f"more parts may be needed, {seconds:g} s did not tell"
             break
@@ -49,11 +50,32 @@ def bound(game: Game, capacity: int, seconds: float) -> DagBound:
     return DagBound(NAME, SOURCE, held * (parts - 1) * weight, EVERY_PLAIN, f"{parts} parts at least; {why}")
 
 
+def _refuted(game: Game, held: int, parts: int, seconds: float) -> bool | None:
+    """Whether no such partition exists; None when time ran out."""
+    until = time.monotonic() + seconds + _GRACE_SECONDS
+
+    def late() -> bool:
+        return time.monotonic() > until
+
+    try:
+        status = call(Library.HIGHS, "pebble.bounds.dag.hong_kung:_solve", game, held, parts, seconds, until=late)
+    except StoppedError:
+        return None
+    return {"infeasible": True, "optimal": False}.get(status)
+
+
+def _solve(game: Game, held: int, parts: int, seconds: float) -> str:
+    """In the worker."""
+    from pebble.solvers.highs import minimise
+
+    return minimise(_program(game, held, parts), seconds)
+
+
 def _program(game: Game, held: int, parts: int) -> Any:
     """Feasible exactly when the computed values have a 2S-partition into ``parts`` ordered, possibly empty parts."""
     import pulp
 
-    program = pulp.LpProblem("partition", pulp.LpMinimize)
+    program = pulp.LpProblem("partition", pulp.LpMinimize)  # without an objective: any solution will do
     pairs = edges(game)
     computed = [v for v in range(game.size) if game.updates[v]]
     children: dict[int, list[int]] = {v: [] for v in range(game.size)}

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pebble.game import Game, Move, Op
 from pebble.solvers.result import Incumbent, Problem
 
+NO_ORDER = "the program is proved, but a gap between two tasks has no order"
+
 
 @dataclass(frozen=True)
 class GapPlan:

@@ -25,11 +25,11 @@ from collections.abc import Sequence
 
 from pebble.bounds.splits import cheapest_split
 from pebble.bounds.task_windows import fewest_touched, window_entries
-from pebble.errors import InputError
+from pebble.isolation import Library, solve_apart
+from pebble.solvers.first import first_pebbling
 from pebble.solvers.lower import bound_for_several
 from pebble.solvers.order import task_preds
 from pebble.solvers.result import Incumbent, Problem
-from pebble.solvers.several import solve_alone
 from pebble.solvers.several.gaps import GapPlan
 from pebble.solvers.several.linear import LinearProgram
 from pebble.solvers.several.symmetry import task_representatives
@@ -38,25 +38,12 @@ _WINDOW = 8
 MAX_VARIABLES = 60_000
 
 
-def first_program(best: Incumbent) -> BufferProgram | None:
-    """A first pebbling, then the program; None when that pebbling is enough, or the time is up.
-
-    Raises
-    ------
-    InputError
-        The program would be too large.
-    """
+def solve_program(best: Incumbent, solver: str, library: Library, function: str) -> str:
+    """A first pebbling, then the program in the worker of a library; why it stopped."""
     game, sms = best.problem.game, best.problem.buffers.memories
     tasks = len(game.tasks)
     size = tasks * sms * (tasks + game.size * (3 + sms))
-    if size > MAX_VARIABLES:
-        raise InputError(
-            f"several memories: {game.size} values, {tasks} operations and {sms} SMs make a program of about {size} "
-            f"variables; the limit is {MAX_VARIABLES}. Use --solver heuristic for a pebbling and a lower bound."
-        )
-    if best.upper_from != "heuristic at one SM":
-        solve_alone(best)
-    return None if best.stopped else BufferProgram(best.problem)
+    return first_pebbling(best, solver, size, MAX_VARIABLES) or solve_apart(library, function, best)
 
 
 class BufferProgram:

@@ -1,0 +1,54 @@
+"""HiGHS on a program written with PuLP; only for the worker process of :mod:`pebble.isolation`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal
+
+Status = Literal["optimal", "infeasible", "stopped"]
+
+
+def minimise(
+    program: Any, seconds: float, seed: int = 0, report: Callable[[int], object] = lambda bound: None
+) -> Status:
+    """Solve a program whose objective is whole; its variables then have their values.
+
+    Parameters
+    ----------
+    program : pulp.LpProblem
+    seconds : float
+    seed : int
+    report : callable
+        Called with each better lower bound.
+    """
+    import highspy
+    import pulp
+
+    best = -math.inf
+
+    def listen(kind: Any, message: str, out: Any, into: Any, data: Any) -> None:
+        nonlocal best
+        if math.isfinite(out.mip_dual_bound) and out.mip_dual_bound > best + 0.5:
+            best = out.mip_dual_bound
+            report(whole(best))
+
+    solver = pulp.HiGHS(
+        msg=False,
+        threads=1,
+        timeLimit=max(seconds, 1e-3),
+        gapRel=0.0,
+        callbackTuple=(listen, None),
+        callbacksToActivate=[highspy.cb.HighsCallbackType.kCallbackMipInterrupt],
+        random_seed=seed,
+    )
+    program.solve(solver)
+    status = program.solverModel.getModelStatus()
+    if status == highspy.HighsModelStatus.kOptimal:
+        return "optimal"
+    return "infeasible" if status == highspy.HighsModelStatus.kInfeasible else "stopped"
+
+
+def whole(bound: float) -> int:
+    """The least whole cost that a dual bound allows, with room for rounding."""
+    return math.ceil(bound - 1e-4)
