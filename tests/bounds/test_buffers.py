@@ -8,7 +8,6 @@ from math import isqrt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pebble.buffers.solve import solve_buffers
 
 from pebble.bounds.buffers import (
     balanced_share,
@@ -23,7 +22,8 @@ from pebble.bounds.segments import touched_real_scaled
 from pebble.bounds.splits import busiest_sm, least_over_splits
 from pebble.dag.gemm import gemm_dag
 from pebble.errors import InfeasibleError, InputError
-from pebble.game.memories import BufferModel
+from pebble.game import BufferModel
+from pebble.solvers import solve
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm
 
 LOCAL = [Fraction(0), Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), Fraction(1)]
@@ -127,7 +127,7 @@ def test_one_segment_is_the_memory_independent_bound(shape, sms, regime) -> None
 
 def exact(shape: tuple[int, int, int], capacity: int, buffers: BufferModel, most: int | None) -> Fraction:
     """The least known from above: an optimum where the time was enough."""
-    found = solve_buffers(gemm_dag(*shape), capacity, buffers, time_limit=4, most_tasks_per_sm=most)
+    found = solve(gemm_dag(*shape), capacity, buffers=buffers, time_limit=4, most_tasks_per_sm=most)
     assert found.upper_bound is not None
     return found.upper_bound
 

@@ -1,13 +1,6 @@
-"""The referee of the game with several memories: replays it move by move, by the rules of :mod:`pebble.buffers.game`.
+"""A second referee, for games in which every task is done once and nothing slides.
 
-It imports no solver and shares no code with the referee of one memory, so that each can check the other. The rules it
-names are those of :mod:`pebble.game.referee`, and:
-
-===============  =====================================================================
-unknown-sm       no memory has this number
-not-connected    copy between SMs that cannot reach each other, or from an SM to itself
-source-not-red   copy of a value that the source does not hold
-===============  =====================================================================
+It shares no code with :mod:`pebble.game.referee`, so that each can check the other.
 """
 
 from __future__ import annotations
@@ -17,17 +10,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pebble.buffers.game import BufferMove, BufferPebbling, check_variant
-
 from pebble.errors import IllegalMoveError, VerificationError
-from pebble.game import Game
+from pebble.game import Game, Move, Pebbling
 
 if TYPE_CHECKING:
     import networkx as nx
 
 
 @dataclass(frozen=True)
-class BufferReplay:
+class Played:
     """What a legal pebbling does.
 
     Attributes
@@ -53,7 +44,7 @@ class BufferReplay:
     peak: tuple[int, ...]
 
 
-def replay_buffers(dag: nx.DiGraph[Hashable] | Game, pebbling: BufferPebbling) -> BufferReplay:
+def replay_again(dag: nx.DiGraph[Hashable] | Game, pebbling: Pebbling) -> Played:
     """Play a pebbling and check every move, the end, and the claimed cost.
 
     Raises
@@ -66,7 +57,6 @@ def replay_buffers(dag: nx.DiGraph[Hashable] | Game, pebbling: BufferPebbling) -
         The DAG is not usable, or its variant has no game of several memories.
     """
     game = dag if isinstance(dag, Game) else Game.from_dag(dag, pebbling.variant)
-    check_variant(game)
     if game.variant is not pebbling.variant:
         raise VerificationError(f"pebbling: it is for {pebbling.variant}, the game to replay it in is {game.variant}.")
     board = _Board(game, pebbling)
@@ -76,7 +66,7 @@ def replay_buffers(dag: nx.DiGraph[Hashable] | Game, pebbling: BufferPebbling) -
     board.finish(len(pebbling.moves) + 1)
     if board.cost != pebbling.cost:
         raise VerificationError(f"pebbling: it claims the cost {pebbling.cost}, its moves cost {board.cost}.")
-    return BufferReplay(
+    return Played(
         board.cost,
         tuple(board.loads),
         tuple(board.stores),
@@ -88,7 +78,7 @@ def replay_buffers(dag: nx.DiGraph[Hashable] | Game, pebbling: BufferPebbling) -
 
 
 class _Board:
-    def __init__(self, game: Game, pebbling: BufferPebbling) -> None:
+    def __init__(self, game: Game, pebbling: Pebbling) -> None:
         self.game, self.buffers = game, pebbling.buffers
         self.size = self.buffers.memory_size(pebbling.capacity)
         count = self.buffers.memories
@@ -108,8 +98,9 @@ class _Board:
     def refuse(self, rule: str, node: str, detail: str) -> IllegalMoveError:
         return IllegalMoveError(self.step, rule, node, detail)
 
-    def play(self, move: BufferMove) -> None:
-        op, node, sm, source = move
+    def play(self, move: Move) -> None:
+        op, node, source, sm = move
+        sm = 0 if sm is None else sm
         if sm not in range(len(self.red)):
             raise self.refuse("unknown-sm", node, f"{op} at SM {sm}, there are {len(self.red)} memories")
         if op == "compute":

@@ -161,7 +161,7 @@ def test_another_variant_of_the_same_game() -> None:
 
 def test_game_and_referee_stay_light() -> None:
     code = (
-        "import sys, pebble.game, pebble.game.referee, pebble.dag, pebble.dag.catalogue, pebble.dag.io\n"
+        "import sys, pebble.game, pebble.dag, pebble.dag.catalogue, pebble.dag.io\n"
         "heavy = {'numpy', 'networkx', 'ortools', 'pulp', 'matplotlib', 'pebble.solvers'} & set(sys.modules)\n"
         "sys.exit(str(heavy) if heavy else 0)"
     )

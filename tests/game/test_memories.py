@@ -6,8 +6,7 @@ from itertools import product
 import pytest
 
 from pebble.errors import InputError, UnknownNameError
-from pebble.game.memories import BufferModel, Topology, parse_omega, sm_bytes
-from pebble.models.machine import load_machine
+from pebble.game.memories import BufferModel, Topology, parse_omega
 
 NAMES = ["all-to-all", "cluster-4", "cluster-3", "cluster-1", "ring", "mesh-2x4", "mesh-8x1", "partitions-2"]
 
@@ -51,7 +50,7 @@ def test_models() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("single", 2), ("sm-local", 0), ("pooled", 2, "0.5"), ("connected", 2, "1.5"), ("connected", 2, "-0.1")],
+    [("single", 2), ("sm-local", 0), ("pooled", 2, "0.5"), ("connected", 2, "101"), ("connected", 2, "-0.1")],
 )
 def test_models_out_of_range(arguments: tuple) -> None:
     with pytest.raises(InputError):
@@ -63,8 +62,3 @@ def test_names_are_checked() -> None:
         BufferModel("sm-locl", 2)
     with pytest.raises(InputError, match="such as"):
         parse_omega("a quarter")
-
-
-def test_storage_of_an_sm() -> None:
-    assert sm_bytes(load_machine("a100-sxm4-40gb")) == (192 + 256) * 1024
-    assert sm_bytes(load_machine("b200-sxm")) == (256 + 256 + 256) * 1024

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 
-def brute_force_buffers(
+def brute_force_several(
     dag: Any, capacity: int, memories: int, price: Callable[[int, int], Fraction | None], most_tasks: int | None = None
 ) -> Fraction | None:
     """The least cost, or None when no pebbling exists; ``price(p, q)`` of a copy per value."""

@@ -13,9 +13,9 @@ from pebble.game import Game, Pebbling
 from pebble.game.referee import replay
 from pebble.solvers.gemm_shape import recognise
 from pebble.solvers.result import Incumbent, Problem
+from pebble.solvers.search import find_small_gemm, solve_search
 from pebble.solvers.search import gemm_rules as rules
 from pebble.solvers.search import gemm_table as tables
-from pebble.solvers.search import solve_search
 from pebble.solvers.search.gemm_canon import canonical_red, class_of, least_image, make_classes
 from pebble.solvers.search.gemm_model import build_model, move_items, move_products
 from pebble.solvers.search.gemm_search import GemmSearch
@@ -35,7 +35,7 @@ OPTIMA = {
 def _solve(m: int, n: int, k: int, capacity: int, limit: float = 120.0) -> Incumbent:
     game = Game.from_dag(gemm_dag(m, n, k), "in-place")
     best = Incumbent(Problem(game, capacity), limit)
-    solve_search(best.problem, best)
+    solve_search(best)
     return best
 
 
@@ -133,7 +133,7 @@ def _search_with_table(m: int, n: int, k: int, capacity: int, detail: int) -> Ge
     best = Incumbent(Problem(game, capacity), 600.0)
     shape = recognise(game)
     assert shape is not None
-    search = GemmSearch(best.problem, best, shape)
+    search = GemmSearch(best, shape)
     table = search._build_table(float("inf"), detail)
     assert table is not None
     search.table = table
@@ -192,7 +192,7 @@ def test_names_do_not_matter() -> None:
     assert sorted((shape.m, shape.n)) == [2, 3]
     assert shape.k == 2
     assert recognise(Game.from_dag(gemm_dag(2, 2, 2, accumulate=True), "in-place")) is None
-    assert recognise(Game.from_dag(gemm_dag(2, 2, 2, in_bytes=2), "in-place")) is None
+    assert find_small_gemm(Game.from_dag(gemm_dag(2, 2, 2, in_bytes=2), "in-place")) is None
 
 
 def test_the_moves_are_replayed_and_the_time_is_kept() -> None:
