@@ -67,6 +67,11 @@ def as_cost(value: Cost) -> Cost:
     return value if isinstance(value, int) or value.denominator != 1 else value.numerator
 
 
+def cost_to_json(value: Cost | None) -> int | float | None:
+    """A whole number, or a float where the cost is a fraction."""
+    return value if value is None or isinstance(value, int) else float(value)
+
+
 def moves_cost(game: Game, moves: Iterable[Move], buffers: BufferModel = SINGLE) -> Cost:
     """What the moves cost; says nothing about legality, and moves of values that the game has not cost nothing."""
     slow, hops = 0, 0
@@ -80,8 +85,8 @@ def moves_cost(game: Game, moves: Iterable[Move], buffers: BufferModel = SINGLE)
     return as_cost(slow + buffers.omega * hops) if hops else slow
 
 
-def at_sm(moves: Iterable[Move], sm: int = 0) -> tuple[Move, ...]:
-    """Moves of one memory, made at an SM."""
+def at_sm(moves: Iterable[Move], sm: int | None = 0) -> tuple[Move, ...]:
+    """Moves of one memory, made at an SM, or with None without one."""
     return tuple(move._replace(sm=sm) for move in moves)
 
 

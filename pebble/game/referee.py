@@ -58,6 +58,16 @@ class SmTraffic:
     computations: int
     peak: int
 
+    def to_json(self) -> dict[str, int]:
+        """Plain data."""
+        return {
+            "loads": self.loads,
+            "stores": self.stores,
+            "copies_in": self.copies,
+            "tasks": self.computations,
+            "peak": self.peak,
+        }
+
 
 @dataclass(frozen=True)
 class Replay:

@@ -5,6 +5,7 @@ A solver is a function ``incumbent -> stop reason``; an entry in :mod:`pebble.so
 
 from pebble.solvers.driver import solve
 from pebble.solvers.registry import SOLVERS
+from pebble.solvers.replayed import ReplayedMoves, replay_moves
 from pebble.solvers.result import Progress, SolveResult, Status
 
-__all__ = ["SOLVERS", "Progress", "SolveResult", "Status", "solve"]
+__all__ = ["SOLVERS", "Progress", "ReplayedMoves", "SolveResult", "Status", "replay_moves", "solve"]

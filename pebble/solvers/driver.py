@@ -101,7 +101,9 @@ def solve(
     if known_lower_bound:
         best.raise_lower(-int(-known_lower_bound * best.unit // 1), "given bound")
     if upper_hint is not None:
-        best.offer(upper_hint.moves, "given pebbling")
+        # one memory needs no number
+        moves = upper_hint.moves if played.memories > 1 else at_sm(upper_hint.moves, None)
+        best.offer(moves, "given pebbling")
     best.details["solver"] = solver
     reason = _run_to_the_limit(run, best, progress)
     found = best.result(str(best.details.pop("solver")), reason)
