@@ -89,6 +89,10 @@ def parse_size(text: str, what: str = "size") -> Size:
     scale = 1 if is_elements else _BYTES.get(unit.upper())
     if scale is None:
         raise InputError(f"{what}: got {text!r} with the unknown unit {unit!r}, {_EXPECTED}.")
+    if re.fullmatch("[KMGT]i?b", unit):
+        raise InputError(
+            f"{what}: got {text!r}, where {unit} may mean bits; expected bytes such as {number}{unit[:-1]}B."
+        )
     value = Fraction(number) * scale
     if value.denominator != 1:
         whole = "elements" if is_elements else "bytes"

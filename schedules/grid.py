@@ -13,7 +13,7 @@ from pebble.workloads import check_dimension
 Tiles = NDArray[np.int32]  # shape (tiles, 2): tile row, tile column
 Index = NDArray[np.int64]
 
-MAX_TILES = 2**26  # 512 MiB of pairs; a grid above this is a mistyped tile size
+MAX_TILES = 2**23  # every order is made in seconds; a grid above this is a mistyped tile size
 
 
 def ceil_div(a: int, b: int) -> int:

@@ -12,9 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.schedules.trace import LINE_BYTES, OperandTiles
-
-MAX_UNITS = 200_000_000
+from pebble.schedules.trace import LINE_BYTES, OperandTiles, check_tiles
 
 
 @dataclass(frozen=True)
@@ -93,10 +91,7 @@ class Layout:
                 f"a multiple of {LINE_BYTES} bytes; choose a tile of whole lines."
             )
         count = grid[0] * grid[1] * grid[2]
-        if self._next + count > MAX_UNITS:
-            raise InputError(
-                f"tile: got {self._next + count} tiles or more, expected at most {MAX_UNITS}; use larger tiles."
-            )
+        check_tiles(self._next + count)
         heights = np.full(grid[1], unit_rows, np.int64)
         heights[-1] = rows - (grid[1] - 1) * unit_rows
         widths = np.full(grid[2], unit_cols, np.int64)

@@ -19,18 +19,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.schedules.lockstep_shape import MAX_TILES, check_length, edges, line_spans, sector_edges, shares_lines
+from pebble.schedules.lockstep_shape import check_length, edges, line_spans, sector_edges, shares_lines
 from pebble.schedules.tile import TileShape, values_held_by_blocks
-from pebble.schedules.trace import LINE_BYTES, READ, WRITE, OperandTiles, Trace, TraceChunk
+from pebble.schedules.trace import LINE_BYTES, READ, WRITE, OperandTiles, Trace, TraceChunk, check_lines, check_tiles
 from pebble.workloads import Gemm
 
 __all__ = ["TileShape", "check_length", "lockstep_trace", "values_held_by_blocks"]
 
 
+_CHUNK = 1 << 18  # touches, about: a wave of many steps comes in pieces
+
+
 @numba.njit(cache=True, nogil=True)
-def _fill_wave(rows, cols, steps, backwards, cols_of_b, first_b, ids):  # type: ignore[no-untyped-def]
+def _fill_wave(rows, cols, steps, first, last, backwards, cols_of_b, first_b, ids):  # type: ignore[no-untyped-def]
     t = 0
-    for step in range(steps):
+    for step in range(first, last):
         k = steps - 1 - step if backwards else step
         for block in range(rows.shape[0]):
             ids[t] = rows[block] * steps + k
@@ -70,7 +73,7 @@ def _masks(ids, height, span, left, right, out):  # type: ignore[no-untyped-def]
 
 
 def _slots(blocks: int, steps: int, per_block: int, sms: int) -> NDArray[np.int32]:
-    """The SM of each touch of a wave."""
+    """The SM of each touch of so many steps of a wave, and of the C tiles after them."""
     sm = np.arange(blocks, dtype=np.int32) % np.int32(sms)
     return np.concatenate([np.tile(np.repeat(sm, 2), steps), np.repeat(sm, per_block)])
 
@@ -111,6 +114,7 @@ def lockstep_trace(
     tile = tile.cut_to(gemm)
     grid_m, grid_n, grid_k = tile.grid(gemm)
     touches, counts = check_length(gemm, tile)
+    check_tiles(sum(counts))
     shares = shares_lines(gemm, tile)
     if granularity == "tile" and shares:
         raise InputError(
@@ -124,21 +128,26 @@ def lockstep_trace(
     def waves() -> Iterator[TraceChunk]:
         for index, start in enumerate(range(0, len(rows), wave_blocks)):
             r, c = rows[start : start + wave_blocks], cols[start : start + wave_blocks]
-            paired = 2 * grid_k * len(r)
-            per_block = 1 + gemm.accumulate
-            ids = np.empty(paired + per_block * len(r), np.int32)
-            ops = np.full(len(ids), READ, np.uint8)
-            _fill_wave(r, c, grid_k, sawtooth and index % 2 == 1, grid_n, first_b, ids)
-            output = first_c + r.astype(np.int64) * grid_n + c
-            ids[paired:] = np.repeat(output, per_block)
-            ops[paired + per_block - 1 :: per_block] = WRITE
-            yield TraceChunk(
-                ids,
-                ops,
-                np.arange(0, paired, 2, dtype=np.int64),
-                paired,
-                partial(_slots, len(r), grid_k, per_block, sms),
-            )
+            backwards = sawtooth and index % 2 == 1
+            piece = max(1, _CHUNK // (2 * len(r)))
+            for first in range(0, grid_k, piece):
+                last = min(first + piece, grid_k)
+                paired = 2 * (last - first) * len(r)
+                per_block = 1 + gemm.accumulate if last == grid_k else 0
+                ids = np.empty(paired + per_block * len(r), np.int32)
+                ops = np.full(len(ids), READ, np.uint8)
+                _fill_wave(r, c, grid_k, first, last, backwards, grid_n, first_b, ids)
+                if per_block:
+                    output = first_c + r.astype(np.int64) * grid_n + c
+                    ids[paired:] = np.repeat(output, per_block)
+                    ops[paired + per_block - 1 :: per_block] = WRITE
+                yield TraceChunk(
+                    ids,
+                    ops,
+                    np.arange(0, paired, 2, dtype=np.int64),
+                    paired,
+                    partial(_slots, len(r), last - first, per_block, sms),
+                )
 
     height_m, height_k = edges(gemm.m, tile.bm), edges(gemm.k, tile.bk)
     a_first, a_span = line_spans(gemm.k, tile.bk, gemm.in_bytes)
@@ -160,11 +169,7 @@ def lockstep_trace(
 
     row_lines = [-(-o.cols * o.element_bytes // LINE_BYTES) for o in gemm.operands]
     operand_lines = [o.rows * width for o, width in zip(gemm.operands, row_lines, strict=True)]
-    if sum(operand_lines) > MAX_TILES:
-        raise InputError(
-            f"tile {tile}: its width is not a whole number of 128-byte lines, so the trace is followed line by line, "
-            f"and the operands have {sum(operand_lines)} lines, expected at most {MAX_TILES}; use whole lines."
-        )
+    check_lines(sum(operand_lines))
     starts = np.concatenate([[0], np.cumsum(operand_lines)]).astype(np.int64)
     top = [np.repeat(np.arange(g, dtype=np.int64) * b, w) for g, b, w in
            ((grid_m, tile.bm, grid_k), (grid_k, tile.bk, grid_n), (grid_m, tile.bm, grid_n))]  # fmt: skip

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
+from pebble.schedules.grid import check_grid
 from pebble.schedules.tile import TileShape
 from pebble.schedules.trace import LINE_BYTES
 from pebble.workloads import Gemm
 
 MAX_TOUCHES = 4_000_000_000
-MAX_TILES = 1_000_000_000
 
 
 def edges(extent: int, tile: int) -> NDArray[np.int64]:
@@ -46,15 +46,16 @@ def check_length(gemm: Gemm, tile: TileShape) -> tuple[int, tuple[int, int, int]
     Raises
     ------
     InputError
-        More than 4e9 touches or 1e9 tiles.
+        More than 4e9 touches, or more tiles of C than an order may have.
     """
     grid_m, grid_n, grid_k = tile.grid(gemm)
+    check_grid(grid_m, grid_n)
     touches = grid_m * grid_n * (2 * grid_k + 1 + gemm.accumulate)
     counts = (grid_m * grid_k, grid_k * grid_n, grid_m * grid_n)
-    if touches > MAX_TOUCHES or sum(counts) > MAX_TILES:
+    if touches > MAX_TOUCHES:
         raise InputError(
-            f"tile {tile}: got a trace of {touches} tile touches over {sum(counts)} tiles, expected at most "
-            f"{MAX_TOUCHES} and {MAX_TILES}; use larger tiles or a smaller problem."
+            f"tile {tile}: got a trace of {touches} tile touches, expected at most {MAX_TOUCHES}; use larger tiles or "
+            "a smaller problem."
         )
     return touches, counts
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
+from pebble.memory import check_memory
 from pebble.schedules.execution import Execution, Segments, run_split_k, run_stream_k, run_tiles
 from pebble.schedules.grid import Tiles
 from pebble.schedules.layout import Layout, Region
@@ -21,7 +22,7 @@ from pebble.schedules.tile import TileShape
 from pebble.schedules.trace import READ, WRITE, Trace, TraceChunk
 from pebble.workloads import Gemm
 
-MAX_EVENTS = 100_000_000
+_STEP_BYTES = 150
 _PARTIAL_BYTES = 4
 _TICKS = 1 << 16
 _CHUNK = 1 << 20
@@ -91,11 +92,10 @@ class TimedGemm:
         self._gemm, self._execution = gemm, execution
         tile = tile.cut_to(gemm)
         grid_m, grid_n, self._depth = tile.grid(gemm)
-        if grid_m * grid_n * self._depth > MAX_EVENTS:
-            raise InputError(
-                f"tile {tile}: got {grid_m * grid_n * self._depth} block steps, expected at most {MAX_EVENTS} with "
-                f"execution {execution.name}; use larger tiles or lockstep."
-            )
+        check_memory(
+            f"execution {execution.name}, tile {tile}", grid_m * grid_n * self._depth, "block steps", _STEP_BYTES,
+            "use larger tiles or lockstep",
+        )  # fmt: skip
         inside = execution.blocks_in_cluster
         if slots < inside:
             raise InputError(

@@ -8,8 +8,28 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pebble.memory import check_memory
+
 LINE_BYTES = 128
+_TILE_BYTES = 64  # of all tables together that have an entry per tile, those of a cache included
+_LINE_BYTES_KEPT = 40
 READ, WRITE = 0, 1
+
+
+def check_tiles(tiles: int) -> None:
+    """Refuse a trace over more tiles than fit in memory, before their tables are made."""
+    check_memory("trace", tiles, "tiles", _TILE_BYTES, "use larger tiles or a smaller problem")
+
+
+def check_lines(lines: int) -> None:
+    """Refuse a trace over more lines than fit in memory, where each is followed."""
+    check_memory(
+        "trace",
+        lines,
+        "lines of 128 bytes",
+        _LINE_BYTES_KEPT,
+        "use tiles of whole lines, another cache model or a smaller problem",
+    )
 
 
 @dataclass(frozen=True)
@@ -117,6 +137,7 @@ class RowMajor:
 
 def row_major(operands: tuple[OperandTiles, ...], pad_lines: int = 0) -> RowMajor:
     """Row-major addresses: operands one after the other, rows of whole lines, ``pad_lines`` more between rows."""
+    check_lines(sum(o.copies * o.rows * (o.row_lines + pad_lines) for o in operands))
     parts: list[list[NDArray[np.int64]]] = [[], [], [], []]
     owner = []
     start = 0

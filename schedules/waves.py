@@ -17,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
+from pebble.memory import check_memory
 from pebble.schedules.layout import Layout
 from pebble.schedules.trace import Trace, TraceChunk
 
 MAX_TOUCHES = 2_000_000_000
 _CHUNK = 1 << 20
+_TOUCH_BYTES = 60
 
 Ids = NDArray[np.int64]
 Blocks = NDArray[np.int64]
@@ -225,6 +227,14 @@ def program_trace(layout: Layout, groups: Sequence[Group], sms: int | None = Non
         raise InputError(
             f"trace: got {touches} tile touches, expected at most {MAX_TOUCHES}; use larger tiles or a smaller problem."
         )
+
+    for group in groups:
+        for phase in group.phases:
+            waves = -(-phase.blocks // group.wave_blocks)
+            check_memory(
+                f"{phase.name}: a wave of {min(phase.blocks, group.wave_blocks)} blocks",
+                -(-phase.touches // max(1, waves)), "touches", _TOUCH_BYTES, "use larger tiles or a smaller problem",
+            )  # fmt: skip
 
     def source() -> Iterator[TraceChunk]:
         return _one_group(groups[0], count) if len(groups) == 1 else _side_by_side(groups, count)

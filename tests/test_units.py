@@ -50,6 +50,8 @@ def test_elements(text: str) -> None:
         ("MiB", "expected a number with a unit"),
         ("40XB", "unknown unit 'XB'"),
         ("40Mi", "unknown unit"),
+        ("40Mb", "may mean bits; expected bytes such as 40MB."),
+        ("1.5Gib", "expected bytes such as 1.5GiB."),
         ("-1MiB", "more than zero"),
         ("0B", "more than zero"),
         ("0.5B", "whole number of bytes"),

@@ -11,6 +11,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from pebble.memory import check_memory
 from pebble.models.caches.base import CacheCounts, Chunk, Scratch, Touches, check_capacity, drive, sum_by_operand
 from pebble.models.caches.sm_map import part_of_sm, sm_of
 
@@ -106,6 +107,7 @@ class ChipletEngine:
         self._stream, self._parts = stream, parts
         n = len(stream.tile_lines)
         levels = parts + 1
+        check_memory("policy", n * levels, "tiles in parts", 9, "use fewer parts or larger tiles")
         self._newer: NDArray[np.int32] = np.full((levels, n + 1), _ABSENT, np.int32)
         self._older: NDArray[np.int32] = np.full((levels, n + 1), _ABSENT, np.int32)
         self._newer[:, n] = self._older[:, n] = n

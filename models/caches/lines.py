@@ -12,10 +12,10 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.errors import InputError
+from pebble.memory import check_memory
 from pebble.models.caches.base import Chunk, Placement, Touches
 
-MAX_LINES = 2_000_000_000
+_LINE_BYTES_KEPT = 40
 
 
 @dataclass(frozen=True)
@@ -76,14 +76,12 @@ class LineStream:
     Raises
     ------
     InputError
-        More than 2e9 lines to tell apart.
+        More lines to tell apart than fit in memory.
     """
 
     def __init__(self, stream: Touches, placement: Placement | None = None) -> None:
-        if int(stream.tile_lines.astype(np.int64).sum()) > MAX_LINES:
-            raise InputError(
-                f"trace: got more than {MAX_LINES} lines, expected fewer for a policy that tells them apart."
-            )
+        lines = int(stream.tile_lines.sum(dtype=np.int64))
+        check_memory("policy", lines, "lines to tell apart", _LINE_BYTES_KEPT, "use lru or a smaller problem")
         self._stream = stream
         self._at = placement or dense_placement(stream)
         self.operand_names = stream.operand_names

@@ -10,11 +10,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.errors import InputError
+from pebble.memory import check_memory
 from pebble.models.caches.base import CacheCounts, Chunk, Scratch, Touches, check_capacity, drive
 from pebble.models.caches.sm_map import part_of_sm, sm_of
-
-_MAX_LINES = 2_000_000_000
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
@@ -111,13 +109,12 @@ class OldestOfKEngine:
         self._granule = granule
         count = stream.tile_lines.astype(np.int64) // granule
         total = int(count.sum())
-        if total * parts > _MAX_LINES:
-            raise InputError(f"policy: got {total} lines to tell apart, expected at most {_MAX_LINES // parts}.")
+        check_memory("policy", total * parts, "lines to tell apart", 10, "use lru or a smaller problem")
         self._count, self._first = count, np.cumsum(count) - count
         self._operand = np.repeat(stream.tile_operand, count)
         self._names = len(stream.operand_names)
         self._parts, self._k, self._allocate = parts, k, allocate
-        self._capacity = capacity_lines // granule // parts
+        self._capacity = min(capacity_lines // granule // parts, total)  # more is never filled
         self._stamps = np.zeros((parts, total), np.int64)
         self._stale = np.zeros((parts, total if parts > 1 else 1), np.uint8)
         self._slots = np.zeros((parts, self._capacity), np.int32)

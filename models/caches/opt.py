@@ -17,11 +17,11 @@ import numpy as np
 from numba.cpython.unsafe.numbers import leading_zeros
 from numpy.typing import NDArray
 
-from pebble.errors import InputError
+from pebble.memory import check_memory
 from pebble.models.caches.base import CacheCounts, Tally, Touches, check_capacity
 
 # Two whole-trace arrays of 4 bytes a touch; beyond this the machine's memory is at risk.
-MAX_TOUCHES = 400_000_000
+_TOUCH_BYTES = 20
 _NEVER = 2**31 - 1
 
 
@@ -178,11 +178,8 @@ class OptRuns:
     """
 
     def __init__(self, stream: Touches) -> None:
-        if stream.touches > MAX_TOUCHES:
-            raise InputError(
-                f"policy opt: got a trace of {stream.touches} touches, expected at most {MAX_TOUCHES}, because OPT "
-                "must see the whole trace; use larger tiles or --policy lru."
-            )
+        advice = "OPT must see the whole trace, so use larger tiles or --policy lru"
+        check_memory("policy opt", stream.touches, "touches", _TOUCH_BYTES, advice)
         self.stream = stream
         self.chunks = list(stream.chunks())
         one = len(self.chunks) == 1

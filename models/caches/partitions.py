@@ -16,6 +16,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from pebble.memory import check_memory
 from pebble.models.caches.base import CacheCounts, Chunk, Scratch, Touches, check_capacity, drive, sum_by_operand
 from pebble.models.caches.sm_map import part_of_sm, sm_of
 
@@ -116,6 +117,8 @@ class PartitionedLruEngine:
     def __init__(self, stream: Touches, capacity_lines: int, parts: int, sm_map: str, seed: int) -> None:
         check_capacity(stream, capacity_lines, parts)
         self._stream, self._parts, self._capacity = stream, parts, capacity_lines // parts
+        places = len(stream.tile_lines) * parts * (parts + 2)
+        check_memory("policy", places, "tiles in parts", 9, "use fewer parts or larger tiles")
         self._sizes = piece_lines(stream.tile_lines, parts)
         n = len(self._sizes)
         self._newer: NDArray[np.int32] = np.full((parts, n + 1), _ABSENT, np.int32)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
+from pebble.memory import check_memory
 from pebble.models.caches.base import CacheCounts, Chunk, Scratch, Touches, drive
 from pebble.models.caches.lines import LineStream, dense_placement
 
@@ -78,6 +79,7 @@ class SetAssociativeEngine:
         if self._sets < 1:
             raise InputError(f"cache: got {capacity_lines} lines, expected at least one set of {ways} ways.")
         self._stream, self._ways, self._hashed, self._order, self._allocate = stream, ways, hashed, order, allocate
+        check_memory("policy", self._sets * ways, "lines of cache", 8, "use a smaller cache, or lru")
         self._tags = np.zeros((self._sets, ways), np.int64)
         self._random = np.array([np.random.default_rng(seed).integers(1, 2**63)], np.uint64)
         self._missed = Scratch()

@@ -79,6 +79,10 @@ def read_cache_model(name: str, target: Target, element_bytes: int) -> tuple[str
     else:
         assert target.cache is not None
         cache_bytes = target.cache.to_bytes(element_bytes)
+        if cache_bytes < LINE_BYTES:
+            raise InputError(
+                f"--cache: got {target.cache.text} ({cache_bytes} bytes), expected at least a line, {LINE_BYTES} bytes."
+            )
     return name, cache_bytes, [*notes, f"cache policy {name}: {policy.description}"]
 
 

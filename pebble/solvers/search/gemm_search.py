@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import PebbleError
+from pebble.memory import memory_allowance
 from pebble.solvers.gemm_shape import Shape
 from pebble.solvers.plan import Plan, write_moves
 from pebble.solvers.result import Incumbent
@@ -17,7 +18,7 @@ from pebble.solvers.search import gemm_rules as rules
 from pebble.solvers.search import gemm_table as tables
 from pebble.solvers.search.gemm_canon import Classes, make_classes
 from pebble.solvers.search.gemm_model import Model, build_model
-from pebble.solvers.search.limits import Slices, memory_allowance
+from pebble.solvers.search.limits import Slices
 
 PROBE_POSITIONS = 100_000
 PROBE_SHARE = 0.2  # of the time, before a table is built

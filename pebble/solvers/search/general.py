@@ -7,13 +7,14 @@ import time
 import numpy as np
 
 from pebble.errors import PebbleError
+from pebble.memory import memory_allowance
 from pebble.solvers.heuristic import solve_heuristic
 from pebble.solvers.plan import Plan, write_moves
 from pebble.solvers.result import Incumbent
 from pebble.solvers.search import dag_astar as astar
 from pebble.solvers.search.dag_model import build_dag_model
 from pebble.solvers.search.dag_rules import WORDS, settle_dag
-from pebble.solvers.search.limits import Slices, memory_allowance
+from pebble.solvers.search.limits import Slices
 
 FIRST_SHARE = 0.75  # of the time, before a heuristic is asked for an upper bound
 

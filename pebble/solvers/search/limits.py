@@ -1,25 +1,12 @@
-"""How much memory a search may use, and how it slices its work so that it stops in time."""
+"""How a search slices its work so that it stops in time."""
 
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 from pebble.solvers.result import Incumbent
 
-MEMORY_BYTES = 4 << 30
 _SLICE_SECONDS = 0.1
-
-
-def memory_allowance() -> int:
-    """Bytes that a search may fill: `MEMORY_BYTES`, or half of what is free if that is less."""
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return min(MEMORY_BYTES, int(line.split()[1]) * 512)
-    except (OSError, ValueError):
-        pass
-    return MEMORY_BYTES
 
 
 class Slices:

@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 from pebble.errors import InputError
 from pebble.game import Game, Move
+from pebble.memory import memory_allowance
 from pebble.solvers.result import Incumbent
-from pebble.solvers.search.limits import Slices, memory_allowance
+from pebble.solvers.search.limits import Slices
 
 MOST_ITEMS = 32
 _LEVELS = 2048
