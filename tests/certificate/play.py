@@ -1,0 +1,229 @@
+"""Schedules as a certificate writes them, played product by product: what moves and what is held is counted, not derived.
+
+It shares no formula with the checker: a memory of named values, and the order of the products.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+from typing import Any
+
+Value = tuple[str, int, int]
+
+
+class Memory:
+    """Fast memory: loads what is touched, counts, and remembers what is newer than slow memory's copy."""
+
+    def __init__(self, blue: set[str], useless: frozenset[str] = frozenset()) -> None:
+        self.blue, self.useless = blue, useless
+        self.red: set[Value] = set()
+        self.stored: set[Value] = set()
+        self.dirty: set[Value] = set()
+        self.loads: Counter[str] = Counter()
+        self.stores: Counter[str] = Counter()
+        self.peak = 0
+
+    def touch(self, value: Value, update: bool = False) -> None:
+        """It is there afterwards: loaded, if it is anywhere, else begun."""
+        if value not in self.red:
+            if value[0] in self.blue or value in self.stored:
+                self.loads[value[0]] += 1
+            else:
+                assert update, f"{value} is read and was never computed"
+            self.red.add(value)
+            self.peak = max(self.peak, len(self.red))
+        if update:
+            self.dirty.add(value)
+
+    def drop(self, value: Value, needed: bool = True) -> None:
+        """It goes, and is stored first if slow memory has no copy like it and somebody needs it."""
+        if value in self.red:
+            self.red.remove(value)
+            if value in self.dirty and needed and value[0] not in self.useless:
+                self.stores[value[0]] += 1
+                self.stored.add(value)
+            self.dirty.discard(value)
+
+
+def play_blocks(size: dict[str, int], accumulate: bool, schedule: dict[str, Any]) -> Memory:
+    """One GEMM in blocks of the stationary operand."""
+    names = {frozenset("mk"): "A", frozenset("kn"): "B", frozenset("mn"): "C"}
+    p, q = {"C": "mn", "A": "mk", "B": "kn"}[schedule["stationary"]]
+    extent = dict(zip((p, q), schedule["block"], strict=True))
+    if schedule["walks_first"] == p:
+        p, q = q, p
+    (r,) = set("mnk") - {p, q}
+    memory = Memory({"A", "B", "C"} if accumulate else {"A", "B"})
+    done = set()
+
+    def value(**at: int) -> Value:
+        one, other = sorted(at)
+        return (names[frozenset(at)], at[one], at[other])
+
+    rows = [range(i, min(i + extent[p], size[p])) for i in range(0, size[p], extent[p])]
+    cols = [range(j, min(j + extent[q], size[q])) for j in range(0, size[q], extent[q])]
+    walk = [(i, j if i % 2 == 0 else len(cols) - 1 - j) for i in range(len(rows)) for j in range(len(cols))]
+    forward, held_p, held_q = True, set(), set()
+    for number, (i, j) in enumerate(walk):
+        order = list(range(size[r])) if forward else list(reversed(range(size[r])))
+        keep_p, keep_q = set(), set()
+        if number + 1 < len(walk):
+            if walk[number + 1][0] == i:
+                count = schedule["across"][0 if i + 1 < len(rows) else 1]
+                keep_p = set(order[len(order) - count :])
+            else:
+                count = schedule["down"][2 if i == len(rows) - 2 else i % 2]
+                keep_q = set(order[len(order) - count :])
+        for e in order:
+            hold_p = e in held_p | keep_p or (e not in held_q | keep_q and len(rows[i]) <= len(cols[j]))
+            held, passing = (rows[i], cols[j]) if hold_p else (cols[j], rows[i])
+            for outer, inner in product(passing, held):
+                x, y = (inner, outer) if hold_p else (outer, inner)
+                three = value(**{p: x, q: y}), value(**{p: x, r: e}), value(**{q: y, r: e})
+                for one in three:
+                    memory.touch(one, one[0] == "C")
+                done.add(three)
+                if inner == held[-1] and e not in (held_q | keep_q if hold_p else held_p | keep_p):
+                    memory.drop(three[2] if hold_p else three[1])
+            for x in rows[i]:
+                if e not in keep_p:
+                    memory.drop(value(**{p: x, r: e}))
+            for y in cols[j]:
+                if e not in keep_q:
+                    memory.drop(value(**{q: y, r: e}))
+        for x, y in product(rows[i], cols[j]):
+            memory.drop(value(**{p: x, q: y}))
+        forward, held_p, held_q = not forward, keep_p, keep_q
+    assert len(done) == size["m"] * size["n"] * size["k"] and not memory.red
+    return memory
+
+
+def play_bands(shape: Any, schedule: dict[str, Any]) -> Memory:
+    """H = act(A B), Y = H D in bands; ``shape`` has m, k, f, l, streams, state and the rows of a query, 0 without mask."""
+    rows_side, k, l = schedule["side"] == "rows", shape.k, shape.l
+    memory = Memory({"A", "B0", "B1", "D"}, frozenset({"U", "state"}))
+    bands, start = [], 0
+    for run in schedule["runs"]:
+        for copy in range(run["count"]):
+            last = copy + 1 == run["count"]
+            bands.append((range(start, start + run["extent"]), run, run["kept"][1 if last else 0]))
+            start += run["extent"]
+    across = shape.f if rows_side else shape.m
+
+    def sees(i: int, j: int) -> bool:
+        return not shape.sharing or j <= i // shape.sharing + shape.f - shape.m // shape.sharing
+
+    def weights(t: int, j: int) -> list[Value]:
+        return [(f"B{u}", t, j) for u in range(shape.streams)]
+
+    for band, run, kept in bands:
+        if rows_side:  # column by column of H
+            needs = [v for j in range(shape.f) for v in [w for t in range(k) for w in weights(t, j)] + [("D", j, q) for q in range(l)]]
+        else:
+            needs = [("Y", i, q) for i in range(shape.m) for q in range(l)]
+            needs += [("A", i, t) for i in range(shape.m) for t in range(k)]
+        keep = set(needs[:kept])
+        own: set[Value] = set()  # what stays between the blocks of this band
+
+        def done_with(value: Value, keep: set[Value] = keep, own: set[Value] = own) -> None:
+            if value not in keep and value not in own:
+                memory.drop(value)
+
+        step = -(-across // run["blocks"])
+        first, second = run["stay"]
+        own |= {("A", i, t) for i in band for t in range(first)} if rows_side else {
+            w for t in range(first) for j in band for w in weights(t, j)
+        }  # fmt: skip
+        own |= {("Y" if rows_side else "D", x, q) for x in band for q in range(second)}
+        blocks = [range(b, min(b + step, across)) for b in range(0, across, step)]
+        spilled = run.get("spilled", 0)
+        for phase in (0, 1) if spilled else (2,):
+            for block in blocks:
+                rows, cols = (band, block) if rows_side else (block, band)
+                if phase != 1:
+                    _first(memory, shape, rows, cols, sees, weights, done_with, own)
+                if spilled and phase == 0:
+                    if block[0] < spilled:
+                        for i, j in product(rows, cols):
+                            memory.drop(("H", i, j))
+                    continue
+                _second(memory, shape, rows, cols, sees, done_with, own)
+                for i, j in product(rows, cols):
+                    memory.drop(("H", i, j), needed=l == 0)
+                if not rows_side or block is blocks[-1]:
+                    for i in rows:
+                        for s in range(shape.state):
+                            memory.drop(("state", i, s))
+            if phase == 0:  # A goes before Y comes
+                for value in [v for v in memory.red if v[0] == "A"]:
+                    memory.drop(value)
+        for value in own - keep:
+            memory.drop(value)
+    assert not [v for v in memory.red if v[0] != "state"]
+    return memory
+
+
+def _first(memory: Memory, shape: Any, rows: Any, cols: Any, sees: Any, weights: Any, done_with: Any, own: set[Value]) -> None:
+    everything = all(("A", i, t) in own for i in rows for t in range(shape.k)) or all(
+        w in own for j in cols for t in range(shape.k) for w in weights(t, j)
+    )
+    for i in rows:
+        # the factor for outputs that come back is needed only if some do
+        for s in range(min(shape.state, 2) if everything and _all_stay(shape, rows, cols, own) else shape.state):
+            memory.touch(("state", i, s), True)
+    for t in range(shape.k):
+        a_stays, b_stays = ("A", rows[0], t) in own, weights(t, cols[0])[0] in own
+        hold_a = a_stays or (not b_stays and len(rows) <= shape.streams * len(cols))
+        pairs = product(cols, rows) if hold_a else product(rows, cols)
+        for one, other in pairs:
+            i, j = (other, one) if hold_a else (one, other)
+            if sees(i, j):
+                for u, w in enumerate(weights(t, j)):
+                    if hold_a:  # one weight at a time: see below
+                        continue
+                    for value in (("A", i, t), w):
+                        memory.touch(value)
+                    memory.touch(("HU"[u], i, j), True)
+            if not hold_a and other == cols[-1]:
+                done_with(("A", i, t))
+        if hold_a:
+            for j in cols:
+                for u, w in enumerate(weights(t, j)):
+                    for i in rows:
+                        if sees(i, j):
+                            memory.touch(("A", i, t))
+                            memory.touch(w)
+                            memory.touch(("HU"[u], i, j), True)
+                    done_with(w)
+        for i in rows:
+            done_with(("A", i, t))
+        for j in cols:
+            for w in weights(t, j):
+                done_with(w)
+    for i, j in product(rows, cols):
+        memory.drop(("U", i, j))
+
+
+def _all_stay(shape: Any, rows: Any, cols: Any, own: set[Value]) -> bool:
+    return all(("Y", i, q) in own for i in rows for q in range(shape.l)) or all(
+        ("D", j, q) in own for j in cols for q in range(shape.l)
+    )
+
+
+def _second(memory: Memory, shape: Any, rows: Any, cols: Any, sees: Any, done_with: Any, own: set[Value]) -> None:
+    for q in range(shape.l):
+        y_stays, d_stays = ("Y", rows[0], q) in own, ("D", cols[0], q) in own
+        hold_y = y_stays or (not d_stays and len(rows) <= len(cols))
+        for one, other in product(cols, rows) if hold_y else product(rows, cols):
+            i, j = (other, one) if hold_y else (one, other)
+            if sees(i, j):
+                memory.touch(("H", i, j))
+                memory.touch(("D", j, q))
+                memory.touch(("Y", i, q), True)
+            if other == (rows if hold_y else cols)[-1]:
+                done_with(("D", j, q) if hold_y else ("Y", i, q))
+        for i in rows:
+            done_with(("Y", i, q))
+        for j in cols:
+            done_with(("D", j, q))

@@ -1,0 +1,240 @@
+"""An opponent who claims as much as the checker lets him: the strongest lower bounds, the cheapest schedules.
+
+He uses the checker itself to find out how far he can go, so a theorem that says too much shows here.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from fractions import Fraction
+from typing import Any
+
+from pebble.certificate import FORMAT, VERSION, RefusedError
+from pebble.certificate.geometry import Box, prove_touched
+from pebble.certificate.lower import Part, _chain, _parts
+from pebble.certificate.schedules import _moved
+from pebble.certificate.statement import Workload
+from pebble.certificate.upper import Moved
+from pebble.proof.lower import NotCertifiedError, _distinct, _redone, _sizes
+from tests.certificate.mutate import at
+from tests.certificate.persuade import path_of, persuade
+
+Claim = dict[str, Any]
+_KEPT = ("does not occur", "no next band", "both sides", "more values than pass by")
+RECOMPUTE = ("recompute, cut by second products", "recompute, cut by distinct products")
+
+
+def document(told: dict[str, Any], claims: list[Claim]) -> dict[str, Any]:
+    """A certificate about a workload."""
+    return {"format": FORMAT, "version": VERSION, "statement": {"workload": told}, "claims": claims}
+
+
+def accepted(told: dict[str, Any], claim: Claim) -> Claim | None:
+    """The claim with its numbers put right, if the checker then takes it."""
+    claim = {**claim, "elements": claim.get("elements", 0), "bytes": claim.get("bytes", 0)}
+    made = document(told, [claim])
+    return None if persuade(made) is None else made["claims"][0]
+
+
+def _share(box: Box, v: int, count: int) -> dict[str, Any]:
+    """The largest whole number of values touched that the checker takes."""
+    low, high = 0, 4
+    proof = {"products": v, "segments": count, "whole_numbers": True}
+
+    def taken(total: int) -> bool:
+        try:
+            prove_touched(box, v, {**proof, "touched": total}, "share")
+        except RefusedError:
+            return False
+        return True
+
+    while taken(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if taken(middle) else (low, middle)
+    return {**proof, "touched": low}
+
+
+def _shares(box: Box, work: int, h: int) -> list[dict[str, Any]]:
+    small, longer = divmod(work, h)
+    return [_share(box, small, h - longer)] + ([_share(box, small + 1, longer)] if longer else [])
+
+
+def numbers_of_segments(work: int, rnd: random.Random) -> list[int]:
+    """1, 2, 3 and a few more."""
+    return sorted({h for h in (1, 2, 3, 4, rnd.randint(1, work), rnd.randint(1, min(work, 30))) if h <= work})
+
+
+def lower_proofs(workload: Workload, game: dict[str, str], rnd: random.Random) -> Iterator[dict[str, Any]]:
+    """Proofs of every theorem but the gated one; by segments, as strong as whole numbers make them."""
+    separate = game["kernels"] == "separate"
+    if not separate:
+        yield {"theorem": "compulsory"}
+    if game["recompute"] == "allowed" and workload.family in ("ffn", "attention"):
+        m, k, f, l, cells = _chain(workload)
+        for h in numbers_of_segments(cells * l, rnd):
+            shares = [_redone(m, k, f, l, v, n) for v, n in _sizes(cells * l, h)]
+            yield {"theorem": RECOMPUTE[0], "segments": h, "shares": shares}
+        for h in numbers_of_segments(cells * (k + l), rnd):
+            with suppress(NotCertifiedError):
+                yield _distinct(m, k, f, l, cells, h)
+        return
+    for form, part in _parts(workload).items():
+        for h in numbers_of_segments(part.products, rnd):
+            shares = _shares(part.box, part.products, h)
+            yield {"theorem": "segments", "form": form, "segments": h, "shares": shares}
+    if separate:
+        m, k, f, l, cells = _chain(workload)
+        streams = 2 if workload.option.get("gated") else 1
+        kernels: list[list[dict[str, Any]]] = []
+        for part in (
+            Part(Box(m, streams * f, k), streams * cells * k, (streams - 1) * cells),
+            Part(Box(m, l, f), cells * l, 0),
+        ):
+            kernels.append([{"theorem": "compulsory"}])
+            for h in numbers_of_segments(part.products, rnd):
+                kernels[-1].append(
+                    {"theorem": "segments", "segments": h, "shares": _shares(part.box, part.products, h)}
+                )
+        for first in kernels[0]:
+            for second in kernels[1]:
+                yield {"theorem": "kernel by kernel", "kernels": [first, second]}
+
+
+def strongest_lower(told: dict[str, Any], workload: Workload, capacity: int, game: Any, rnd: random.Random) -> Claim | None:
+    """The lower claim with the most elements that the checker takes."""
+    best = None
+    for proof in lower_proofs(workload, game, rnd):
+        claim = {"claim": "lower bound", "game": game, "capacity_elements": capacity, "proof": proof}
+        taken = accepted(told, claim)
+        if taken is not None and (best is None or taken["elements"] > best["elements"]):
+            best = taken
+    return best
+
+
+def raised(told: dict[str, Any], claim: Claim, steps: int = 12) -> Claim:
+    """A claim whose fractions are pushed up, one after the other, as far as the checker goes."""
+    best = claim
+    for find in _fractions(claim["proof"]):
+        factor = Fraction(2)
+        for _ in range(steps):
+            trial = _copy(best)
+            holder, key = find(trial["proof"])
+            holder[key] = _text(Fraction(holder[key]) * factor + Fraction(1, 10**9))
+            taken = accepted(told, trial)
+            if taken is not None and taken["elements"] >= best["elements"]:
+                best = taken
+            else:
+                factor = 1 + (factor - 1) / 3
+    return best
+
+
+def _text(number: Fraction) -> str:
+    number = Fraction(number).limit_denominator(10**30)
+    return str(number)
+
+
+def _fractions(proof: Any) -> list[Callable[[Any], tuple[Any, str]]]:
+    """Where the numbers that a proof may choose freely stand."""
+    found: list[Callable[[Any], tuple[Any, str]]] = [lambda p, key=key: (p, key) for key in ("phi", "lambda") if key in proof]
+    for number, share in enumerate(proof.get("shares", ())):
+        if isinstance(share.get("touched"), str):
+            found.append(lambda p, n=number: (p["shares"][n], "touched"))
+        if "counts_at_least" in share:
+            found.append(lambda p, n=number: (p["shares"][n], "counts_at_least"))
+    return found
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copy(inner) for key, inner in value.items()}
+    return [_copy(inner) for inner in value] if isinstance(value, list) else value
+
+
+def random_schedule(workload: Workload, rnd: random.Random) -> dict[str, Any]:
+    """Parameters of a schedule that may make sense."""
+    size = workload.size
+    if workload.family == "gemm":
+        return _blocks(size["m"], size["n"], size["k"], rnd)
+    m, k, f, l, _ = _chain(workload)
+    if rnd.random() < 0.3:
+        first, last = _blocks(m, f, k, rnd), _blocks(m, l, f, rnd)
+        if workload.family == "attention":
+            middle = [first, {"kind": "softmax", "row_stays": rnd.random() < 0.5}]
+        elif not workload.option["gated"]:
+            middle = [first]
+        else:
+            both = _bands(m, k, f, 0, rnd)
+            middle = rnd.choice([[both], [first, _blocks(m, f, k, rnd), {"kind": "product"}]])
+        return {"kind": "kernels", "kernels": [*middle, last]}
+    return _bands(m, k, f, l, rnd)
+
+
+def _blocks(m: int, n: int, k: int, rnd: random.Random) -> dict[str, Any]:
+    stationary, (p, q, r) = rnd.choice([("C", "mnk"), ("A", "mkn"), ("B", "knm")])
+    size = {"m": m, "n": n, "k": k}
+
+    def some() -> int:
+        return rnd.choice([0, 0, 1, size[r] // 2, size[r], rnd.randint(0, size[r])])
+
+    return {
+        "kind": "blocks", "stationary": stationary, "block": [_part(size[p], rnd), _part(size[q], rnd)],
+        "walks_first": rnd.choice([p, q]), "across": [some(), some()], "down": [some(), some(), some()],
+    }  # fmt: skip
+
+
+def _part(extent: int, rnd: random.Random) -> int:
+    return rnd.choice([1, extent, rnd.randint(1, extent), -(-extent // 2)])
+
+
+def _bands(m: int, k: int, f: int, l: int, rnd: random.Random) -> dict[str, Any]:
+    side = rnd.choice(["rows", "hidden"])
+    left, across = (m, f) if side == "rows" else (f, m)
+    runs: list[dict[str, Any]] = []
+    while left:
+        extent = _part(left, rnd)
+        count = rnd.choice([1, left // extent, rnd.randint(1, left // extent)])
+        left -= extent * count
+        blocks = -(-across // _part(across, rnd))
+        stay = rnd.choice([[k, l], [0, 0], [rnd.randint(0, k), rnd.randint(0, l)]]) if blocks > 1 else [0, 0]
+
+        def kept() -> int:
+            return rnd.choice([0, 0, 1, rnd.randint(0, (k + l) * across), k + l, (k + l) * across])
+
+        run: dict[str, Any] = {
+            "extent": extent, "count": count, "blocks": blocks, "stay": stay,
+            "kept": [kept() if count > 1 else 0, kept() if left else 0],
+        }  # fmt: skip
+        if rnd.random() < 0.15:
+            run = {**run, "blocks": across, "stay": [k, l], "spilled": rnd.randint(1, f)}
+        runs.append(run)
+    return {"kind": "bands", "side": side, "runs": runs}
+
+
+def settled(count: Callable[[], Moved], schedule: dict[str, Any]) -> Moved | None:
+    """What a schedule moves, after what it keeps and cannot has been set to nothing; None if something else is wrong."""
+    for _ in range(12):
+        try:
+            return count()
+        except RefusedError as refusal:
+            if not any(word in refusal.why for word in _KEPT):
+                return None
+            path = path_of(refusal.step)[1:]
+            at(schedule, path[:-1])[path[-1]] = 0
+    return None
+
+
+def upper_at_random(told: dict[str, Any], workload: Workload, rnd: random.Random) -> Claim | None:
+    """A schedule at random, claimed at the least capacity that the checker takes."""
+    schedule = random_schedule(workload, rnd)
+    moved = settled(lambda: _moved(workload, 10**30, schedule, "schedule"), schedule)
+    if moved is None:
+        return None
+    claim = {
+        "claim": "upper bound", "capacity_elements": max(3, moved.peak), "elements": moved.elements,
+        "moved": {"loads": moved.loads, "stores": moved.stores, "peak_elements": moved.peak}, "schedule": schedule,
+    }  # fmt: skip
+    return accepted(told, claim)

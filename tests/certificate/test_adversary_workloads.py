@@ -1,0 +1,236 @@
+"""Opponents of the checker, on workloads: the strongest claims it takes never contradict an optimum, or each other.
+
+Every seed is a parameter of its test. The slow suite runs many more.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from functools import lru_cache
+from typing import Any
+
+import networkx as nx
+import pytest
+
+from pebble.bounded import AnyWorkload, answer
+from pebble.certificate import RefusedError, check
+from pebble.certificate.statement import read_workload
+from pebble.dag import attention_dag, conv2d_dag, ffn_dag, gemm_dag
+from pebble.errors import InfeasibleError, InputError
+from pebble.proof.certificate import _DERIVED, bound_certificate
+from pebble.solvers import solve
+from pebble.workloads import Attention, Conv2d, Ffn, Gemm
+from tests.certificate.persuade import mutant, persuade
+from tests.certificate.strongest import RECOMPUTE, accepted, document, raised, strongest_lower, upper_at_random
+
+FAST, SLOW = range(3), range(100, 160)
+SEEDS = [*FAST, *(pytest.param(seed, marks=pytest.mark.slow) for seed in SLOW)]
+FUSED, AGAIN = {"recompute": "forbidden", "kernels": "fused"}, {"recompute": "allowed", "kernels": "fused"}
+SEPARATE = {"recompute": "forbidden", "kernels": "separate"}
+
+
+def tiny(rnd: random.Random, family: str) -> AnyWorkload:
+    """Small enough for an exact optimum."""
+    types = rnd.choice(["bf16", "fp32", "fp8"]), rnd.choice(["bf16", "fp32", "fp8"])
+    if family == "gemm":
+        return Gemm(*(rnd.randint(1, 3) for _ in range(2)), rnd.randint(1, 2), *types, accumulate=rnd.random() < 0.3)
+    if family == "ffn":
+        return Ffn(rnd.randint(1, 3), rnd.randint(1, 2), rnd.randint(1, 2), 1, rnd.random() < 0.4, *types)
+    if family == "attention":
+        queries, heads = rnd.randint(1, 2), rnd.choice([1, 1, 2])
+        softmax, causal = rnd.choice(["online", "strict"]), rnd.random() < 0.4
+        keys = rnd.randint(queries, 3)
+        return Attention(queries, keys, 1, 1, heads, rnd.choice([1, heads]), 1, causal, softmax, *types)
+    kernel = rnd.randint(1, 2)
+    return Conv2d(1, 1, rnd.randint(1, 2), kernel, kernel + rnd.randint(0, 2), kernel, rnd.randint(1, 2), *types)
+
+
+def statement(workload: AnyWorkload) -> dict[str, Any]:
+    """As a certificate states it."""
+    return {key: value for key, value in workload.to_json().items() if key not in _DERIVED}
+
+
+def dag_of(told: dict[str, Any], form: str) -> nx.DiGraph[Any]:
+    """The computation of a stated workload."""
+    if told["family"] == "gemm":
+        return gemm_dag(told["m"], told["n"], told["k"], accumulate=told["accumulate_into"], form=form)
+    if told["family"] == "ffn":
+        sizes = (told[x] for x in ("tokens", "d_model", "hidden", "d_out"))
+        return ffn_dag(*sizes, gated=told["gated"], form=form)
+    if told["family"] == "attention":
+        options = {x: told[x] for x in ("heads", "kv_heads", "batch", "causal", "softmax")}
+        return attention_dag(told["queries"], told["keys"], told["head_dim"], form=form, **options)
+    sizes = (told[x] for x in ("batch", "in_channels", "out_channels", "height", "width", "kernel"))
+    return conv2d_dag(*sizes, stride=told["stride"], form=form)
+
+
+@lru_cache(maxsize=20_000)
+def _interval(told: str, capacity: int, again: bool) -> tuple[int, float]:
+    dag = dag_of(json.loads(told), "chain" if again else "in-place")
+    try:
+        found = solve(dag, capacity, "recompute-sliding" if again else "in-place", "search", 1.5)
+    except (InfeasibleError, InputError):  # too little room for the DAG's own temporaries, or too many values
+        return 0, float("inf")
+    return found.lower_bound, float("inf") if found.upper_bound is None else found.upper_bound
+
+
+def interval(told: dict[str, Any], capacity: int, again: bool = False) -> tuple[int, float]:
+    """What an exact search says: no pebbling of this DAG costs less, and one costs so much."""
+    values = {**told, "dtype": "", "out_dtype": ""}
+    return _interval(json.dumps(values, sort_keys=True), min(capacity, 200), again)
+
+
+def games_of(told: dict[str, Any]) -> list[dict[str, str]]:
+    return [FUSED, AGAIN, SEPARATE] if told["family"] in ("ffn", "attention") else [AGAIN]
+
+
+def optimum_of(told: dict[str, Any], claim: dict[str, Any]) -> float:
+    """What a lower claim must not exceed: the cost of some pebbling of the claimed game."""
+    once = interval(told, claim["capacity_elements"])[1]
+    if claim["game"]["recompute"] == "forbidden" or told["family"] not in ("ffn", "attention"):
+        return once
+    return min(once, interval(told, claim["capacity_elements"], again=True)[1])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("family", ["gemm", "ffn", "attention", "conv2d"])
+def test_the_strongest_lower_claim_is_true(family: str, seed: int) -> None:
+    rnd = random.Random(f"{family} {seed}")
+    told = statement(tiny(rnd, family))
+    workload = read_workload(told, "workload")
+    for game in games_of(told):
+        for capacity in (3, rnd.randint(4, 9)):
+            claim = strongest_lower(told, workload, capacity, game, rnd)
+            if claim is not None and game is not SEPARATE:
+                assert claim["elements"] <= optimum_of(told, claim), (told, claim)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("family", ["gemm", "ffn", "attention"])
+def test_no_schedule_is_cheaper_than_the_optimum(family: str, seed: int) -> None:
+    rnd = random.Random(f"{family} {seed}")
+    told = statement(tiny(rnd, family))
+    if told.get("softmax") == "strict" and told["queries"] > 1:
+        told["softmax"] = "online"  # the DAG of a strict softmax needs a place more than a probability in place of a score
+    workload = read_workload(told, "workload")
+    for _ in range(60):
+        claim = upper_at_random(told, workload, rnd)
+        if claim is None:
+            continue
+        strict = told.get("softmax") == "strict"
+        assert claim["elements"] >= interval(told, claim["moved"]["peak_elements"] + strict)[0], (told, claim)
+
+
+def medium(rnd: random.Random, family: str) -> dict[str, Any]:
+    """Some tens of values a side, any options."""
+    def size() -> int:
+        return rnd.choice([rnd.randint(1, 4), rnd.randint(1, 12), rnd.randint(1, 40)])
+
+    types = rnd.choice(["bf16", "fp32", "fp8"]), rnd.choice(["bf16", "fp32", "fp8"])
+    if family == "gemm":
+        return statement(Gemm(size(), size(), size(), *types, accumulate=rnd.random() < 0.3))
+    if family == "ffn":
+        return statement(Ffn(size(), size(), size(), size(), rnd.random() < 0.5, *types))
+    kv_heads, queries = rnd.randint(1, 2), size()
+    heads, causal = kv_heads * rnd.randint(1, 3), rnd.random() < 0.4
+    keys = queries + rnd.randint(0, 9) if causal else size()
+    softmax = rnd.choice(["online", "strict"])
+    return statement(Attention(queries, keys, size(), size(), heads, kv_heads, 1, causal, softmax, *types))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("family", ["gemm", "ffn", "attention"])
+def test_no_two_claims_contradict_each_other(family: str, seed: int) -> None:
+    """Schedules at random against the strongest bounds at their own capacity, in elements and in bytes."""
+    rnd = random.Random(f"{family} {seed}")
+    told = medium(rnd, family)
+    workload = read_workload(told, "workload")
+    uppers = [claim for _ in range(80) if (claim := upper_at_random(told, workload, rnd)) is not None]
+    cheapest: dict[str, dict[str, Any]] = {}
+    for upper in sorted(uppers, key=lambda c: (c["elements"] * c["moved"]["peak_elements"], c["elements"])):
+        cheapest.setdefault(upper["schedule"]["kind"] + str(upper["moved"]["peak_elements"].bit_length()), upper)
+    for upper in list(cheapest.values())[:4]:
+        games = games_of(told) if upper["schedule"]["kind"] == "kernels" else games_of(told)[:2]
+        for game in games:
+            lower = strongest_lower(told, workload, max(3, upper["moved"]["peak_elements"]), game, rnd)
+            if lower is not None:
+                assert check(document(told, [lower, upper])), (lower, upper)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("family", ["gemm", "ffn", "attention", "conv2d"])
+def test_no_false_claim_about_a_workload(family: str, seed: int) -> None:
+    rnd = random.Random(f"{family} {seed}")
+    workload = tiny(rnd, family)
+    capacity = rnd.randint(3, 8)
+    try:
+        found = answer(workload, capacity, capacity, 1, rnd.random() < 0.5)
+    except InfeasibleError:
+        return
+    original = json.loads(json.dumps(bound_certificate(workload, found)))
+    refused = 0
+    for number in range(120):
+        changed = mutant(original, rnd)
+        if persuade(changed) is None:
+            refused += 1
+            continue
+        told = changed["statement"]["workload"]
+        sizes = [value for value in told.values() if type(value) is int]
+        if max(sizes) > 4 or sum(sizes) > 14 or told.get("value_dim") != told.get("head_dim"):
+            continue  # the exact search cannot tell
+        for claim in changed["claims"]:
+            if claim["claim"] == "lower bound":
+                if claim["game"]["kernels"] == "fused":
+                    assert claim["elements"] <= optimum_of(told, claim), (number, told, claim)
+            elif not (told.get("softmax") == "strict" and told["queries"] > 1):
+                room = claim["moved"]["peak_elements"] + (told.get("softmax") == "strict")
+                assert claim["elements"] >= interval(told, room)[0], (number, told, claim)
+    assert refused > 20
+
+
+CHAINS = [seed for seed in range(6)] + [pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 180)]
+
+
+@pytest.mark.parametrize("seed", CHAINS)
+def test_theorems_pushed_to_their_limit(seed: int) -> None:
+    """The gated theorem and those with recomputation, every free number raised as far as the checker lets it."""
+    rnd = random.Random(seed)
+    again = rnd.random() < 0.5
+    sizes = rnd.randint(5, 40), rnd.randint(1, 8), rnd.randint(5, 60), rnd.randint(1, 12)
+    workload = Ffn(*sizes, not again)
+    capacity = rnd.randint(20, 200)
+    found = answer(workload, capacity, capacity, 1, again)
+    original = json.loads(json.dumps(bound_certificate(workload, found)))
+    lower = original["claims"][0]
+    if lower["proof"]["theorem"] not in ("tied segments", *RECOMPUTE):
+        return
+    told = original["statement"]["workload"]
+    best = raised(told, lower, 4 if lower["proof"]["theorem"] == "tied segments" else 12)
+    assert best["elements"] >= lower["elements"]
+    upper = next(claim for claim in original["claims"] if claim["claim"] == "upper bound")
+    assert check(document(told, [best, upper]))
+
+
+def test_a_bound_above_a_schedule_is_refused() -> None:
+    """Were a theorem wrong, the file would still be refused: the comparison of claims, on claims put past the theorems."""
+    from pebble.certificate.check import _agree
+
+    workload = Gemm(4, 4, 4)
+    claims = json.loads(json.dumps(bound_certificate(workload, answer(workload, 9, 9))))["claims"]
+    _agree(claims)
+    upper = claims[-1]
+    for unit in ("elements", "bytes"):
+        false = {**claims[0], unit: upper[unit] + 1}
+        with pytest.raises(RefusedError, match=f"the schedule moves .* {unit}"):
+            _agree([upper, false])
+        _agree([upper, {**false, "capacity_elements": upper["moved"]["peak_elements"] - 1}])
+        _agree([upper, {**false, "game": SEPARATE}])
+
+
+def test_numbers_are_not_truth_values() -> None:
+    told = statement(Gemm(1, 1, 1))
+    claim = accepted(told, {"claim": "lower bound", "game": AGAIN, "capacity_elements": 3, "proof": {"theorem": "compulsory"}})
+    assert claim is not None and claim["elements"] == 3
+    with pytest.raises(RefusedError, match="version"):
+        check({**document(told, [claim]), "version": True})
