@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pebble.bounds import Formula, LowerBound, gemm_lower_bound, published_gemm_bounds
-from pebble.bounds.attention import attention_lower_bound, attention_separate_bound
-from pebble.bounds.conv2d import conv2d_lower_bound, published_conv2d_bounds
-from pebble.bounds.ffn import ffn_lower_bound, ffn_separate_bound
+from pebble.bounds import Formula, LowerBound, lower_bound, published_bounds, separate_bound
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.schedules.explicit.attention import best_attention_schedule
@@ -52,23 +50,6 @@ class Answer:
     formulas: tuple[Formula, ...]
 
 
-def lower_bound(workload: AnyWorkload, capacity: int, recompute: bool = False) -> LowerBound:
-    """The best proven lower bound for ``capacity`` values.
-
-    Raises
-    ------
-    InfeasibleError
-        Capacity below 3.
-    """
-    if isinstance(workload, Gemm):
-        return gemm_lower_bound(workload, capacity)  # holds with and without recomputation
-    if isinstance(workload, Ffn):
-        return ffn_lower_bound(workload, capacity, recompute)
-    if isinstance(workload, Attention):
-        return attention_lower_bound(workload, capacity, recompute)
-    return conv2d_lower_bound(workload, capacity)
-
-
 def answer(
     workload: AnyWorkload, capacity: int, schedule_capacity: int, processors: int = 1, recompute: bool = False
 ) -> Answer:
@@ -87,25 +68,18 @@ def answer(
         Whether the lower bound must hold for schedules that compute a value twice.
     """
     lower = lower_bound(workload, capacity, recompute)
-    compulsory = Formula(
-        "compulsory", "folklore", workload.compulsory_elements, True, "every value moves at least once"
-    )
+    formulas = published_bounds(workload, capacity, processors)
+    upper: Schedule | None = None
     if isinstance(workload, Gemm):
-        gemm_formulas = published_gemm_bounds(workload, capacity, processors)
-        return Answer(lower, best_gemm_schedule(workload, schedule_capacity), None, gemm_formulas)
-    if isinstance(workload, Ffn):
-        from pebble.bounds.soap import formula as soap
-
-        formulas = (compulsory, *(() if workload.gated else (soap(workload, capacity),)))
-        upper: Schedule = best_ffn_schedule(workload, schedule_capacity)
-        return Answer(lower, upper, ffn_separate_bound(workload, capacity), formulas)
-    if isinstance(workload, Attention):
-        try:
-            upper_or_none: Schedule | None = best_attention_schedule(workload, schedule_capacity)
-        except InfeasibleError:  # no family of ours fits this little; that is not a proof that nothing does
-            upper_or_none = None
-        return Answer(lower, upper_or_none, attention_separate_bound(workload, capacity), (compulsory,))
-    return Answer(lower, None, None, published_conv2d_bounds(workload, capacity))
+        upper = best_gemm_schedule(workload, schedule_capacity)
+    elif isinstance(workload, Ffn):
+        upper = best_ffn_schedule(workload, schedule_capacity)
+    elif isinstance(workload, Attention):
+        # no family of ours may fit so little; that is not a proof that nothing does
+        with suppress(InfeasibleError):
+            upper = best_attention_schedule(workload, schedule_capacity)
+    separate = separate_bound(workload, capacity) if isinstance(workload, Ffn | Attention) else None
+    return Answer(lower, upper, separate, formulas)
 
 
 def to_json(found: Answer) -> dict[str, Any]:

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pebble.bounds import LowerBound, gemm_lower_bound
-from pebble.bounds.attention import attention_lower_bound
-from pebble.bounds.ffn import ffn_lower_bound
+from pebble.bounds import LowerBound, lower_bound
 from pebble.capacity import trace_capacity
 from pebble.errors import InputError
 from pebble.models.cache_policy import parse_policy
@@ -134,15 +132,6 @@ def trace_of(workload: Kernel, schedule: Schedule, config: KernelConfig, residua
     raise InputError(f"schedule: got {schedule.name}, expected one for {workload.label}.")
 
 
-def bound_of(workload: Kernel) -> Callable[[int], LowerBound]:
-    """The lower bound of a workload for a capacity in elements."""
-    if isinstance(workload, Gemm):
-        return lambda capacity: gemm_lower_bound(workload, capacity)
-    if isinstance(workload, Ffn):
-        return lambda capacity: ffn_lower_bound(workload, capacity)
-    return lambda capacity: attention_lower_bound(workload, capacity)
-
-
 def curve_of(name: str, trace: Trace, policy: str, capacities_lines: Sequence[int]) -> ScheduleCurve:
     """DRAM bytes at each capacity: LRU and OPT from one curve, other policies by one simulation each.
 
@@ -225,9 +214,8 @@ def curve_report(
     if len(capacities) > MOST_POINTS:
         raise InputError(f"curve: got {len(capacities)} capacities, expected at most {MOST_POINTS}.")
     held = held_values(workload, config, stages)
-    bound = bound_of(workload)
     bounds = [
-        bound(trace_capacity(c + policy.last_level_bytes, workload, held, config.wave_blocks).elements)
+        lower_bound(workload, trace_capacity(c + policy.last_level_bytes, workload, held, config.wave_blocks).elements)
         for c in capacities
     ]
     lines = [c // LINE_BYTES for c in capacities]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pebble.bounds.attention import attention_lower_bound
+from pebble.bounds import lower_bound
 from pebble.errors import InputError
 from pebble.workloads import Attention, check_dimension, element_bytes, model_shape, named_gemm
 from pebble.workloads.named import ModelShape
@@ -103,7 +103,7 @@ def decode_step(model: str, batch: int, context: int, on_chip_bytes: int, dtype:
     width = element_bytes(dtype)
     heads, kv_heads, dim = shape.heads, shape.kv_heads, shape.head_dim
     attention = Attention(1, context, dim, heads=heads, kv_heads=kv_heads, batch=batch, dtype=dtype, out_dtype=dtype)
-    bound = attention_lower_bound(attention, on_chip_bytes // width)
+    bound = lower_bound(attention, on_chip_bytes // width)
     up = "gate_up" if shape.gated else "up"
     layers = [named_gemm(f"{model}:{layer}", batch, dtype) for layer in ("qkv", "o", up, "down")]
     weights = sum(layer.k * layer.n for layer in layers) * width

@@ -176,7 +176,7 @@ def solve_apart(library: Library, solver: str, best: Best) -> str:
     solver : str
         ``"module:name"`` of a function that takes the incumbent and returns why it stopped.
     best : Incumbent
-        Of `pebble.solvers` or `pebble.buffers`.
+        Of `pebble.solvers`.
 
     Returns
     -------

@@ -1,10 +1,14 @@
-"""Sizes with units: ``40MiB``, ``228KiB``, ``6MB``, ``8192el``. A bare number is never a size."""
+"""Whole numbers and sizes: division and roots rounded the safe way; ``40MiB``, ``228KiB``, ``6MB``, ``8192el``.
+
+A bare number is never a size.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isqrt
 
 from pebble.errors import InputError
 
@@ -22,6 +26,34 @@ _BYTES = {
 _SIZE = re.compile(r"\s*([+-]?[0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 _EXPECTED = "expected a number with a unit such as 40MiB, 228KiB, 6MB or 8192el (MB = 10^6 bytes, MiB = 2^20 bytes)"
 MAX_SIZE = 2**60
+
+
+def ceil_div(a: int, b: int) -> int:
+    """Smallest whole number not below a / b."""
+    return -(-a // b)
+
+
+def ceil_sqrt(x: int) -> int:
+    """Smallest whole number whose square is at least x."""
+    return isqrt(x - 1) + 1 if x > 0 else 0
+
+
+def floor_cbrt(x: int) -> int:
+    """Largest whole number whose cube is at most x."""
+    if x < 1:
+        return 0
+    guess = 1 << ceil_div(x.bit_length(), 3)
+    while True:
+        better = (2 * guess + x // (guess * guess)) // 3
+        if better >= guess:
+            return guess
+        guess = better
+
+
+def ceil_cbrt(x: int) -> int:
+    """Smallest whole number whose cube is at least x."""
+    root = floor_cbrt(x)
+    return root if root**3 == x else root + 1
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds import gemm_lower_bound
+from pebble.bounds import lower_bound
 from pebble.capacity import cache_capacity, chip_capacity, trace_capacity
 from pebble.comparison import compare_orders
 from pebble.errors import InfeasibleError
@@ -39,7 +39,7 @@ def test_bound_is_below_every_simulated_order(data: st.DataObject) -> None:
     config = KernelConfig(tile, sms, per_sm, cache, draw(st.sampled_from(["lru", "fifo", "opt"])))
     traffic = simulate_gemm(gemm, parse_order(draw(st.sampled_from(ORDERS))), config)
     held = values_held_by_blocks(tile, config.wave_blocks)
-    bound = gemm_lower_bound(gemm, trace_capacity(cache, gemm, held, config.wave_blocks).elements)
+    bound = lower_bound(gemm, trace_capacity(cache, gemm, held, config.wave_blocks).elements)
     assert bound.bytes <= traffic.dram_bytes
     assert gemm.compulsory_bytes <= traffic.dram_bytes
 

@@ -105,7 +105,7 @@ def compare(path: str) -> None:
     """Measured DRAM reads beside one LRU of nominal size, the chip's default model, and the proved bound."""
     from math import exp, log
 
-    from pebble.bounds import gemm_lower_bound
+    from pebble.bounds import lower_bound
     from pebble.capacity import trace_capacity
     from pebble.models.machine import load_machine
     from pebble.schedules.lockstep import TileShape, values_held_by_blocks
@@ -127,7 +127,7 @@ def compare(path: str) -> None:
                 read[name] = simulate_gemm(gemm, parse_order(row["order"]), config).dram_read_bytes
                 ratios[name].append(read[name] / measured)
             held = values_held_by_blocks(tile, sms, STAGES)
-            bound = gemm_lower_bound(gemm, trace_capacity(machine.l2_bytes, gemm, held, sms).elements)
+            bound = lower_bound(gemm, trace_capacity(machine.l2_bytes, gemm, held, sms).elements)
             reads = bound.bytes - gemm.operands[2].bytes  # each C is stored once at least
             shape = f"{row['m']}x{row['n']}x{row['k']}"
             figures = " ".join(f"{value / 1e6:9,.0f}" for value in (measured, *read.values()))

@@ -1,47 +1,31 @@
-"""Lower bounds: one theorem per file, and the registry of published ones.
+"""Lower bounds: the segment theorem of a box, what each family tells it, and the registry of published formulas.
 
 Nothing in this package knows a schedule: what a bound is worth against one is judged by the caller.
 """
 
-from __future__ import annotations
-
-from pebble.bounds import compulsory, cosma, irony_toledo_tiskin, memory_independent, smith
-from pebble.bounds.base import Formula, LowerBound, PublishedBound, judge
-from pebble.bounds.gemm import gemm_lower_bound
-from pebble.workloads import Gemm
-
-GEMM_FORMULAS = (
-    compulsory.formula,
-    irony_toledo_tiskin.formula,
-    smith.formula,
-    cosma.formula,
-)
-
-
-def published_gemm_bounds(gemm: Gemm, capacity: int, processors: int = 1) -> tuple[Formula, ...]:
-    """The published formulas, evaluated on this instance.
-
-    Parameters
-    ----------
-    gemm : Gemm
-        The problem.
-    capacity : int
-        S, values that fast memory holds.
-    processors : int
-        P, for the parallel memory-independent bound: the number of SMs.
-    """
-    return (
-        *(formula(gemm, capacity) for formula in GEMM_FORMULAS),
-        memory_independent.formula(gemm, processors),
-    )
-
+from pebble.bounds.base import Compulsory, LowerBound, Proof, check_capacity
+from pebble.bounds.box import Box, Piece, Segments
+from pebble.bounds.chain import Chain, Kernels, Recomputed
+from pebble.bounds.families import Accounting, accounting, lower_bound, separate_bound
+from pebble.bounds.published import Formula, published_bounds
+from pebble.bounds.tied import Tied
 
 __all__ = [
-    "GEMM_FORMULAS",
+    "Accounting",
+    "Box",
+    "Chain",
+    "Compulsory",
     "Formula",
+    "Kernels",
     "LowerBound",
-    "PublishedBound",
-    "gemm_lower_bound",
-    "judge",
-    "published_gemm_bounds",
+    "Piece",
+    "Proof",
+    "Recomputed",
+    "Segments",
+    "Tied",
+    "accounting",
+    "check_capacity",
+    "lower_bound",
+    "published_bounds",
+    "separate_bound",
 ]

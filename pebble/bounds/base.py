@@ -1,34 +1,54 @@
-"""What a bound is: a number that no schedule of the instance goes below, and what it takes to recompute it."""
+"""What a bound is: a number that no schedule of the instance goes below, and the proof that gives it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Protocol
 
-Status = Literal["proven", "not_proven_here", "refuted_here"]
+from pebble.errors import InfeasibleError
+
+
+class Proof(Protocol):
+    """A theorem, and the numbers that recompute its bound on an instance.
+
+    `Compulsory`, `Segments`, `Kernels`, `Recomputed`, `Tied` and `Memories` are the proofs there are; each stands with
+    its theorem. What writes a certificate or a text looks at the type, never at names.
+    """
+
+    @property
+    def method(self) -> str:
+        """What the bound is called."""
+
+    @property
+    def elements(self) -> int:
+        """Values moved at least, by one of the equal groups that share nothing."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The numbers, as plain data for ``--json``."""
 
 
 @dataclass(frozen=True)
 class LowerBound:
-    """A proven lower bound on loads plus stores.
+    """A proven lower bound on loads plus stores."""
 
-    Attributes
-    ----------
-    elements : int
-        Values moved, at least.
-    bytes : int
-        Bytes moved, at least, each operand at its own width.
-    method : str
-        The theorem that gives the number.
-    certificate : mapping
-        What is needed to recompute it: the theorem's parameters for this instance.
-    """
+    elements: int  #: values moved, at least
+    bytes: int  #: bytes moved, at least, each operand at its own width
+    capacity: int  #: S, values that fast memory (with several memories: each of them) holds
+    proof: Proof  #: the theorem that gives the number, and what recomputes it
+    recompute: bool = False  #: it holds when values may be computed again
+    separate: bool = False  #: it holds only when every intermediate goes through slow memory
+    instance: Mapping[str, Any] = field(default_factory=dict)
 
-    elements: int
-    bytes: int
-    method: str
-    certificate: Mapping[str, Any] = field(default_factory=dict)
+    @property
+    def method(self) -> str:
+        """What the bound is called."""
+        return self.proof.method
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """What recomputes it, as plain data."""
+        return {"theorem": self.method, **self.instance, **self.proof.to_json()}
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
@@ -36,85 +56,42 @@ class LowerBound:
             "elements": self.elements,
             "bytes": self.bytes,
             "method": self.method,
-            "certificate": dict(self.certificate),
+            "certificate": self.certificate,
         }
 
 
 @dataclass(frozen=True)
-class PublishedBound:
-    """A bound from the literature, evaluated on the instance.
+class Compulsory:
+    """Every input is read once and every output written once; ``added`` transfers are certain besides.
 
-    Attributes
-    ----------
-    name, source : str
-        What it is called, and where it stands.
-    elements : int
-        Its value, rounded down, and 0 where the formula is negative.
-    status : {"proven", "not_proven_here", "refuted_here"}
-        Whether this number is a lower bound on this instance.
-    note : str
-        Why.
+    Holds for every capacity and game. ``products`` are all multiply-adds of the group: the schedule is one segment.
     """
 
-    name: str
-    source: str
-    elements: int
-    status: Status
-    note: str
+    method: str
+    least: int
+    products: int
+    added: int = 0
+
+    @property
+    def elements(self) -> int:
+        """Values moved at least."""
+        return self.least + self.added
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
-        return {
-            "name": self.name,
-            "elements": self.elements,
-            "status": self.status,
-            "note": self.note,
-            "source": self.source,
-        }
+        told = {"segments": 1, "share_multiply_adds": self.products}
+        return {**told, "added_elements": self.added} if self.added else told
 
 
-@dataclass(frozen=True)
-class Formula:
-    """A published formula before it is judged: its value and whether its own theorem covers the instance.
+def check_capacity(capacity: int) -> None:
+    """Refuse a capacity in which no multiply-add fits.
 
-    Attributes
-    ----------
-    name, source : str
-        As in `PublishedBound`.
-    elements : int
-        Its value, rounded down, at least 0.
-    holds : bool
-        The theorem's premises are met here and its proof is accepted.
-    counts_traffic : bool
-        The number counts what this product bounds, loads plus stores of one fast memory.
-    note : str
-        Which game the theorem is about.
+    Raises
+    ------
+    InfeasibleError
+        Capacity below 3.
     """
-
-    name: str
-    source: str
-    elements: int
-    holds: bool
-    note: str
-    counts_traffic: bool = True
-
-
-def judge(formula: Formula, lower_elements: int, upper_elements: int | None) -> PublishedBound:
-    """Say what a published number is worth here.
-
-    A number that its theorem proves, or that does not exceed our proven bound, is proven. A number above a
-    schedule that was found is refuted. Anything between is open. Without a schedule (None) nothing is refuted.
-    """
-    status: Status
-    value = formula.elements
-    if not formula.counts_traffic:
-        status, reason = "not_proven_here", "it counts something else"
-    elif upper_elements is not None and value > upper_elements:
-        status, reason = "refuted_here", f"a legal schedule moves only {upper_elements:,} elements"
-    elif formula.holds:
-        status, reason = "proven", "its theorem covers this instance"
-    elif value <= lower_elements:
-        status, reason = "proven", "not by its own theorem, but our bound implies this number"
-    else:
-        status, reason = "not_proven_here", "above our bound, and no schedule known refutes it"
-    return PublishedBound(formula.name, formula.source, value, status, f"{reason}; {formula.note}")
+    if capacity < 3:
+        raise InfeasibleError(
+            f"capacity: got {capacity} elements, expected at least 3 (two operands and a result): no schedule exists."
+        )

@@ -1,208 +1,188 @@
-r"""The segment bound for two matrix products in a row: one theorem for FFN, gated FFN and attention.
+r"""Two matrix products in a row, :math:`H = \mathrm{act}(A B)` and :math:`Y = H D`: FFN, gated FFN and attention.
 
-**The game.** H = act(A B) and Y = H D, with A m x k, B k x f, D f x l. Cells of H and Y are updated in place, in any
-order; Y must end in slow memory, H need not. A result that takes its operand's place (activation, probability of a
-score) is the same cell: a schedule with two values can drop the operand at that moment, nothing else reads it.
+:math:`A` is :math:`m \times k`, :math:`B` :math:`k \times f`, :math:`D` :math:`f \times l`. :math:`Y` must end in slow
+memory, :math:`H` need not.
 
-**Accounting.** Cut a schedule without recomputation, from an empty start, into h segments. A value touched in a
-segment was held at its start (at most S values at each of the h - 1 cuts), or is loaded in it, or is a cell begun in
-it (once in all). Hence the sum over segments of the values touched is at most loads + (h - 1) S + cells of Y + cells
-of H, and since every cell of Y is stored,
+**One box.** Let a multiply-add of the first product be a point :math:`(i, j, t)` with :math:`t < k`, and one of the
+second a point :math:`(i, j, k + q)`. They fill a box :math:`m \times f \times (k + l)`, and *all* values are
+projections of it: :math:`(i, t)` is a value of :math:`A` or :math:`Y`, :math:`(j, t)` one of :math:`B` or :math:`D`,
+:math:`(i, j)` a cell of :math:`H`. So Theorem 1 holds for any mix of the two products, with the cells of :math:`H`
+begun and not stored.
 
-    Q >= sum of X_s - (h - 1) S - (cells of H).                                                                  (3)
+**Theorem 2.** *Without recomputation,* :math:`Q \ge \sum_s x(v_s) - (h - 1) S - (\text{cells of } H)`.
 
-**Geometry.** A product of A B is a triple (i, j, t) with t < k, one of H D a triple (i, j, k + q). Then the
-triples fill a box m x f x (k + l), and *all* values are projections of it: (i, t) is a value of A or Y, (j, t) one of
-B or D, (i, j) a cell of H. So v products touch at least x(v) values with the same x as one GEMM of that box: v^2 <=
-a b e (Loomis and Whitney), v <= f a, v <= m b, v <= (k + l) e. Sets of triples that do not fill the box (a causal
-mask; a gated FFN, below) obey the same inequalities. A term of (3) for segments of v or v + 1 products, h of them
-over all the work:
+Nothing is lost in the cut by all products. Let a segment do :math:`v_1` and :math:`v_2` of them. The least values it
+touches are the minimum over :math:`e \ge \max(v_1 / k, v_2 / l)` of :math:`e + (v_1 + v_2) G(e)`, where :math:`G(e)` is
+the least :math:`a + b` with :math:`a b \ge 1 / e`, :math:`a \ge 1 / f`, :math:`b \ge 1 / m`: the same function for both
+products. It depends on :math:`v_1 + v_2`, except that the limit on :math:`e` is weakest at the even split; and every
+weighting of the products allows segments that are all even.
 
-    Q >= max over h of [ sum of x(v_s) - (h - 1) S ] - (cells of H).
+**A gated chain** has two first products, gate and up, that share :math:`A`: two cells for each :math:`(i, j)`, the
+gate's, in which :math:`H` takes its place after the elementwise product, and the up cell. (Which of the two :math:`H`
+takes over makes no difference: at that moment both are in fast memory, and afterwards one is useless.) Number the up
+cells :math:`f, \ldots, 2 f - 1`: the products fill a box :math:`m \times 2 f \times (k + l)` but for the second product
+of the up cells, and :math:`2 m f` cells are begun free. Or forget the up cells: the moves of all other values are a
+schedule of the plain chain, and each of the :math:`k f` up weights is loaded besides. `pebble.bounds.tied` says more
+where fast memory is large.
 
-**Nothing is lost in the cut.** Let a segment do v1 products of A B and v2 of H D. The least values it touches are
-X(v1, v2) = min over e >= max(v1 / k, v2 / l) of e + (v1 + v2) G(e), where G(e) is the least a + b with a b >= 1 / e,
-a >= 1 / f, b >= 1 / m, the same function for both products. It depends on v1 and v2 through their sum, except that the
-limit on e is weakest at the even split v1 / k = v2 / l. So when all products weigh the same, the worst split of a
-segment of v products is the even one and gives x(v); no other weights can do better, since every weighting allows
-segments that are all even.
+**Separate kernels.** One kernel writes all of :math:`H`, the next reads it from an empty fast memory, which keeps
+nothing in between: two boxes, :math:`m \times f \times k` (:math:`2 f` columns when gated, of whose cells half are
+stored) and :math:`m \times l \times f`, whose bounds add. Theorem 2 holds too, with the stores of :math:`H` on top. If
+fast memory does keep up to :math:`S` values from one kernel to the next, the sum falls by at most :math:`S`; the second
+form stays. Recomputation cannot help: :math:`H` is stored, and only one completion of each of its cells is useful.
 
-**Recomputation allowed** (of cells of H and of Y). Delete operations whose result no stored Y depends on; then the
-products of H D are done once each. For one cell of H, join two segments that touch it when the later one uses a copy
-carried over from the earlier (held at a cut, or loaded). The segments number at most carried copies + components, and
-each component completes the cell on its own, so it contains at least k distinct products. Let v1_s be the number of
-distinct products of A B in segment s. Summed over all cells, cells touched <= held + loads + (sum of v1_s) / k, and
+**Recomputation** of cells of :math:`H` and of :math:`Y`. Delete operations whose result no stored :math:`Y` depends on;
+then the products of :math:`H D` are done once each. For one cell of :math:`H`, join two segments that touch it when the
+later one uses a copy carried over from the earlier, held at a cut or loaded. The segments number at most carried copies
++ components, and each component completes the cell on its own, so it contains at least :math:`k` distinct products.
+With :math:`v_{1,s}` distinct products of :math:`A B` in segment :math:`s`, cells touched are in all at most held +
+loaded + :math:`\sum v_{1,s} / k`.
 
-    Q >= sum of [X(v1_s, v2_s) - v1_s / k] - (h - 1) S.                                                          (4)
+**Theorem 3.** :math:`Q \ge \sum_s [ X(v_{1,s}, v_{2,s}) - v_{1,s} / k ] - (h - 1) S`, *with recomputation allowed.*
 
-- *Cut by v2 alone*, with the worst v1_s >= 0. For a given e the bracket is linear in v1, so v1 is 0 or k e, and it is
-  at least phi(v2) = min over e >= v2 / l of v2 G(e) + e min(1, k G(e)): the smaller of x(v2) for the box m x f x l and
-  of min over e >= v2 / l of (v2 + k e) G(e). Both are concave in v2.
-- *Cut by all distinct products.* Since all v2_s add up to (cells of H) l, the sum of the brackets is at least the sum
-  of psi(v_s) + (cells of H) l / k, where psi(v) = x(v) - v / k is concave. Let V be the work without recomputation and
-  P = floor(V / h). End segments at P + 1 distinct products, as often as it takes for h segments to make V, after that
-  at P, and merge the rest into the last one, which then has P to 2 P. Recomputation makes h' >= h segments of it. If
-  psi(2 P) >= psi(P) >= S, the last one counts psi(P) at least and segments beyond h cost nothing, so what is left is
-  equation (3). While S is below some 3 k^2, recomputation gains nothing.
-
-Without recomputation these hold too. All bounds here hold for every replacement policy.
+- *Cut by* :math:`v_2` *alone*, with the worst :math:`v_1 \ge 0`. For a given :math:`e` the bracket is linear in
+  :math:`v_1`, so :math:`v_1` is 0 or :math:`k e`, and it is at least the smaller of :math:`x(v_2)` for the box :math:`m
+  \times f \times l` and of the minimum over :math:`e \ge v_2 / l` of :math:`(v_2 + k e) G(e)`. Both are concave in
+  :math:`v_2`.
+- *Cut by all distinct products.* All :math:`v_{2,s}` add up to (cells of :math:`H`) :math:`l`, so the sum of the
+  brackets is at least the sum of :math:`\psi(v_s)` + (cells of :math:`H`) :math:`l / k`, where :math:`\psi(v) = x(v) -
+  v / k` is concave. Let :math:`V` be the work without recomputation and :math:`P = \lfloor V / h \rfloor`. End segments
+  at :math:`P + 1` distinct products, as often as it takes for :math:`h` segments to make :math:`V`, after that at
+  :math:`P`, and merge the rest into the last one, which then has :math:`P` to :math:`2 P`. Recomputation makes
+  :math:`h' \ge h` segments of it. If :math:`\psi(2 P) \ge \psi(P) \ge S`, the last one counts :math:`\psi(P)` at least
+  and segments beyond :math:`h` cost nothing, so what is left is Theorem 2. While :math:`S` is below some :math:`3 k^2`,
+  recomputation gains nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
-from functools import lru_cache
+from dataclasses import dataclass
 from math import isqrt
 from typing import Any
 
-from pebble.bounds.segments import FRACTION_BITS, touched_real_scaled, touched_whole
-from pebble.errors import InfeasibleError
+from pebble.bounds.box import FRACTION_BITS, Box, Piece, Segments, best_segments, rounded_up, shares_of, sum_of_shares
 
-# h and segment sizes tried with whole-number geometry. They do not depend on S, so the bound falls as S grows.
-_FEW_SEGMENTS = 256
-_SMALL_SEGMENT = 256
+METHOD = "segment accounting for a chain, equation (3)"
+GATED = "segment accounting for a gated chain"
+PROJECTED = "equation (3) for the gate's chain, and the up weights"
+RECOMPUTE = "segment accounting for a chain with recomputation"
+SEPARATE = "segment accounting, equation (2), kernel by kernel"
 
 
-def check_capacity(capacity: int) -> None:
-    """Refuse a capacity in which no multiply-add fits.
+@dataclass(frozen=True)
+class Chain:
+    """H = act(A B) and Y = H D, of one group: A is m x k, B is k x f, D is f x l."""
 
-    Raises
-    ------
-    InfeasibleError
-        Capacity below 3.
-    """
-    if capacity < 3:
-        raise InfeasibleError(
-            f"capacity: got {capacity} elements, expected at least 3 (two operands and a result): no schedule exists."
+    m: int
+    k: int
+    f: int
+    l: int
+    cells: int  #: of H, m f without a mask
+    gated: bool = False  #: H is made of two products, gate and up
+    hidden: str = "H"  #: what the cells are called
+
+    @property
+    def streams(self) -> int:
+        """First products: 2 when gated."""
+        return 2 if self.gated else 1
+
+    @property
+    def up_weights(self) -> int:
+        """Values of the up weights, which the gate's chain does not have."""
+        return self.k * self.f if self.gated else 0
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The boxes of Theorem 2."""
+        m, k, f, l, cells = self.m, self.k, self.f, self.l, self.cells
+        box, products = Box(m, f, k + l), (cells * k, cells * l)
+        if not self.gated:
+            return (Piece("chain", METHOD, box, products, cells),)
+        return (
+            Piece("gated chain", GATED, Box(m, 2 * f, k + l), (2 * cells * k, cells * l), 2 * cells),
+            Piece("gate's chain", PROJECTED, box, products, cells, self.up_weights),
         )
 
-
-def cut_parameters(
-    box: tuple[int, int, int], products: tuple[int, int], segments: int, touched: int, cells: int, capacity: int
-) -> dict[str, Any]:
-    """What recomputes a bound of `box_bound`, as plain data.
-
-    Parameters
-    ----------
-    box : tuple of int
-        Rows, columns, depth.
-    products : tuple of int
-        Of the first and of the second product (0: there is only one).
-    segments, touched : int
-        As returned by `box_bound`.
-    cells : int
-        Cells begun free and not stored, to be subtracted.
-    capacity : int
-        S.
-    """
-    work = sum(products)
-    return {
-        "box": list(box),
-        "products": work,
-        "theta": str(Fraction(products[0], work)),  # weight of the first product in a cut: all products weigh the same
-        "segments": segments,
-        "share_products": [work // segments, -(-work // segments)],
-        "held_at_cuts": (segments - 1) * capacity,
-        "segment_terms": touched,
-        "cells_begun_and_not_stored": cells,
-    }
+    @property
+    def kernels(self) -> tuple[tuple[Piece, int], ...]:
+        """The boxes of the two kernels, and the compulsory traffic of each."""
+        m, k, f, l, cells, streams = self.m, self.k, self.f, self.l, self.cells, self.streams
+        first = Piece("", SEPARATE, Box(m, streams * f, k), (streams * cells * k, 0), (streams - 1) * cells)
+        second = Piece("", SEPARATE, Box(m, l, f), (cells * l, 0))
+        return (first, m * k + streams * k * f + cells), (second, cells + f * l + m * l)
 
 
-@lru_cache(maxsize=64)
-def _whole_totals(rows: int, cols: int, depth: int, work: int) -> tuple[tuple[int, int], ...]:
-    """(h, sum of whole-number x over h equal shares of the work) for every h that can be best with whole numbers."""
-    candidates = set(range(1, min(_FEW_SEGMENTS, work) + 1))
-    # While floor(work / h) keeps one value the bound is linear in h: only the ends of that range can be best.
-    for size in range(1, min(_SMALL_SEGMENT, work) + 1):
-        candidates.update((work // size, work // (size + 1) + 1))
-    totals = []
-    for h in sorted(c for c in candidates if 1 <= c <= work):
-        totals.append((h, _total(lambda v: touched_whole(v, rows, cols, depth), work, h)))
-    return tuple(totals)
+@dataclass(frozen=True)
+class Kernels:
+    """Two kernels with H in slow memory between them: of each, Theorem 1 or its compulsory traffic."""
+
+    method: str
+    kernels: tuple[Segments, ...]
+    least: tuple[int, ...]  #: compulsory traffic of each
+
+    @property
+    def elements(self) -> int:
+        """Values moved at least."""
+        return sum(max(kernel.elements, least) for kernel, least in zip(self.kernels, self.least, strict=True))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        parts = zip(self.kernels, self.least, strict=True)
+        return {"kernels": [{**kernel.to_json(), "compulsory": least} for kernel, least in parts]}
 
 
-def _total(x: Callable[[int], int], work: int, segments: int) -> int:
-    """Sum of x over the shares of the work: floor or ceil of work / segments each."""
-    share, longer = divmod(work, segments)
-    return (segments - longer) * x(share) + (longer * x(share + 1) if longer else 0)
+@dataclass(frozen=True)
+class Recomputed:
+    """Theorem 3 on an instance."""
+
+    chain: Chain
+    capacity: int  #: S
+    by_second: bool  #: cut by products of H D alone, else by all distinct products
+    segments: int  #: h
+    terms: int  #: the bound without the up weights
+    method: str = RECOMPUTE
+
+    @property
+    def elements(self) -> int:
+        """Values moved at least."""
+        return self.terms + self.chain.up_weights
+
+    @property
+    def shares(self) -> tuple[tuple[int, int], ...]:
+        """(products of a segment, how many segments have so many), of the products it is cut by."""
+        chain = self.chain
+        return shares_of(chain.cells * (chain.l if self.by_second else chain.k + chain.l), self.segments)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        sides = {name: getattr(self.chain, name) for name in ("m", "f", "k", "l", "cells")}
+        cut = "products of H D" if self.by_second else "distinct products"
+        return {"cut_by": cut, "segments": self.segments, **sides, "added_elements": self.chain.up_weights}
 
 
-def best_segments(x: Callable[[int], int], work: int, capacity: int) -> tuple[int, int]:
-    """Maximise sum of x(shares) - (h - 1) S over h, for x concave.
-
-    Parameters
-    ----------
-    x : callable
-        v -> 2^100 times a lower bound on the values touched by v products, rounded down; concave up to rounding.
-    work : int
-        Products in all, at least 1.
-    capacity : int
-        S.
-
-    Returns
-    -------
-    elements, h : int
-        The bound, rounded up to a whole number (it bounds a count), and h. Any h gives a valid bound; concavity
-        serves only to find the best. Cost: about 2 log2(work) calls of x.
-    """
-    price = capacity << FRACTION_BITS
-    low, high = 1, work
-    while low < high:
-        middle = (low + high) // 2
-        if _total(x, work, middle + 1) - _total(x, work, middle) > price:
-            low = middle + 1
-        else:
-            high = middle
-    return -((-(_total(x, work, low) - (low - 1) * price)) >> FRACTION_BITS), low
-
-
-def box_bound(rows: int, cols: int, depth: int, work: int, capacity: int) -> tuple[int, int]:
-    """Max over h of sum of x(v_s) - (h - 1) S for a set of triples in a box.
-
-    Parameters
-    ----------
-    rows, cols, depth : int
-        The box; the values are its three projections.
-    work : int
-        Triples in the set, 1 <= work <= rows cols depth. Segments hold floor or ceil of work / h of them.
-    capacity : int
-        S, values that fast memory holds.
-
-    Returns
-    -------
-    elements, h : int
-        The bound on loads plus cells begun, and the number of segments. Exact integers, a few milliseconds.
+def recompute_bound(chain: Chain, capacity: int) -> Recomputed:
+    """The bound that recomputation of H and Y does not break: the better of the two cuts.
 
     Examples
     --------
-    >>> box_bound(32768, 32768, 256, 2**38, 116736)[0] - 2**30  # attention, N = 32768, d = 128, 228 KiB of bf16
+    >>> recompute_bound(Chain(32768, 128, 32768, 128, 32768**2), 116736).elements
     602919164
     """
-    best, best_h = 0, 1
-    for h, touched in _whole_totals(rows, cols, depth, work):
-        value = touched - (h - 1) * capacity
-        if value > best:
-            best, best_h = value, h
-    found, h = best_segments(lambda v: touched_real_scaled(v, rows, cols, depth), work, capacity)
-    return (found, h) if found > best else (best, best_h)
+    by_second, h = best_segments(lambda v: touched_redone(chain, v), chain.cells * chain.l, capacity)
+    by_all, other_h = _cut_by_all_products(chain, capacity)
+    if by_all > by_second:
+        return Recomputed(chain, capacity, False, other_h, by_all)
+    return Recomputed(chain, capacity, True, h, by_second)
 
 
-def recompute_touched_scaled(v: int, m: int, f: int, k: int, l: int) -> int:
-    """2^100 phi(v): values touched by v products of H D less what recomputing H excuses, rounded down.
-
-    Parameters
-    ----------
-    v : int
-        Products of H D in the segment, at most m f l.
-    m, f, k, l : int
-        A is m x k, B k x f, D f x l.
-    """
+def touched_redone(chain: Chain, v: int) -> int:
+    """2^100 times what v products of H D touch less what computing H again excuses, rounded down."""
     if v == 0:
         return 0
-    one = FRACTION_BITS
-    p = min(m, f)
-    kept = touched_real_scaled(v, m, f, l)
+    one, k, l = FRACTION_BITS, chain.k, chain.l
+    p = min(chain.m, chain.f)
+    kept = Box(chain.m, chain.f, l).touched(v)
     # (v + k e) G(e), with G(e) = 2 / sqrt e up to p^2 and 1 / p + p / e beyond, is least at e = v / k up to p^2, at
     # p sqrt(v / k) beyond, unless the limit e >= v / l is above that
     if l >= k and v <= k * p * p:
@@ -216,12 +196,10 @@ def recompute_touched_scaled(v: int, m: int, f: int, k: int, l: int) -> int:
     return min(kept, redone)
 
 
-def _cut_by_all_products(m: int, f: int, k: int, l: int, cells: int, capacity: int) -> tuple[int, int]:
-    """Equation (3), maximised over the h with psi(2 P) >= psi(P) >= S; (0, 1) if there are none."""
-    work = cells * (k + l)
-
-    def x(v: int) -> int:
-        return touched_real_scaled(v, m, f, k + l)
+def _cut_by_all_products(chain: Chain, capacity: int) -> tuple[int, int]:
+    """Theorem 2, maximised over the h with psi(2 P) >= psi(P) >= S; (0, 1) if there are none."""
+    k, work = chain.k, chain.cells * (chain.k + chain.l)
+    x = Box(chain.m, chain.f, k + chain.l).touched
 
     def psi_times_k(v: int) -> int:
         return k * x(v) - (v << FRACTION_BITS)
@@ -241,8 +219,7 @@ def _cut_by_all_products(m: int, f: int, k: int, l: int, cells: int, capacity: i
         best = max(first, _first(lambda h: not pays(h), first, best) - 1)
     if not (rises(best) and pays(best)):
         return 0, 1
-    value = _total(x, work, best) - (((best - 1) * capacity) << FRACTION_BITS)
-    return -((-value) >> FRACTION_BITS) - cells, best
+    return rounded_up(sum_of_shares(x, work, best) - (((best - 1) * capacity) << FRACTION_BITS)) - chain.cells, best
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
@@ -254,33 +231,3 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
         else:
             low = middle + 1
     return low
-
-
-def recompute_bound(m: int, f: int, k: int, l: int, cells: int, capacity: int) -> tuple[int, dict[str, int | str]]:
-    """The bound that recomputation of H and Y does not break: the better of the two cuts of equation (4).
-
-    Parameters
-    ----------
-    m, f, k, l : int
-        A is m x k, B k x f, D f x l.
-    cells : int
-        Cells of H, m f without a mask.
-    capacity : int
-        S.
-
-    Returns
-    -------
-    elements, parameters
-        The bound on loads + stores, and what recomputes it.
-
-    Examples
-    --------
-    >>> recompute_bound(32768, 32768, 128, 128, 32768**2, 116736)[0]
-    602919164
-    """
-    by_second, h = best_segments(lambda v: recompute_touched_scaled(v, m, f, k, l), cells * l, capacity)
-    found: dict[str, int | str] = {"cut_by": "products of H D", "segments": h}
-    by_all, h = _cut_by_all_products(m, f, k, l, cells, capacity)
-    if by_all > by_second:
-        found = {"cut_by": "distinct products", "segments": h}
-    return max(by_second, by_all), {**found, "m": m, "f": f, "k": k, "l": l, "cells": cells}

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from pebble.bounded import lower_bound
-from pebble.bounds.buffers import check_workload
+from pebble.bounds import lower_bound
+from pebble.bounds.memories import check_workload
 from pebble.capacity import chip_capacity
 from pebble.cli import _output
 from pebble.cli._target import MAX_SMS, Target, positive
 from pebble.cli._workload import AnyWorkload
 from pebble.comparison.sms import SmCapacity, buffer_document, machine_capacities
 from pebble.errors import InputError, UnknownNameError
-from pebble.game.memories import KINDS, TOPOLOGIES, BufferModel, parse_omega
+from pebble.game.buffer_model import KINDS, TOPOLOGIES, BufferModel, parse_omega
 from pebble.units import format_bytes, format_capacity
 
 LEVELS = ("dram", "l2")
@@ -23,7 +23,7 @@ def add_buffer_arguments(parser: argparse.ArgumentParser) -> None:
     """--buffers, --omega, --topology."""
     group = parser.add_argument_group("buffers")
     group.add_argument("--buffers", default=None, metavar="MODEL", help=f"{', '.join(KINDS)} (single)")
-    group.add_argument("--omega", metavar="W", help="connected: cost of a value copied between SMs, 0 to 1 (0.25)")
+    group.add_argument("--omega", metavar="W", help="connected: cost of a value copied between SMs, 0 or more (0.25)")
     group.add_argument("--topology", metavar="NET", help=f"connected: {', '.join(TOPOLOGIES)} (all-to-all)")
 
 

@@ -11,7 +11,7 @@ from pebble.cli._buffers import read_buffers
 from pebble.cli._target import positive
 from pebble.errors import GapOpenError, InputError
 from pebble.game import Variant
-from pebble.game.memories import BufferModel
+from pebble.game.buffer_model import BufferModel
 
 if TYPE_CHECKING:
     from pebble.dag.base import Dag

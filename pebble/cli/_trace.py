@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pebble.bounds import lower_bound
 from pebble.capacity import trace_capacity
 from pebble.cli import _output
 from pebble.cli._kernel import read_cache_model, read_kernel
@@ -15,7 +16,7 @@ from pebble.cli._schedules import traced
 from pebble.cli._target import read_target
 from pebble.cli._traffic import print_traffic, traffic_json
 from pebble.cli._workload import read_workload
-from pebble.curves import bound_of, held_values
+from pebble.curves import held_values
 from pebble.errors import InputError
 from pebble.models.cache_policy import parse_policy, policy_title
 from pebble.schedules.trace import LINE_BYTES, Trace
@@ -41,7 +42,7 @@ def _bound(args: argparse.Namespace, cache_bytes: int, policy: str) -> dict[str,
     config, stages, _ = read_kernel(args, workload, read_target(args))
     size = cache_bytes + parse_policy(policy).last_level_bytes
     capacity = trace_capacity(size, workload, held_values(workload, config, stages), config.wave_blocks)
-    bound = bound_of(workload)(capacity.elements)
+    bound = lower_bound(workload, capacity.elements)
     return {"bytes": bound.bytes, "capacity_bytes": capacity.bytes, "what": "trace", "workload": workload.label}
 
 

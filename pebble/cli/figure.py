@@ -179,7 +179,7 @@ def _fusion(args: argparse.Namespace) -> Figure:
 
 # name -> how it is drawn, and the arguments it takes
 def _buffers(args: argparse.Namespace) -> Figure:
-    from pebble.bounds.buffers import check_workload
+    from pebble.bounds.memories import check_workload
     from pebble.models.machine import load_machine
     from pebble.plots.buffers import Chip, buffers_figure
 
@@ -192,7 +192,7 @@ def _buffers(args: argparse.Namespace) -> Figure:
 
 
 def _placement(args: argparse.Namespace) -> Figure:
-    from pebble.game.memories import Topology
+    from pebble.game.buffer_model import Topology
     from pebble.plots.placement import placement_figure
     from pebble.schedules.orders import OrderParams, parse_order
     from pebble.solvers.placement import MAX_EXACT_SMS, block_deal, deal, place_exact, place_fast

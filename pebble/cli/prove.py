@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         capacity = cache_capacity(target.cache, workload)
     found = answer(workload, capacity.elements, capacity.schedule_elements, 1, args.recompute == "allowed")
     document = bound_certificate(workload, found)
-    blocks = proof_blocks(workload.label, document, _command(args))
+    blocks = proof_blocks(workload, found, _command(args))
     text = latex(blocks) if (args.out or "").lower().endswith(".tex") else markdown(blocks)
     if args.out is not None:
         try:

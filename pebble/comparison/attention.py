@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from pebble.bounds.attention import attention_lower_bound, attention_separate_bound
+from pebble.bounds import lower_bound, separate_bound
 from pebble.comparison.core import Comparison, KernelReport, Progress, Upper, build_comparison
 from pebble.models.machine import Machine
 from pebble.schedules.attention import AttentionKernel, AttentionSchedule, attention_trace
@@ -43,11 +43,11 @@ def compare_attention(
         attention,
         KernelReport(f"{kernel.bm}x{kernel.bn}", config.sms, config.blocks_per_sm, config.cache_bytes, config.policy),
         config.wave_blocks * kernel.values_held(stages),
-        lambda capacity: attention_lower_bound(attention, capacity),
+        lambda capacity: lower_bound(attention, capacity),
         explicit,
         simulations(),
         machine,
         notes,
         progress,
-        separate_of=lambda capacity: attention_separate_bound(attention, capacity),
+        separate_of=lambda capacity: separate_bound(attention, capacity),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from pebble.bounds.ffn import ffn_lower_bound, ffn_separate_bound
+from pebble.bounds import lower_bound, separate_bound
 from pebble.comparison.core import Comparison, KernelReport, Progress, Upper, build_comparison
 from pebble.models.machine import Machine
 from pebble.schedules.explicit.ffn import best_ffn_schedule
@@ -48,11 +48,11 @@ def compare_ffn(
         ffn,
         KernelReport(str(kernel.tile), config.sms, config.blocks_per_sm, config.cache_bytes, config.policy),
         config.wave_blocks * kernel.values_held(stages),
-        lambda capacity: ffn_lower_bound(ffn, capacity),
+        lambda capacity: lower_bound(ffn, capacity),
         explicit,
         simulations(),
         machine,
         notes,
         progress,
-        separate_of=lambda capacity: ffn_separate_bound(ffn, capacity),
+        separate_of=lambda capacity: separate_bound(ffn, capacity),
     )

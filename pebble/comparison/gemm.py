@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from pebble.bounds import gemm_lower_bound
+from pebble.bounds import lower_bound
 from pebble.comparison.core import Comparison, KernelReport, Progress, Upper, build_comparison
 from pebble.models.machine import Machine
 from pebble.schedules.explicit import best_gemm_schedule
@@ -66,7 +66,7 @@ def compare_orders(
         gemm,
         KernelReport(str(config.tile), config.sms, config.blocks_per_sm, config.cache_bytes, config.policy),
         values_held_by_blocks(config.tile, config.wave_blocks, stages),
-        lambda capacity: gemm_lower_bound(gemm, capacity),
+        lambda capacity: lower_bound(gemm, capacity),
         explicit,
         simulations(),
         machine,

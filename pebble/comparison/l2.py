@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pebble.bounds.base import LowerBound
-from pebble.bounds.buffers import balanced_share, buffer_lower_bound
+from pebble.bounds.memories import balanced_share, buffer_lower_bound
 from pebble.comparison.sms import OnSms, SharedWork, SmCapacity, best_on_sms
-from pebble.game.memories import BufferModel
+from pebble.game.buffer_model import BufferModel
 from pebble.schedules.explicit.parallel import ParallelSchedule
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
 from pebble.schedules.lockstep import TileShape

@@ -9,10 +9,10 @@ from math import ceil
 from typing import Any, Protocol
 
 from pebble.bounds.base import LowerBound
-from pebble.bounds.buffers import balanced_share, buffer_lower_bound, busiest_sm_elements, multicast_bound
-from pebble.bounds.memory_independent import words_per_processor
+from pebble.bounds.memories import balanced_share, buffer_lower_bound, busiest_sm_elements, multicast_bound
+from pebble.bounds.published import words_per_processor
 from pebble.errors import InputError
-from pebble.game.memories import BufferModel
+from pebble.game.buffer_model import BufferModel
 from pebble.models.machine import Machine
 from pebble.schedules.explicit.parallel_chain import best_attention_on_sms, best_ffn_on_sms
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule

@@ -48,8 +48,8 @@ What holds between the models of memories, with S per SM, where every task is do
   operands to the bench and the result back. Hence pooled(P S) <= connected at omega 0 <= pooled(P S - c) for S >= c.
 """
 
+from pebble.game.buffer_model import SINGLE, BufferModel, Topology
 from pebble.game.instance import Game, Task, check_capacity, minimum_capacity
-from pebble.game.memories import SINGLE, BufferModel, Topology
 from pebble.game.moves import Cost, Move, Op, Pebbling, at_sm, moves_cost, read_moves
 from pebble.game.referee import Replay, SmTraffic, replay
 from pebble.game.variants import Variant

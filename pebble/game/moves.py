@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pebble.errors import InputError
-from pebble.game.memories import SINGLE, BufferModel
+from pebble.game.buffer_model import SINGLE, BufferModel
 from pebble.game.variants import Variant
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pebble.bounds.buffers import balanced_share, buffer_lower_bound
+from pebble.bounds.memories import balanced_share, buffer_lower_bound
 from pebble.comparison.sms import SharedWork, best_on_sms
-from pebble.game.memories import BufferModel
+from pebble.game.buffer_model import BufferModel
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, style
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pebble.bounds.ffn import ffn_lower_bound, ffn_separate_bound
+from pebble.bounds import lower_bound, separate_bound
 from pebble.plots.save import BLUE, GREY, ORANGE, style
 from pebble.schedules.explicit.ffn import ffn_schedules
 from pebble.workloads import Ffn
@@ -42,14 +42,14 @@ def fusion(ffn: Ffn, points: int = 24, least: int = 2**20, most: int = 2**29) ->
     """Evaluate the curves from ``least`` to ``most`` bytes."""
     width = ffn.narrowest_bytes
     caches = tuple(round(least * (most / least) ** (i / (points - 1)) / 128) * 128 for i in range(points))
-    bound, separate_bound, fused, separate = [], [], [], []
+    bound, apart, fused, separate = [], [], [], []
     for cache in caches:
-        bound.append(ffn_lower_bound(ffn, cache // width).bytes)
-        separate_bound.append(ffn_separate_bound(ffn, cache // width).bytes)
+        bound.append(lower_bound(ffn, cache // width).bytes)
+        apart.append(separate_bound(ffn, cache // width).bytes)
         schedules = ffn_schedules(ffn, cache // ffn.widest_bytes)
         fused.append(min(s.bytes for s in schedules if s.family != "unfused"))
         separate.append(min(s.bytes for s in schedules if s.family == "unfused"))
-    return Fusion(ffn, caches, tuple(bound), tuple(separate_bound), tuple(fused), tuple(separate))
+    return Fusion(ffn, caches, tuple(bound), tuple(apart), tuple(fused), tuple(separate))
 
 
 def plot_fusion(found: Fusion, ax: Axes) -> Axes:

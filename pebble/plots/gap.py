@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pebble.bounds import gemm_lower_bound
+from pebble.bounds import lower_bound
 from pebble.models.machine import load_machine, machine_names
 from pebble.plots.save import style
 from pebble.schedules.explicit import best_gemm_schedule
@@ -63,7 +63,7 @@ def gap(layers: Sequence[str] = LAYERS, tokens: int = 8192) -> Gap:
         gemm = named_gemm(layer, tokens)
         for j, machine in enumerate(machines):
             capacity = machine.l2_bytes // gemm.widest_bytes
-            bound = gemm_lower_bound(gemm, capacity)
+            bound = lower_bound(gemm, capacity)
             ratio[i, j] = best_gemm_schedule(gemm, capacity).elements / bound.elements
             compulsory[i, j] = bound.elements == gemm.compulsory_elements
     return Gap(

@@ -5,10 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pebble.bounds import gemm_lower_bound
-from pebble.bounds.segments import touched_whole
+from pebble.bounds import Box, Segments, lower_bound
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, style
-from pebble.proof.multipliers import least_sum
+from pebble.proof.shares import least_sum
 from pebble.workloads import Gemm
 
 if TYPE_CHECKING:
@@ -33,8 +32,8 @@ def best_box(gemm: Gemm, products: int) -> tuple[float, float, float]:
 
 def plot_projections(gemm: Gemm, capacity: int, ax: Axes) -> Axes:
     """Draw the best segment of a GEMM, in the proportions of its sides, and its shadows on three walls."""
-    bound = gemm_lower_bound(gemm, capacity)
-    segments = int(bound.certificate["segments"])
+    proof = lower_bound(gemm, capacity).proof
+    segments = proof.segments if isinstance(proof, Segments) else 1
     products = gemm.multiply_adds // segments
     rows, cols, depth = best_box(gemm, products)
     longest = max(rows, cols, depth)
@@ -83,7 +82,7 @@ def plot_projections(gemm: Gemm, capacity: int, ax: Axes) -> Axes:
         ax.annotate(text, (x, y), shift[:2], textcoords="offset points", ha=shift[2], va=shift[3], fontsize=7,
                     rotation=turn, rotation_mode="anchor" if not turn else "default", zorder=6)  # fmt: skip
     share = f"one of {segments:,} segments" if segments > 1 else "the whole work, one segment"
-    least = touched_whole(products, gemm.m, gemm.n, gemm.k)
+    least = Box(gemm.m, gemm.n, gemm.k).touched_whole(products)
     ax.set_aspect("equal")
     ax.set_axis_off()
     ax.set_title(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pebble.bounds.gemm import segment_bound_elements
-from pebble.bounds.segments import touched_whole
+from pebble.bounds import Box
 from pebble.errors import InputError
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, style
 from pebble.schedules.explicit import ExplicitSchedule, best_gemm_schedule
@@ -122,7 +121,7 @@ def plot_segments(schedule: ExplicitSchedule, segments: int, ax: Axes) -> Axes:
         ax.bar(at, values, bottom=bottom, color=colour, width=0.8, label=label)
         bottom = [b + v for b, v in zip(bottom, values, strict=True)]
     ax.axhline(schedule.capacity, color="black", lw=1.2, ls="--", label=f"capacity S = {schedule.capacity}")
-    least = [touched_whole(s.products, gemm.m, gemm.n, gemm.k) for s in cut]
+    least = [Box(gemm.m, gemm.n, gemm.k).touched_whole(s.products) for s in cut]
     edges = [x + d for x in at for d in (-0.5, 0.5)]
     ax.plot(
         edges, [v for v in least for _ in range(2)], color=RED, lw=1.4, label="least any segment of this work touches"
@@ -151,7 +150,7 @@ def segments_figure(gemm: Gemm, capacity: int, segments: int = 0) -> Figure:
     with matplotlib.rc_context(style()):
         figure = Figure(figsize=(6.4, 3.8), layout="constrained")
         schedule = best_gemm_schedule(gemm, capacity)
-        count = segments or segment_bound_elements(gemm.m, gemm.n, gemm.k, capacity)[1]
+        count = segments or Box(gemm.m, gemm.n, gemm.k).bound(gemm.multiply_adds, capacity)[1]
         plot_segments(schedule, min(count, 60), figure.add_subplot())
         figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=7)
     return figure

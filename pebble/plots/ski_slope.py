@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pebble.bounds import GEMM_FORMULAS, gemm_lower_bound
+from pebble.bounds import lower_bound, published_bounds
 from pebble.models.machine import load_machine, machine_names
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, style
 from pebble.schedules.explicit import best_gemm_schedule
@@ -79,16 +79,13 @@ def ski_slope(gemm: Gemm, orders: Sequence[str] = ORDERS, sms: int = 108, points
     whole = 2 * gemm.compulsory_bytes
     least = min(_LEAST_CACHE, max(64, whole // 64))
     caches = tuple(sorted({_step(least, whole, i, points - 1) for i in range(points)}))
-    lower = tuple(gemm_lower_bound(gemm, max(3, c // width)).bytes for c in caches)
+    lower = tuple(lower_bound(gemm, max(3, c // width)).bytes for c in caches)
     tile = TileShape.default(gemm).cut_to(gemm)
     held = values_held_by_blocks(tile, sms)
-    kernel_lower = tuple(gemm_lower_bound(gemm, c // width + held).bytes for c in caches)
+    kernel_lower = tuple(lower_bound(gemm, c // width + held).bytes for c in caches)
     upper = tuple(best_gemm_schedule(gemm, max(3, c // gemm.widest_bytes)).bytes for c in caches)
-    published: dict[str, tuple[int, ...]] = {}
-    for rule in GEMM_FORMULAS:
-        values = [rule(gemm, max(3, c // width)) for c in caches]
-        if values[0].name in _PUBLISHED:
-            published[values[0].name] = tuple(v.elements * width for v in values)
+    formulas = [{f.name: f.elements * width for f in published_bounds(gemm, max(3, c // width))} for c in caches]
+    published = {name: tuple(values[name] for values in formulas) for name in _PUBLISHED}
     order_caches = tuple(_step(2**20, 2**27, i, 7) for i in range(8))
     found_orders = {
         name: tuple(

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from pebble.bounded import Answer, AnyWorkload
+from pebble.bounds import Compulsory, Kernels, LowerBound, Proof, Recomputed, Segments, Tied
 from pebble.certificate import FORMAT, VERSION, RefusedError, check
 from pebble.certificate.statement import read_workload
+from pebble.certificate.tied import CELL_BITS
 from pebble.errors import InputError
-from pebble.proof.lower import NotCertifiedError, lower_claim
+from pebble.proof.shares import NotCertifiedError, Share, recomputed_shares, segment_shares
 from pebble.proof.upper import upper_claim
 from pebble.schedules.explicit import ExplicitSchedule
 from pebble.schedules.explicit.fused import FusedSchedule
 
 _DERIVED = {"name", "flops", "compulsory_elements", "compulsory_bytes"}
+
+
+def workload_statement(workload: AnyWorkload) -> dict[str, Any]:
+    """What certificates say of a workload: what determines it, no more."""
+    return {key: value for key, value in workload.to_json().items() if key not in _DERIVED}
 
 
 def bound_certificate(workload: AnyWorkload, found: Answer) -> dict[str, Any]:
@@ -36,14 +45,75 @@ def bound_certificate(workload: AnyWorkload, found: Answer) -> dict[str, Any]:
     -----
     Some milliseconds. The certificate has passed the checker.
     """
-    told = {key: value for key, value in workload.to_json().items() if key not in _DERIVED}
-    statement = read_workload(told, "workload")
-    claims = [lower_claim(statement, found.lower)]
-    if found.separate is not None:
-        claims.append(lower_claim(statement, found.separate))
+    told = workload_statement(workload)
+    claims = [lower_claim(bound) for bound in (found.lower, found.separate) if bound is not None]
     if isinstance(found.upper, ExplicitSchedule | FusedSchedule):
-        claims.append(upper_claim(statement, found.upper))
+        claims.append(upper_claim(read_workload(told, "workload"), found.upper))
     return checked({"format": FORMAT, "version": VERSION, "statement": {"workload": told}, "claims": claims})
+
+
+def lower_claim(bound: LowerBound) -> dict[str, Any]:
+    """The claim of a lower bound with its proof.
+
+    Raises
+    ------
+    NotCertifiedError
+        The numbers do not add up to the bound, or the checker does not know its theorem.
+    """
+    recompute, kernels = "allowed" if bound.recompute else "forbidden", "separate" if bound.separate else "fused"
+    return {
+        "claim": "lower bound",
+        "game": {"recompute": recompute, "kernels": kernels},
+        "capacity_elements": bound.capacity,
+        "elements": bound.elements,
+        "bytes": bound.bytes,
+        "proof": _proof(bound.proof),
+    }
+
+
+def _proof(proof: Proof) -> dict[str, Any]:
+    """A proof in the checker's terms."""
+    match proof:
+        case Compulsory():
+            return {"theorem": "compulsory"}
+        case Segments():
+            return {"theorem": "segments", "form": proof.piece.form, **segments_json(proof, segment_shares(proof))}
+        case Kernels():
+            parts = zip(proof.kernels, proof.least, strict=True)
+            return {"theorem": "kernel by kernel", "kernels": [_kernel(kernel, least) for kernel, least in parts]}
+        case Recomputed():
+            cut = "second" if proof.by_second else "distinct"
+            return {"theorem": f"recompute, cut by {cut} products", **segments_json(proof, recomputed_shares(proof))}
+        case Tied():
+            return _tied(proof)
+    raise NotCertifiedError(f"certificate: the checker does not know the theorem {proof.method!r}; please report it.")
+
+
+def segments_json(proof: Segments | Recomputed, shares: Sequence[Share]) -> dict[str, Any]:
+    """h, and the shares of the work."""
+    return {"segments": proof.segments, "shares": [share.to_json() for share in shares]}
+
+
+def _kernel(kernel: Segments, least: int) -> dict[str, Any]:
+    if kernel.elements <= least:
+        return {"theorem": "compulsory"}
+    return {"theorem": "segments", **segments_json(kernel, segment_shares(kernel))}
+
+
+def _tied(proof: Tied) -> dict[str, Any]:
+    """The parameters of the bound, and the edges of the boxes from which it was found, in the checker's units."""
+    cells = proof.chain.cells
+    edges = zip(proof.first_edges, (2 * cells, cells), strict=True)
+    units = [[*(int(Fraction(x) * 2**CELL_BITS) for x in found[:-1]), last << CELL_BITS] for found, last in edges]
+    return {
+        "theorem": "tied segments",
+        "segments": proof.cut.segments,
+        "lambda": str(proof.cut.weight_of_multiplies),
+        "tau": str(proof.cut.weight_of_down),
+        "phi": str(proof.cut.least_per_segment),
+        "cells": units[0],
+        "gate_cells": units[1],
+    }
 
 
 def checked(document: dict[str, Any], folder: Path | None = None) -> dict[str, Any]:

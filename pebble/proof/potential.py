@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from pebble.bounds.chain import box_bound
+from pebble.bounds import Box, Piece
 from pebble.certificate.games import Game as CheckedGame
-from pebble.certificate.geometry import Box
-from pebble.certificate.lower import Part
 from pebble.certificate.potential import MAGIC, MAX_PRODUCTS, MAX_RECORDS, MAX_SIDE, Products, record_bytes
 from pebble.game import Game
-from pebble.proof.lower import _shares
+from pebble.proof.certificate import segments_json
+from pebble.proof.shares import segment_shares
 from pebble.solvers.gemm_shape import Shape
 from pebble.solvers.search import find_small_gemm
 from pebble.solvers.search import gemm_table as tables
@@ -38,10 +37,9 @@ def segments_proof(game: Game, checkable: CheckedGame) -> tuple[int, dict[str, A
     if shape is None:
         return None
     m, n, k = shape[:3]
-    bound, h = box_bound(m, n, k, m * n * k, checkable.capacity)
-    shares = _shares(Part(Box(m, n, k), m * n * k, 0), h, bound + (h - 1) * checkable.capacity)
-    proof = {"method": "segments", "m": m, "n": n, "k": k, "values": list(shape.items)}
-    return bound, {**proof, "theorem": "segments", "segments": h, "shares": shares}, None
+    bound = Piece("product", "segments", Box(m, n, k), (m * n * k,)).bound(checkable.capacity)
+    proof = {"method": "segments", "m": m, "n": n, "k": k, "values": list(shape.items), "theorem": "segments"}
+    return bound.elements, proof | segments_json(bound, segment_shares(bound)), None
 
 
 def potential_proof(game: Game, checkable: CheckedGame, until: float) -> tuple[int, dict[str, Any], bytes] | None:

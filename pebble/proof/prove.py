@@ -1,265 +1,334 @@
-"""The proof of a bound for a reader, with the numbers of the instance filled in. It follows the certificate."""
+"""The proof of a bound for a reader, with the numbers of the instance filled in."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from math import ceil
 
-from pebble.certificate.lower import Part, _chain, _parts, strict_stores
+from pebble.bounded import Answer, AnyWorkload
+from pebble.bounds import Accounting, Box, Compulsory, LowerBound, Recomputed, Segments, Tied, accounting
 from pebble.certificate.statement import Workload, read_workload
-from pebble.proof.geometry_text import geometry, recompute_geometry, tied_geometry
-from pebble.proof.text import Block, number
-
-_GAMES = {
-    "gemm": "$C$ ($m \\times n$) $:= A$ ($m \\times k$) $B$ ($k \\times n$), one multiply-add $C_{ij} "
-    "\\mathrel{+}= A_{il} B_{lj}$ "
-    "per triple $(i, j, l)$, in any order",
-    "conv2d": "the convolution, one multiply-add per output pixel, output channel and tap, in any order",
-    "ffn": "$H := \\mathrm{act}(A B)$ and $Y := H D$ with $A$ ($m \\times k$), $B$ ($k \\times f$), $D$ ($f "
-    "\\times l$), "
-    "multiply-adds in any order; $H$ need never be in slow memory",
-    "attention": "per group of query heads that share keys and values, with their queries stacked: "
-    "$H := \\mathrm{softmax}(A B)$ and $Y := H D$ with $A = Q$ ($m \\times k$), $B = K^{T}$ ($k \\times f$), $D = V$ "
-    "($f \\times l$); a probability takes the place of its score",
-}
+from pebble.proof.certificate import workload_statement
+from pebble.proof.shares import Share, recomputed_shares, segment_shares, total
+from pebble.proof.text import Block, number, written
+from pebble.schedules.explicit import ExplicitSchedule
+from pebble.schedules.explicit.fused import FusedSchedule
 
 
-def proof_blocks(label: str, document: dict[str, Any], command: str) -> list[Block]:
-    """The proof that a certificate encodes, as text.
+def proof_blocks(workload: AnyWorkload, found: Answer, command: str) -> list[Block]:
+    """The proof of a lower bound, as text.
 
     Parameters
     ----------
-    label : str
-        The workload, for the title.
-    document : dict
-        A certificate of `pebble.proof.certificate.bound_certificate`.
+    workload : Gemm, Ffn, Attention or Conv2d
+    found : Answer
+        Its bounds, and its best schedule.
     command : str
-        The command that writes that certificate, for the reader.
+        The command that writes the certificate, for the reader.
     """
-    workload = read_workload(document["statement"]["workload"], "workload")
-    claim = document["claims"][0]
-    blocks = [
-        Block("title", f"A lower bound on the data movement of {label}"),
-        Block("section", "Statement"),
-        Block("text", _statement(workload, claim)),
-        Block("section", "The game"),
-        *_game(workload, claim),
-        *_proof(workload, claim),
-        Block("section", "Result"),
-        *_result(workload, claim),
+    bound = found.lower
+    stated = read_workload(workload_statement(workload), "workload")
+    parts = [
+        rf"""
+        # A lower bound on the data movement of {workload.label}
+
+        ## Statement
+
+        Every schedule of `{stated.label}` whose fast memory holds at most $S = {number(bound.capacity)}$ values makes
+        at least $Q = {number(bound.elements)}$ loads and stores, ${number(bound.bytes)}$ bytes.
+        """,
+        _game(stated, accounting(workload), bound),
+        _proof(stated, bound),
+        _result(stated, bound),
     ]
-    for other in document["claims"][1:]:
-        blocks += _other(claim, other)
-    blocks += [
-        Block("section", "Checking it"),
-        Block(
-            "text",
-            f"`{command} --certificate c.json` writes every number of this proof as an exact fraction. `pebble "
-            f"verify "
-            "c.json` checks them with whole numbers alone; the checker shares no code with the search that "
-            "found them.",
-        ),
-    ]
-    return blocks
+    if found.separate is not None:
+        parts.append(rf"""
+        ## With separate kernels
+
+        If every intermediate is stored by one kernel and loaded by the next, the same argument gives $Q \ge
+        {number(found.separate.elements)}$.
+        """)
+    if isinstance(found.upper, ExplicitSchedule | FusedSchedule):
+        parts.append(_schedule(found.upper, bound))
+    parts.append(f"""
+        ## Checking it
+
+        `{command} --certificate c.json` writes every number of this proof as an exact fraction. `pebble verify c.json`
+        checks them with whole numbers alone; the checker shares no code with the search that found them.
+        """)
+    return written(*parts)
 
 
-def _statement(workload: Workload, claim: dict[str, Any]) -> str:
-    return (
-        f"Every schedule of `{workload.label}` whose fast memory holds at most $S = "
-        f"{number(claim['capacity_elements'])}$ "
-        f"values makes at least $Q = {number(claim['elements'])}$ loads and stores, "
-        f"${number(claim['bytes'])}$ bytes."
-    )
-
-
-def _game(workload: Workload, claim: dict[str, Any]) -> list[Block]:
-    again = {
-        "forbidden": "No value is computed twice.",
-        "allowed": "Values may be computed again."
-        if workload.family in ("ffn", "attention")
-        else "Values may be computed again: only one completion of each output is useful, so it does not help.",
-    }[claim["game"]["recompute"]]
+def _game(stated: Workload, told: Accounting, bound: LowerBound) -> str:
     begins = "the first one begins the accumulator free of charge."
-    if workload.option.get("accumulate_into"):
+    if stated.option.get("accumulate_into"):
         begins = "the accumulator starts in slow memory with the value that is added to."
-    text = (
-        f"Computed is {_GAMES[workload.family]}. A value is in slow memory, in fast memory, or in both; at most "
-        f"$S$ are in "
-        "fast memory at any moment. At the start all inputs are in slow memory and fast memory is empty; at the "
-        "end all "
-        f"outputs are in slow memory. A multiply-add needs its operands and its accumulator in fast memory; {begins} "
-        f"Loads and stores cost one each. {again}"
-    )
-    return [Block("text", text), Block("formula", ",\\quad ".join(_dimensions(workload)))]
+    again = "Values may be computed again" if bound.recompute else "No value is computed twice"
+    if told.chain is None:
+        again += ": only one completion of each output is useful, so it does not help"
+    names = {name: name if len(name) == 1 else f"\\text{{{name}}}" for name in told.symbols}
+    sizes = ",\\quad ".join(f"{names[name]} = {number(size)}" for name, size in told.symbols.items())
+    return rf"""
+        ## The game
+
+        Computed is {told.game}. A value is in slow memory, in fast memory, or in both; at most $S$ are in fast memory
+        at any moment. At the start all inputs are in slow memory and fast memory is empty; at the end all outputs are
+        in slow memory. A multiply-add needs its operands and its accumulator in fast memory; {begins} Loads and stores
+        cost one each. {again}.
+
+        $$ {sizes}
+        """
 
 
-def _dimensions(workload: Workload) -> list[str]:
-    size = workload.size
-    if workload.family == "gemm":
-        return [f"{x} = {number(size[x])}" for x in "mnk"]
-    if workload.family == "conv2d":
-        part = _parts(workload)["convolution"]
-        names = (
-            ("pixels", part.box.rows),
-            ("channels", part.box.cols),
-            ("taps", part.box.depth),
-            ("R", part.box.overlap),
-        )
-        return [f"\\text{{{n}}} = {number(x)}" if len(n) > 1 else f"{n} = {number(x)}" for n, x in names]
-    m, k, f, l, cells = _chain(workload)
-    found = [f"{n} = {number(x)}" for n, x in zip("mkfl", (m, k, f, l), strict=True)]
-    if workload.family == "attention":
-        found += [f"\\text{{scores}} = {number(cells)}", f"\\text{{groups}} = {number(workload.groups)}"]
-    return found
+def _proof(stated: Workload, bound: LowerBound) -> str:
+    match bound.proof:
+        case Compulsory() as proof:
+            terms = " + ".join(number(o.elements * o.moves) for o in stated.operands.values())
+            names = ", ".join(f"`{name}`" for name in stated.operands)
+            return rf"""
+        ## Every value moves once
 
+        Every input is read and every output written at least once: {names} (twice if read and written).
 
-def _proof(workload: Workload, claim: dict[str, Any]) -> list[Block]:
-    proof, capacity = claim["proof"], claim["capacity_elements"]
-    spilled = strict_stores(workload, capacity) if claim["game"]["recompute"] == "forbidden" else 0
-    if proof["theorem"] == "compulsory":
-        terms = " + ".join(number(o.elements * o.moves) for o in workload.operands.values())
-        names = ", ".join(f"`{name}`" for name in workload.operands)
-        blocks = [
-            Block("section", "Every value moves once"),
-            Block(
-                "text",
-                f"Every input is read and every output written at least once: {names} (twice if read and written).",
-            ),
-            Block("formula", f"Q \\ge {terms} = {number(workload.compulsory)}"),
-        ]
-        return blocks + (_strict(workload, spilled, 2) if spilled else [])
-    if proof["theorem"] == "segments":
-        part = _parts(workload)[proof["form"]]
-        return [*_segments(part, proof), *geometry(part.box, proof), *_arithmetic(part, proof, capacity)] + (
-            _strict(workload, spilled, 1) if spilled else []
-        )
-    if proof["theorem"] == "tied segments":
-        return tied_geometry(workload, proof, capacity)
-    return recompute_geometry(workload, proof, capacity)
-
-
-def _segments(part: Part, proof: dict[str, Any]) -> list[Block]:
-    h = proof["segments"]
-    begun = (
-        " A cell of $H$ begun and never stored enters free: subtract the number of these cells." if part.cells else ""
-    )
-    more = {
-        True: " What is loaded besides in any case is added at the end.",
-        False: "",
-    }[bool(part.more)]
-    return [
-        Block("section", "Segments"),
-        Block(
-            "text",
-            f"Cut the schedule into $h = {number(h)}$ segments, each with a fixed share of the "
-            f"${number(part.products)}$ "
-            "multiply-adds. A value is touched in a segment if an operation of the segment reads or updates it. "
-            "Then it was "
-            "in fast memory when the segment began, or is loaded in it, or is an accumulator begun in it (once "
-            "in all). "
-            "The first segment begins empty, and at each of the $h - 1$ cuts at most $S$ values are held. Every "
-            "output "
-            f"begun free is stored at the end, so beginnings of outputs are paid for by stores.{begun}{more} Hence",
-        ),
-        Block(
-            "formula",
-            "Q \\ge \\sum_{s=1}^{h} x(v_s) - (h - 1) S"
-            + (f" - {number(part.cells)}" if part.cells else "")
-            + (f" + {number(part.more)}" if part.more else ""),
-        ),
-        Block("text", "where $x(v)$ is the least number of values that any $v$ multiply-adds touch."),
-    ]
-
-
-def _arithmetic(part: Part, proof: dict[str, Any], capacity: int) -> list[Block]:
-    h = proof["segments"]
-    touched = sum((s["segments"] * Fraction(s["touched"]) for s in proof["shares"]), Fraction(0))
-    total = -(-touched.numerator // touched.denominator)
-    terms = " + ".join(f"{number(s['segments'])} \\cdot {number(Fraction(s['touched']))}" for s in proof["shares"])
-    result = total - (h - 1) * capacity - part.cells + part.more
-    return [
-        Block("section", "Arithmetic"),
-        Block("formula", f"\\sum_s x(v_s) \\ge {terms} \\quad\\Rightarrow\\quad \\sum_s x(v_s) \\ge {number(total)}"),
-        Block(
-            "text",
-            "(a count of values is a whole number, so the sum is rounded up; the exact fractions are in the "
-            "certificate).",
-        ),
-        Block(
-            "formula",
-            f"Q \\ge {number(total)} - {number(h - 1)} \\cdot {number(capacity)}"
-            + (f" - {number(part.cells)}" if part.cells else "")
-            + (f" + {number(part.more)}" if part.more else "")
-            + f" = {number(result)}",
-        ),
-    ]
-
-
-def _strict(workload: Workload, spilled: int, times: int) -> list[Block]:
-    moves = "stored" if times == 1 else "stored and loaded again"
-    return [
-        Block("section", "Strict softmax"),
-        Block(
-            "text",
-            "When the last score of a row enters its sum, all scores of that row are computed and none is used. "
-            "At most "
-            f"$S - 1$ of them are in fast memory beside the sum; the others are {moves}: ${number(spilled)}$ "
-            f"per group, on top.",
-        ),
-    ]
-
-
-def _result(workload: Workload, claim: dict[str, Any]) -> list[Block]:
-    blocks = []
-    if workload.groups > 1:
-        blocks.append(
-            Block(
-                "text",
-                f"The ${number(workload.groups)}$ groups share no value. The moves of one group's values in any "
-                f"schedule are "
-                "a schedule of that group with at most $S$ values held, so the bounds of all groups add.",
+        $$ Q \ge {terms} = {number(stated.compulsory)}
+        """ + _strict(proof.added // 2, "stored and loaded again")
+        case Segments() as proof:
+            shares = segment_shares(proof)
+            return (
+                _segments(proof)
+                + _geometry(proof.piece.box, shares)
+                + _arithmetic(proof, shares)
+                + _strict(proof.on_top, "stored")
             )
-        )
-    blocks.append(Block("formula", f"Q \\ge {number(claim['elements'])}"))
-    narrow = workload.narrow
-    blocks.append(
-        Block(
-            "text",
-            f"In bytes: each transfer moves at least ${narrow}$, and wider values are charged their width on "
-            f"the transfers "
-            f"that surely happen: ${number(claim['bytes'])}$ bytes. $\\blacksquare$".replace("\\blacksquare", "\\Box"),
-        )
+        case Recomputed() as proof:
+            return _recomputed(proof)
+        case Tied() as proof:
+            return _tied(proof)
+    raise TypeError(f"no text for {bound.method}")
+
+
+def _tail(less: int, more: int) -> str:
+    """What a formula ends with."""
+    return (f" - {number(less)}" if less else "") + (f" + {number(more)}" if more else "")
+
+
+def _segments(proof: Segments) -> str:
+    piece, h = proof.piece, number(proof.segments)
+    begun = (
+        " A cell of $H$ begun and never stored enters free: subtract the number of these cells." if piece.begun else ""
     )
-    return blocks
+    more = " What is loaded besides in any case is added at the end." if piece.added else ""
+    return rf"""
+        ## Segments
+
+        Cut the schedule into $h = {h}$ segments, each with a fixed share of the ${number(piece.work)}$ multiply-adds. A
+        value is touched in a segment if an operation of the segment reads or updates it. Then it was in fast memory
+        when the segment began, or is loaded in it, or is an accumulator begun in it (once in all). The first segment
+        begins empty, and at each of the $h - 1$ cuts at most $S$ values are held. Every output begun free is stored at
+        the end, so beginnings of outputs are paid for by stores.{begun}{more} Hence
+
+        $$ Q \ge \sum_{{s=1}}^{{h}} x(v_s) - (h - 1) S{_tail(piece.begun, piece.added)}
+
+        where $x(v)$ is the least number of values that any $v$ multiply-adds touch.
+        """
 
 
-def _other(claim: dict[str, Any], other: dict[str, Any]) -> list[Block]:
-    if other["claim"] == "lower bound":
-        return [
-            Block("section", "With separate kernels"),
-            Block(
-                "text",
-                "If every intermediate is stored by one kernel and loaded by the next, the same argument gives "
-                f"$Q \\ge {number(other['elements'])}$.",
-            ),
-        ]
-    moved = other["moved"]
-    parts = [f"{name} ${number(n)}$" for name, n in moved["loads"].items() if n]
-    stores = [f"{name} ${number(n)}$" for name, n in moved["stores"].items() if n]
-    gap = Fraction(other["elements"], claim["elements"])
-    return [
-        Block("section", "A schedule"),
-        Block(
-            "text",
-            f"A schedule that holds at most ${number(moved['peak_elements'])}$ values loads {', '.join(parts)} "
-            f"and stores "
-            f"{', '.join(stores)}: ${number(other['elements'])}$ in all, ${_ratio(gap)}$ times the bound. Its "
-            f"blocks are in "
-            "the certificate, from which the checker recomputes this traffic.",
-        ),
+def _geometry(box: Box, shares: list[Share]) -> str:
+    """The inequalities, and for each size of segment the multipliers that turn them into a number."""
+    overlap = f"{number(box.overlap)} " if box.overlap > 1 else ""
+    text = rf"""
+        ## Geometry
+
+        The multiply-adds are points of a box of ${number(box.rows)} \times {number(box.cols)} \times
+        {number(box.depth)}$, and the values they touch are its projections: $a$ along the columns, $b$ along the rows,
+        $c$ along the depth. By the inequality of Loomis and Whitney (1949), and because one value meets only so many
+        others,
+
+        $$ v^2 \le {overlap}a\,b\,c, \qquad v \le {number(box.overlap * box.cols)}\,a, \qquad v \le
+        {number(box.rows)}\,b, \qquad v \le {number(box.depth)}\,c.
+        """
+    if box.overlap > 1:
+        text += f"""
+        One input value serves up to $R = {box.overlap}$ pairs of a pixel and a tap, hence the factor.
+        """
+    return text + "".join(_share(box, share) for share in shares)
+
+
+def _share(box: Box, share: Share) -> str:
+    v, touched = share.products, number(int(share.touched))
+    head = f"For the ${number(share.segments)}$ segments of $v = {number(v)}$ multiply-adds:"
+    if share.whole_numbers:
+        return rf"""
+        {head} no whole numbers with $a + b + c = {number(int(share.touched) - 1)}$ satisfy all of these (for each $a$
+        the best $b$ and $c$ are as equal as the limits allow), so $x(v) \ge {touched}$.
+        """
+    rounded = share.rounded_from is not None
+    bound = number(share.touched if share.rounded_from is None else share.rounded_from)
+    weighed = [
+        (name, Fraction(ceil(limit)) if rounded else limit, p)
+        for name, limit, p in zip("abc", box.limits(v), share.multipliers, strict=True)
+        if p > 0
     ]
+    if not weighed:
+        root = f"3 (v^2{f' / {box.overlap}' if box.overlap > 1 else ''})^{{1/3}}"
+        text = rf"""
+        {head} by the arithmetic and geometric mean,
+
+        $$ a + b + c \ge 3 (a b c)^{{1/3}} \ge {root} \ge {bound}
+        """
+    else:
+        limits = " and ".join(rf"${name} \ge {number(limit)}$ with ${_decimal(p)}$" for name, limit, p in weighed)
+        sides = " + ".join(rf"{_decimal(p)}\,{name}_{{\min}}" for name, _, p in weighed)
+        text = rf"""
+        {head} weigh the limit{"s" if len(weighed) > 1 else ""} {limits}, and what is left of each value by the
+        arithmetic and geometric mean:
+
+        $$ a + b + c \ge {sides} + 3 \Big(\prod_x (1 - p_x)\, a b c\Big)^{{1/3}} \ge {bound}
+        """
+    if rounded:
+        text += rf"""
+        Values are counted, so $x(v) \ge {touched}$.
+        """
+    return text
 
 
-def _ratio(gap: Fraction) -> str:
-    thousandths = -(-gap.numerator * 1000 // gap.denominator)
-    return f"{thousandths // 1000}.{thousandths % 1000:03d}"
+def _arithmetic(proof: Segments, shares: list[Share]) -> str:
+    piece, sum_touched = proof.piece, number(total(shares))
+    terms = " + ".join(rf"{number(s.segments)} \cdot {number(s.touched)}" for s in shares)
+    result = number(proof.elements - proof.on_top)
+    return rf"""
+        ## Arithmetic
+
+        $$ \sum_s x(v_s) \ge {terms} \quad\Rightarrow\quad \sum_s x(v_s) \ge {sum_touched}
+
+        (a count of values is a whole number, so the sum is rounded up; the exact fractions are in the certificate).
+
+        $$ Q \ge {sum_touched} - {number(proof.segments - 1)} \cdot
+        {number(proof.capacity)}{_tail(piece.begun, piece.added)} = {result}
+        """
+
+
+def _strict(spilled: int, moves: str) -> str:
+    if not spilled:
+        return ""
+    return f"""
+        ## Strict softmax
+
+        When the last score of a row enters its sum, all scores of that row are computed and none is used. At most $S -
+        1$ of them are in fast memory beside the sum; the others are {moves}: ${number(spilled)}$ per group, on top.
+        """
+
+
+def _recomputed(proof: Recomputed) -> str:
+    """The theorem for schedules that may compute values of H and Y again."""
+    chain, h, shares = proof.chain, proof.segments, recomputed_shares(proof)
+    more, cells = chain.up_weights, 0 if proof.by_second else chain.cells
+    what = "products of $H D$" if proof.by_second else "distinct products"
+    touched = sum((s.segments * s.touched for s in shares), Fraction(0))
+    if proof.by_second:
+        why = r"""For $e$ cells touched the bracket is linear in $v_1$ between $0$ and $k e$; both ends are bounded for
+        every $e \ge v_2 / l$."""
+    else:
+        why = f"""Segments have a share of the products of a schedule without recomputation; the last may have up to
+        twice as many. Each keeps at least $S$, so further segments do not lower the bound; and all cells take part in
+        ${number(chain.l)}$ products of $H D$ each."""
+    text = rf"""
+        ## Segments
+
+        Delete every operation whose result no stored output depends on; then each product of $H D$ is done once. For
+        one cell of $H$ join two segments that touch it when the later one uses a copy carried over from the earlier
+        (held at the cut, or loaded). There are at most as many segments as carried copies and components, and each
+        component completes the cell on its own, so it contains at least $k = {number(chain.k)}$ distinct products. With
+        $v_1$ distinct products of $A B$ in a segment, cells touched are in all at most held, loaded and $\sum v_1 / k$:
+
+        $$ Q \ge \sum_s \Big[ X(v_{{1,s}}, v_{{2,s}}) - \frac{{v_{{1,s}}}}{{k}} \Big] - (h - 1) S
+
+        Cut by {what} into $h = {number(h)}$ segments. {why}
+
+        ## Arithmetic
+        """
+    for s in shares:
+        text += f"""
+        ${number(s.segments)}$ segments of $v = {number(s.products)}$ touch at least ${number(s.touched)}$ values each
+        (multipliers in the certificate).
+        """
+    text += rf"""
+        $$ Q \ge {number(touched)} - {number(h - 1)} \cdot {number(proof.capacity)}{_tail(cells, more)}
+        \quad\Rightarrow\quad Q \ge {number(proof.elements)}
+        """
+    if more:
+        text += f"""
+        The up weights, which the gate's chain does not have, are loaded besides: ${number(more)}$.
+        """
+    return text
+
+
+def _tied(proof: Tied) -> str:
+    """The theorem that ties gate and up cells together by their elementwise products."""
+    cut = proof.cut
+    weight, tau, phi = cut.weight_of_multiplies, cut.weight_of_down, cut.least_per_segment
+    return rf"""
+        ## Segments
+
+        Cut the schedule into $h = {number(cut.segments)}$ segments of equal work. A value touched in a segment was held
+        when it began (at most $S$ at each cut), is loaded in it, or is an accumulator begun in it. Gate and up cells,
+        $2 m f = {number(2 * proof.chain.cells)}$, are begun free and need not be stored, so they are subtracted. The
+        elementwise product of a gate and an up cell is done in one segment, which touches both. With $T$ cells touched
+        in a segment, $e$ of them gate cells, $v_1$ multiply-adds of gate and up, $v_2$ of down, and $M$ elementwise
+        products,
+
+        $$ X \ge T + v_1 G(T; \min(m, 2f)) + v_2 G(e; \min(m, f)), \qquad M \le \min(e, T - e)
+
+        where $G(e; p)$ is $2 / \sqrt{{e}}$ up to $p^2$ and $1/p + p/e$ beyond (Loomis and Whitney, and the sides of the
+        box).
+
+        ## Arithmetic
+
+        With $\lambda = {_decimal(weight)}$ and $\tau = {_signed(tau)}$ every segment has $X - \lambda M + \tau v_2 \ge
+        \varphi = {number(phi)}$. The checker proves it on boxes of $T$ and $e$, in whole numbers. All $M$ add up to $m
+        f$ and all $v_2$ to $m f l$, so
+
+        $$ Q \ge h \varphi + (\lambda - 2 - \tau l)\, m f - (h - 1) S \quad\Rightarrow\quad Q \ge
+        {number(proof.elements)}
+        """
+
+
+def _result(stated: Workload, bound: LowerBound) -> str:
+    groups = ""
+    if stated.groups > 1:
+        groups = f"""The ${number(stated.groups)}$ groups share no value. The moves of one group's values in any
+        schedule are a schedule of that group with at most $S$ values held, so the bounds of all groups add."""
+    return rf"""
+        ## Result
+
+        {groups}
+
+        $$ Q \ge {number(bound.elements)}
+
+        In bytes: each transfer moves at least ${stated.narrow}$, and wider values are charged their width on the
+        transfers that surely happen: ${number(bound.bytes)}$ bytes. $\Box$
+        """
+
+
+def _schedule(schedule: ExplicitSchedule | FusedSchedule, bound: LowerBound) -> str:
+    loads, stores = (
+        ", ".join(f"{name} ${number(n)}$" for name, n in moved.items() if n)
+        for moved in (schedule.loads, schedule.stores)
+    )
+    thousandths = ceil(Fraction(schedule.elements * 1000, bound.elements))
+    return f"""
+        ## A schedule
+
+        A schedule that holds at most ${number(schedule.peak_elements)}$ values loads {loads} and stores {stores}:
+        ${number(schedule.elements)}$ in all, ${thousandths // 1000}.{thousandths % 1000:03d}$ times the bound. Its
+        blocks are in the certificate, from which the checker recomputes this traffic.
+        """
+
+
+def _decimal(p: Fraction) -> str:
+    return "1" if p == 1 else f"0.{p.numerator * 10**6 // p.denominator:06d}"
+
+
+def _signed(value: Fraction) -> str:
+    billionths = abs(value.numerator) * 10**9 // value.denominator
+    return f"{'-' if value < 0 else ''}{billionths // 10**9}.{billionths % 10**9:09d}\\ldots"

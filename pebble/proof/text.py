@@ -19,10 +19,34 @@ _PIECES = re.compile(r"(\$[^$]*\$|`[^`]*`)")
 
 
 class Block(NamedTuple):
-    """One block: ``title``, ``section``, ``text``, ``formula`` or ``item``."""
+    """One block: ``title``, ``section``, ``text`` or ``formula``."""
 
     kind: str
     text: str
+
+
+_KINDS = {"# ": "title", "## ": "section", "$$ ": "formula"}
+_MARKDOWN = {"title": "# {}", "section": "## {}", "formula": "$$\n{}\n$$", "text": "{}"}
+_LATEX = {
+    "title": "\\title{{{}}}\n\\date{{}}\n\\maketitle",
+    "section": "\\section*{{{}}}",
+    "formula": "\\[\n{}\n\\]",
+    "text": "{}",
+}
+
+
+def written(*parts: str) -> list[Block]:
+    """Blocks from paragraphs: ``#`` begins a title, ``##`` a section, ``$$`` a formula.
+
+    Examples
+    --------
+    >>> written("## Sum\\n\\n$$ 1 + 1\\n= 2")
+    [Block(kind='section', text='Sum'), Block(kind='formula', text='1 + 1 = 2')]
+    """
+    paragraphs = (p for part in parts for p in re.split(r"\n\s*\n", part.strip()) if p)
+    lines = (re.sub(r"\s*\n\s*", " ", paragraph.strip()) for paragraph in paragraphs)
+    marked = ((next((m for m in _KINDS if line.startswith(m)), ""), line) for line in lines)
+    return [Block(_KINDS.get(mark, "text"), line.removeprefix(mark)) for mark, line in marked]
 
 
 def number(value: int | Fraction) -> str:
@@ -35,38 +59,14 @@ def number(value: int | Fraction) -> str:
 
 def markdown(blocks: Iterable[Block]) -> str:
     """The blocks as Markdown with formulas between dollars, as GitHub shows them."""
-    forms = {"title": "# {}", "section": "## {}", "formula": "$$\n{}\n$$", "item": "- {}", "text": "{}"}
-    return _joined(blocks, lambda kind, text: forms[kind].format(text)) + "\n"
+    return "\n\n".join(_MARKDOWN[kind].format(text) for kind, text in blocks) + "\n"
 
 
 def latex(blocks: Iterable[Block]) -> str:
     """The blocks as a LaTeX article that needs amsmath alone."""
-    forms = {
-        "title": "\\title{{{}}}\n\\date{{}}\n\\maketitle",
-        "section": "\\section*{{{}}}",
-        "formula": "\\[\n{}\n\\]",
-        "item": "\\noindent\\textbullet\\ {}",
-        "text": "{}",
-    }
-
-    def form(kind: str, text: str) -> str:
-        return forms[kind].format(text if kind == "formula" else _escaped(text))
-
-    head = (
-        "\\documentclass{article}\n\\usepackage{amsmath}\n\\setlength{\\parindent}{0pt}\n\\setlength{\\parskip}{6pt}\n"
-    )
-    return f"{head}\\begin{{document}}\n{_joined(blocks, form)}\n\\end{{document}}\n"
-
-
-def _joined(blocks: Iterable[Block], form: object) -> str:
-    assert callable(form)
-    out = ""
-    before = ""
-    for kind, text in blocks:
-        out += "" if not out else "\n" if kind == before == "item" else "\n\n"
-        out += form(kind, text)
-        before = kind
-    return out
+    body = (_LATEX[kind].format(text if kind == "formula" else _escaped(text)) for kind, text in blocks)
+    head = r"\documentclass{article},\usepackage{amsmath},\setlength{\parindent}{0pt},\setlength{\parskip}{6pt}"
+    return "\n".join([*head.split(","), r"\begin{document}", "\n\n".join(body), r"\end{document}", ""])
 
 
 def _escaped(text: str) -> str:

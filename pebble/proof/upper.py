@@ -7,7 +7,7 @@ from typing import Any
 
 from pebble.certificate.schedules import _moved
 from pebble.certificate.statement import Workload as Statement
-from pebble.proof.lower import NotCertifiedError
+from pebble.proof.shares import NotCertifiedError
 from pebble.schedules.explicit import ExplicitSchedule
 from pebble.schedules.explicit.chain import ChainPlan, kept_for_next
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel

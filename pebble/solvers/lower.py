@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from math import ceil
 
-from pebble.bounds.gemm import gemm_lower_bound
+from pebble.bounds import lower_bound
 from pebble.bounds.splits import cheapest_split
 from pebble.bounds.task_windows import entries, segment_bound
 from pebble.game import Game
@@ -43,7 +43,7 @@ def best_simple_bound(game: Game, capacity: int) -> tuple[int, str]:
     shape = recognise(game)
     if shape is not None:
         gemm, weight = Gemm(shape.m, shape.n, shape.k), game.weights[0]
-        found.append((gemm_lower_bound(gemm, capacity // weight).elements * weight, "GEMM bound"))
+        found.append((lower_bound(gemm, capacity // weight).elements * weight, "GEMM bound"))
     return max(found, key=lambda x: x[0])  # the first of equals
 
 

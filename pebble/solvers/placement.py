@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pebble.errors import InputError
-from pebble.game.memories import Topology
+from pebble.game.buffer_model import Topology
 from pebble.isolation import Library, call
 
 IntArray = npt.NDArray[np.int64]
@@ -122,7 +122,7 @@ class _Problem:
     def homes(self, sm_of_slot: IntArray) -> tuple[int, IntArray]:
         """The cheapest homes with room for all."""
         home: IntArray
-        cost, home = call(Library.ORTOOLS, "pebble.placement:_assign", self.price(sm_of_slot), self.room)
+        cost, home = call(Library.ORTOOLS, "pebble.solvers.placement:_assign", self.price(sm_of_slot), self.room)
         return cost, home
 
     def simple_bound(self) -> int:

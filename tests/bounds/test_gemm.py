@@ -6,11 +6,11 @@ from math import isqrt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pebble.bounds.gemm import segment_bound_elements
+from pebble.bounds.segments import touched_whole
 
 from pebble.bounds import gemm_lower_bound, judge, published_gemm_bounds
-from pebble.bounds.gemm import segment_bound_elements
-from pebble.bounds.memory_independent import words_per_processor
-from pebble.bounds.segments import touched_whole
+from pebble.bounds.published import words_per_processor
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.workloads import Gemm

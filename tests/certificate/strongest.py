@@ -11,13 +11,14 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
+from pebble.proof.lower import NotCertifiedError, _distinct, _redone, _sizes
+
 from pebble.certificate import FORMAT, VERSION, RefusedError
 from pebble.certificate.geometry import Box, prove_touched
 from pebble.certificate.lower import Part, _chain, _parts
 from pebble.certificate.schedules import _moved
 from pebble.certificate.statement import Workload
 from pebble.certificate.upper import Moved
-from pebble.proof.lower import NotCertifiedError, _distinct, _redone, _sizes
 from tests.certificate.mutate import at
 from tests.certificate.persuade import path_of, persuade
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from pebble.bounded import AnyWorkload, answer, lower_bound
+from pebble.bounded import AnyWorkload, answer
+from pebble.bounds import lower_bound
 from pebble.certificate import RefusedError, check
 from pebble.errors import InfeasibleError
 from pebble.proof.certificate import bound_certificate

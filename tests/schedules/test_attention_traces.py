@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds.attention import attention_lower_bound
+from pebble.bounds import lower_bound
 from pebble.capacity import trace_capacity
 from pebble.comparison.beside import simulate_beside
 from pebble.errors import InputError, UnknownNameError
@@ -88,7 +88,7 @@ def test_bound_is_below_every_simulated_kernel(
     counts = POLICIES[policy](trace, lines)
     moved = 128 * (sum(counts.read_misses) + sum(counts.write_backs))
     capacity = trace_capacity(lines * 128, a, sms * kernel.values_held(), sms)
-    assert attention_lower_bound(a, capacity.elements).bytes <= moved
+    assert lower_bound(a, capacity.elements).bytes <= moved
 
 
 def test_keys_are_walked_from_last_to_first_and_back() -> None:

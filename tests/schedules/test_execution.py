@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds import gemm_lower_bound
+from pebble.bounds import lower_bound
 from pebble.errors import InputError, UnknownNameError
 from pebble.models.caches import simulate_lru
 from pebble.schedules.execution import EXECUTIONS, Execution, parse_execution, run_stream_k
@@ -127,7 +127,7 @@ def test_never_below_the_bound(
     capacity = max(capacity, int(trace.tile_lines.max()))
     counts = simulate_lru(trace, capacity)
     moved = (sum(counts.read_misses) + sum(counts.write_backs)) * 128
-    bound = gemm_lower_bound(gemm, capacity * 64 + values_held_by_blocks(TILE.cut_to(gemm), slots)).bytes
+    bound = lower_bound(gemm, capacity * 64 + values_held_by_blocks(TILE.cut_to(gemm), slots)).bytes
     assert bound <= moved
 
 

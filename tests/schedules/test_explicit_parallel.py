@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds.buffers import buffer_lower_bound, multicast_bound
+from pebble.bounds.memories import buffer_lower_bound, multicast_bound
 from pebble.dag.gemm import gemm_dag
 from pebble.errors import InfeasibleError
 from pebble.game import BufferModel, Game, Move, Pebbling, replay

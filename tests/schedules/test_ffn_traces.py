@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds.ffn import ffn_lower_bound
+from pebble.bounds import lower_bound
 from pebble.capacity import trace_capacity
 from pebble.comparison.ffn import compare_ffn, simulate_ffn
 from pebble.errors import InputError, UnknownNameError
@@ -138,7 +138,7 @@ def test_chain_bound_is_below_every_simulated_schedule(data: st.DataObject) -> N
     moved = 128 * (sum(counts.read_misses) + sum(counts.write_backs))
     held = sms * kernel.values_held()
     for recompute in (False, True):
-        bound = ffn_lower_bound(ffn, trace_capacity(lines * 128, ffn, held, sms).elements, recompute)
+        bound = lower_bound(ffn, trace_capacity(lines * 128, ffn, held, sms).elements, recompute)
         assert bound.bytes <= moved
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pebble.bounds import gemm_lower_bound
+from pebble.bounds import lower_bound
 from pebble.dag.gemm import gemm_dag
 from pebble.game import Game
 from pebble.game.referee import replay
@@ -17,7 +17,7 @@ def test_is_legal_and_costs_what_the_formula_says(m: int, n: int, k: int, capaci
     pebbling = explicit_pebbling(game, capacity)
     assert pebbling is not None
     assert replay(game, pebbling).cost == best_gemm_schedule(Gemm(m, n, k), capacity).elements
-    assert pebbling.cost >= gemm_lower_bound(Gemm(m, n, k), capacity).elements
+    assert pebbling.cost >= lower_bound(Gemm(m, n, k), capacity).elements
 
 
 def test_other_games_have_none() -> None:

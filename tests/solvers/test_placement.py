@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pebble.errors import InputError
-from pebble.game.memories import Topology
+from pebble.game.buffer_model import Topology
 from pebble.plots.placement import placement_figure
 from pebble.solvers.placement import Placement, block_deal, deal, place_exact, place_fast
 

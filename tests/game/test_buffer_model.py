@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from pebble.errors import InputError, UnknownNameError
-from pebble.game.memories import BufferModel, Topology, parse_omega
+from pebble.game.buffer_model import BufferModel, Topology, parse_omega
 
 NAMES = ["all-to-all", "cluster-4", "cluster-3", "cluster-1", "ring", "mesh-2x4", "mesh-8x1", "partitions-2"]
 

@@ -1,0 +1,204 @@
+r"""Lower bounds on traffic into SMs, for buffers of their own, pooled or connected: GEMM, FFN and attention.
+
+:math:`P` SMs hold :math:`S` values each; :math:`L` loads and :math:`W` stores cross the boundary to slow memory (L2),
+:math:`R` values are copied between SMs, a copy costs :math:`\omega` times its hops. :math:`B_{sum}` is Theorem 5,
+:math:`B_{pool}` the bound of one memory of :math:`P S`.
+
+- **sm-local**: :math:`R = 0`, so :math:`L + W \ge B_{sum}` and :math:`L + W \ge B_{pool}`.
+- **pooled**: one memory of :math:`P S`, the bounds of one memory: :math:`B_{pool}`.
+- **connected**: without copies and second pebbles, a game of :math:`P` memories is a legal game of one memory of
+  :math:`P S` with the same loads and stores at most: :math:`L + W \ge B_{pool}`. And :math:`L + W + R \ge B_{sum}`.
+  With :math:`T = L + W + \omega \cdot \text{hops}` and hops :math:`\ge R`: :math:`T \ge (1 - \omega) B_{pool} + \omega
+  B_{sum}`, linear in :math:`\omega`. Groups of :math:`g` SMs taken as one memory each give a third inequality, :math:`L
+  + W +` (copies between groups) :math:`\ge B_g`; in the all-to-all net, averaged over all groupings, :math:`L + W + R
+  (P - g) / (P - 1) \ge B_g`. Since :math:`B_g` falls like :math:`1 / \sqrt g`, these lie below the line between the
+  other two: the line is the envelope of all we can prove there.
+  For :math:`\omega > 1`, copies cost at least what they would at 1: :math:`T \ge L + W + R \ge B_{sum}`. In all of this
+  page :math:`\omega` stands for :math:`\min(\omega, 1)`.
+- **clusters** of :math:`c` SMs: no copy leaves a cluster, so :math:`B_{pool}` becomes the sm-local bound for
+  :math:`\lceil P / c \rceil` memories of :math:`c S`.
+- **two partitions** (1 hop inside, 2 across; :math:`R` = inside + across): with :math:`B_{half}` for two memories of
+  :math:`P S / 2`, :math:`T \ge (1 - 2 \omega) B_{pool} + \omega B_{half} + \omega B_{sum}` for :math:`\omega \le 1/2`,
+  and :math:`T \ge (1 - \omega) B_{half} + \omega B_{sum}` for :math:`\omega \ge 1/2`.
+- **ring, mesh**: hops are at least 1, so the line for all-to-all holds; the longer ways are not used.
+- **multicast**: one read of slow memory may feed up to :math:`c` SMs of a cluster. The values that enter SMs are still
+  bounded by :math:`B_{sum}`; the reads are fewer. With :math:`M` reads: :math:`M + W \ge` the sm-local bound for
+  :math:`\lceil P / c \rceil` memories of :math:`c S` (a cluster as one memory takes a multicast as one load), and
+  :math:`c M + W \ge B_{sum}` with :math:`W \ge` the outputs, so :math:`M + W \ge (B_{sum} + (c - 1)\, \text{outputs}) /
+  c`.
+
+A balanced version of each assumes that no SM does more than :math:`c` multiply-adds (groups of :math:`g` SMs: :math:`g
+c`). The bounds need no assumption on replacement, and for GEMM none on recomputation. For FFN and attention values are
+computed once. In bytes every transfer costs the narrowest width, and what surely crosses to slow memory its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil, floor
+from typing import Any
+
+from pebble.bounds.base import LowerBound
+from pebble.bounds.families import accounting, bytes_at_least, lower_bound
+from pebble.bounds.splits import busiest_sm, least_over_splits
+from pebble.errors import InfeasibleError, InputError
+from pebble.game.buffer_model import BufferModel
+from pebble.units import ceil_div
+from pebble.workloads import Attention, Ffn, Gemm
+
+SharedWork = Gemm | Ffn | Attention
+
+
+@dataclass(frozen=True)
+class Memories:
+    """A bound for several memories, with the numbers of the list above that it is put together from."""
+
+    method: str
+    elements: int
+    parts: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return dict(self.parts)
+
+
+def check_workload(workload: object, recompute: bool) -> SharedWork:
+    """The workload, if these bounds cover it.
+
+    Raises
+    ------
+    InputError
+        Convolution, or recomputation of a chain.
+    """
+    if not isinstance(workload, Gemm | Ffn | Attention):
+        raise InputError(
+            "buffers: got conv2d, expected gemm, ffn or attention: only these are bounded for several SMs."
+        )
+    if recompute and not isinstance(workload, Gemm):
+        raise InputError(
+            f"--recompute allowed: with several memories {workload.family} is bounded without recomputation only; "
+            "leave it out, or use --buffers single or pooled."
+        )
+    return workload
+
+
+def buffer_lower_bound(
+    workload: SharedWork, capacity: int, buffers: BufferModel, most: int | None = None, recompute: bool = False
+) -> LowerBound:
+    """The best proven lower bound on loads + stores + omega * hops under a buffer model.
+
+    Parameters
+    ----------
+    workload : Gemm, Ffn or Attention
+    capacity : int
+        S, values (of the narrowest width) that one SM holds.
+    buffers : BufferModel
+    most : int, optional
+        Multiply-adds of the busiest SM, at least 1 / P of all; None allows any split.
+    recompute : bool
+        For one memory only, but for GEMM, whose bound holds anyway.
+
+    Returns
+    -------
+    LowerBound
+        ``elements`` rounded down where omega makes the cost a fraction.
+
+    Raises
+    ------
+    InfeasibleError
+        Capacity below 3.
+    InputError
+        A workload without such a bound, or a share that is too small.
+
+    Examples
+    --------
+    >>> from pebble.game.buffer_model import BufferModel
+    >>> gemm = Gemm(8192, 8192, 8192)
+    >>> buffer_lower_bound(gemm, 229376, BufferModel("sm-local", 108)).elements
+    2295985962
+    >>> buffer_lower_bound(gemm, 229376, BufferModel("pooled", 108)).elements
+    245268220
+    """
+    if capacity < 3:
+        raise InfeasibleError(f"capacity: got {capacity} elements per SM, expected at least 3: no schedule exists.")
+    sms, net, omega = buffers.sms, buffers.net, min(buffers.omega, Fraction(1))
+    if buffers.memories == 1:
+        return lower_bound(workload, buffers.memory_size(capacity), recompute)
+    check_workload(workload, recompute)
+    if most is not None and most * sms < workload.multiply_adds:
+        raise InputError(f"share: got {most} multiply-adds per SM, expected at least 1 / {sms} of all.")
+    pooled = lower_bound(workload, sms * capacity).elements
+    everything = _grouped(workload, capacity, sms, 1, most, pooled)
+    parts: dict[str, Any] = {
+        "capacity_elements_per_sm": capacity,
+        "sms": sms,
+        "most_multiply_adds_per_sm": most,
+        "pooled_elements": pooled,
+        "per_sm_sum_elements": everything,
+    }
+    if buffers.kind == "sm-local":
+        value = Fraction(everything)
+        shared = "any split of the work" if most is None else "balanced"
+        method = "one memory of all SMs" if everything == pooled else f"segment accounting per SM, {shared}"
+    else:
+        slow = _grouped(workload, capacity, sms, net.group, most, pooled)
+        value = (1 - omega) * slow + omega * everything
+        if net.name == "partitions-2":
+            half = _grouped(workload, capacity, sms, sms // 2, most, pooled)
+            if 2 * omega <= 1:
+                value = (1 - 2 * omega) * slow + omega * half + omega * everything
+            else:
+                value = (1 - omega) * half + omega * everything
+            parts["half_elements"] = half
+        method = "(1 - omega) pooled + omega per SM"
+        parts |= {"omega": [buffers.omega.numerator, buffers.omega.denominator], "topology": net.name, "slow_elements": slow}
+    extra = bytes_at_least(workload, 0)
+    total = floor(workload.narrowest_bytes * value) + extra
+    return LowerBound(floor(value), total, capacity, Memories(method, floor(value), parts))
+
+
+def _grouped(workload: SharedWork, capacity: int, sms: int, group: int, most: int | None, pooled: int) -> int:
+    """Loads + stores + copies between groups of ``group`` SMs as one memory each; at least the bound of one of all."""
+    if group >= sms:
+        return pooled
+    if most is not None:
+        most = min(workload.multiply_adds, group * most)
+    told = accounting(workload)
+    best = max(pooled, workload.compulsory_elements)
+    for piece in told.pieces:
+        # a limit on the products of an SM is one on those of the box where the box has all of them
+        share = most if told.groups * piece.work == workload.multiply_adds else None
+        memories = ceil_div(sms, group)
+        touched = least_over_splits(piece.box, piece.work, group * capacity, memories, share, told.groups)
+        best = max(best, touched - told.groups * (piece.begun - piece.added))
+    return best
+
+
+def multicast_bound(
+    workload: SharedWork, capacity: int, sms: int, multicast: int, most: int | None = None
+) -> LowerBound:
+    """Reads of slow memory, each of which may feed ``multicast`` SMs of a cluster, plus stores, for sm-local buffers.
+
+    Parameters and errors as for `buffer_lower_bound`; ``multicast`` 1 is sm-local.
+    """
+    local = buffer_lower_bound(workload, capacity, BufferModel("sm-local", sms), most)
+    pooled = lower_bound(workload, sms * capacity).elements
+    outputs = sum(o.elements for o in workload.operands if o.written)
+    spread = Fraction(local.elements + (multicast - 1) * outputs, multicast)
+    value = max(_grouped(workload, capacity, sms, multicast, most, pooled) if multicast > 1 else 0, ceil(spread))
+    parts = {"multicast": multicast, "sms": sms, "capacity_elements_per_sm": capacity}
+    proof = Memories("reads with multicast, plus stores", value, parts)
+    return LowerBound(value, bytes_at_least(workload, value), capacity, proof)
+
+
+def busiest_sm_elements(gemm: Gemm, capacity: int, sms: int) -> int:
+    """Words in and out of the SM that does the most of a GEMM, under any split."""
+    (piece,) = accounting(gemm).pieces
+    return busiest_sm(piece.box, piece.work, capacity, sms)
+
+
+def balanced_share(workload: SharedWork, sms: int, tolerance: Fraction = Fraction(0)) -> int:
+    """Multiply-adds of the busiest of P SMs when none does more than (1 + tolerance) / P of all, rounded up."""
+    return ceil(Fraction(workload.multiply_adds, sms) * (1 + tolerance))
