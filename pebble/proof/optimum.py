@@ -19,6 +19,7 @@ from pebble.game import Game
 from pebble.proof.certificate import checked, write_certificate
 from pebble.proof.potential import potential_proof, segments_proof
 from pebble.solvers.result import SolveResult
+from pebble.units import ceil_div
 
 
 def game_statement(game: Game, capacity: int) -> dict[str, Any]:
@@ -136,7 +137,7 @@ def positions_proof(game: CheckedGame, cost: int, until: float) -> tuple[int, di
                 return None
             for price, following in moves.successors(position):
                 meet(following, excess + price)
-    width = -(-len(game.names) // 8)
+    width = ceil_div(len(game.names), 8)
     parts = [POSITIONS_MAGIC]
     if not best:  # the start alone shows it; a list has at least one entry
         best[start] = 0

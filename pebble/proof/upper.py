@@ -44,21 +44,19 @@ def _plain(moved: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in moved.items())
 
 
-def _parameters(schedule: ExplicitSchedule | FusedSchedule) -> dict[str, Any]:
-    if isinstance(schedule, ExplicitSchedule):
-        return _blocks(schedule)
-    if schedule.plan is not None:
-        return _bands(schedule.plan)
-    return {"kind": "kernels", "kernels": [_kernel(kernel) for kernel in schedule.kernels]}
-
-
-def _kernel(kernel: ExplicitSchedule | ChainPlan | Kernel) -> dict[str, Any]:
-    if isinstance(kernel, ExplicitSchedule):
-        return _blocks(kernel)
-    if isinstance(kernel, ChainPlan):
-        return _bands(kernel)
-    if kernel.name == "softmax":
-        return {"kind": "softmax", "row_stays": kernel.peak_elements > 3 or kernel.loads["S"] == kernel.stores["S"]}
+def _parameters(schedule: ExplicitSchedule | FusedSchedule | ChainPlan | Kernel) -> dict[str, Any]:
+    match schedule:
+        case ExplicitSchedule():
+            return _blocks(schedule)
+        case ChainPlan():
+            return _bands(schedule)
+        case FusedSchedule(plan=ChainPlan() as plan):
+            return _bands(plan)
+        case FusedSchedule():
+            return {"kind": "kernels", "kernels": [_parameters(kernel) for kernel in schedule.kernels]}
+    if schedule.name == "softmax":
+        row_stays = schedule.peak_elements > 3 or schedule.loads["S"] == schedule.stores["S"]
+        return {"kind": "softmax", "row_stays": row_stays}
     return {"kind": "product"}
 
 

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from pebble.bounds.gemm import gemm_lower_bound, segment_bound_elements
 from pebble.bounds.segments import touched_real_scaled
 
+from pebble.bounds import Box, lower_bound
+from pebble.bounds.box import sum_of_shares
 from pebble.bounds.memories import (
     balanced_share,
     buffer_lower_bound,
@@ -34,8 +36,7 @@ def f_real(v: int, shape: tuple[int, int, int], capacity: int) -> Fraction:
     """max over h of h x(v / h) - (h - 1) S, every h tried."""
     best = Fraction(0)
     for h in range(1, v + 1):
-        share, longer = divmod(v, h)
-        total = (h - longer) * touched_real_scaled(share, *shape) + longer * touched_real_scaled(share + 1, *shape)
+        total = sum_of_shares(Box(*shape).touched, v, h)
         best = max(best, Fraction(total, 2**100) - (h - 1) * capacity)
     return best
 
@@ -51,8 +52,8 @@ def test_no_split_costs_less_than_any_split(shape, capacity, weights) -> None:
     total = sum(f_real(v, shape, capacity) for v in parts)
     tolerance = Fraction(1, 2**60)
     if work > 160:  # below, whole numbers make the bound larger than the real form
-        assert least_over_splits(*shape, work, capacity, len(parts)) <= total + 1
-        assert least_over_splits(*shape, work, capacity, len(parts), max(parts)) <= total + 1
+        assert least_over_splits(Box(*shape), work, capacity, len(parts)) <= total + 1
+        assert least_over_splits(Box(*shape), work, capacity, len(parts), max(parts)) <= total + 1
     assert f_real(work, shape, capacity) <= total + tolerance
 
 
@@ -90,21 +91,21 @@ def test_any_split_is_one_memory_of_one_sm() -> None:
     for shape, capacity in (((4096, 4096, 4096), 116736), ((8192, 256, 4096), 60000)):
         gemm = Gemm(*shape)
         local = buffer_lower_bound(gemm, capacity, BufferModel("sm-local", 108)).elements
-        single = gemm_lower_bound(gemm, capacity).elements
-        assert local == single == max(segment_bound_elements(*shape, capacity)[0], gemm.compulsory_elements)
+        single = lower_bound(gemm, capacity).elements
+        assert local == single == max(Box(*shape).bound(gemm.multiply_adds, capacity)[0], gemm.compulsory_elements)
     # small problems lose what whole numbers give to one memory
     small = Gemm(100, 100, 7)
-    assert buffer_lower_bound(small, 200, BufferModel("sm-local", 4)).elements <= gemm_lower_bound(small, 200).elements
+    assert buffer_lower_bound(small, 200, BufferModel("sm-local", 4)).elements <= lower_bound(small, 200).elements
 
 
 def test_balanced_bound_is_the_even_split() -> None:
-    work, sms, capacity = 8192**3, 108, 229376
+    box, work, sms, capacity = Box(8192, 8192, 8192), 8192**3, 108, 229376
     share = -(-work // sms)
-    even = sms * busiest_sm(8192, 8192, 8192, work, capacity, sms)
-    found = least_over_splits(8192, 8192, 8192, work, capacity, sms, share)
+    even = sms * busiest_sm(box, work, capacity, sms)
+    found = least_over_splits(box, work, capacity, sms, share)
     assert even * (1 - 1e-6) <= found <= even
-    any_split = least_over_splits(8192, 8192, 8192, work, capacity, sms)
-    loose = least_over_splits(8192, 8192, 8192, work, capacity, sms, share + share // 20)
+    any_split = least_over_splits(box, work, capacity, sms)
+    loose = least_over_splits(box, work, capacity, sms, share + share // 20)
     assert any_split <= loose <= found
 
 
