@@ -153,7 +153,8 @@ def buffer_lower_bound(
                 value = (1 - omega) * half + omega * everything
             parts["half_elements"] = half
         method = "(1 - omega) pooled + omega per SM"
-        parts |= {"omega": [buffers.omega.numerator, buffers.omega.denominator], "topology": net.name, "slow_elements": slow}
+        given = [buffers.omega.numerator, buffers.omega.denominator]
+        parts |= {"omega": given, "topology": net.name, "slow_elements": slow}
     extra = bytes_at_least(workload, 0)
     total = floor(workload.narrowest_bytes * value) + extra
     return LowerBound(floor(value), total, capacity, Memories(method, floor(value), parts))

@@ -173,16 +173,6 @@ class Game:
         return tuple(map(tuple, found))
 
     @cached_property
-    def preds(self) -> tuple[tuple[int, ...], ...]:
-        """Per item, the operands of all its tasks, ascending."""
-        return tuple(tuple(sorted({o for t in ts for o in self.tasks[t].operands})) for ts in self.updates)
-
-    @cached_property
-    def succs(self) -> tuple[tuple[int, ...], ...]:
-        """Per item, the items computed from it, ascending."""
-        return tuple(tuple(sorted({self.tasks[t].target for t in ts})) for ts in self.uses)
-
-    @cached_property
     def item_index(self) -> dict[str, int]:
         """Index of each item by name."""
         return {name: i for i, name in enumerate(self.names)}

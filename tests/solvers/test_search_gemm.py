@@ -17,7 +17,7 @@ from pebble.solvers.search import find_small_gemm, solve_search
 from pebble.solvers.search import gemm_rules as rules
 from pebble.solvers.search import gemm_table as tables
 from pebble.solvers.search.gemm_canon import canonical_red, class_of, least_image, make_classes
-from pebble.solvers.search.gemm_model import build_model, move_items, move_products
+from pebble.solvers.search.gemm_model import build_model, move_products, permute_items, transpose_items
 from pebble.solvers.search.gemm_search import GemmSearch
 
 # S = 3, 4, ... up to the compulsory cost
@@ -30,6 +30,13 @@ OPTIMA = {
     (3, 3, 2): [37, 29, 27, 25, 23, 22, 21],
     (3, 3, 3): [55, 45, 39, 37, 35, 33, 31, 30, 29, 28, 27],
 }
+
+
+def move_items(model, g, red):
+    """The image of a red set under symmetry g."""
+    return permute_items(
+        model, g & 255, (g >> 8) & 255, (g >> 16) & 255, transpose_items(model, red) if g >> 24 else red
+    )
 
 
 def _solve(m: int, n: int, k: int, capacity: int, limit: float = 120.0) -> Incumbent:

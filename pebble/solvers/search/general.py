@@ -14,7 +14,7 @@ from pebble.solvers.result import Incumbent
 from pebble.solvers.search import dag_astar as astar
 from pebble.solvers.search.dag_model import build_dag_model
 from pebble.solvers.search.dag_rules import WORDS, settle_dag
-from pebble.solvers.search.limits import Slices
+from pebble.solvers.search.limits import search_levels
 
 FIRST_SHARE = 0.75  # of the time, before a heuristic is asked for an upper bound
 
@@ -47,30 +47,19 @@ class GeneralSearch:
         return most if self.best.upper is None else min(most, self.best.upper - self.compulsory)
 
     def _search(self, positions: astar.Positions, until: float) -> str:
-        best = self.best
-        table = np.zeros(1 << 16, dtype=np.int32)
-        while 2 * (int(positions.counts[0]) + 4096) > len(table):
-            table = np.zeros(4 * len(table), dtype=np.int32)
-        astar.rehash_positions(positions, table)
-        slices = Slices(best, until)
-        begun = time.monotonic()
-        before = int(positions.counts[0])
+        best, begun, before = self.best, time.monotonic(), int(positions.counts[0])
         try:
-            while True:
-                status = astar.advance(self.model, positions, table, self._upper(), slices.start(), True)
-                best.raise_lower(int(positions.counts[1]) + self.compulsory, "search")
-                if status == astar.GROW:
-                    table = np.zeros(4 * len(table), dtype=np.int32)
-                    astar.rehash_positions(positions, table)
-                elif status == astar.FOUND:
-                    self._report(positions, "search")
-                    return "closed"
-                elif status == astar.EXHAUSTED:
-                    return "closed"
-                elif status == astar.FULL:
-                    return "memory"
-                if slices.end():
-                    return "time"
+            why = search_levels(
+                best,
+                positions.counts,
+                self.compulsory,
+                lambda table, work: int(astar.advance(self.model, positions, table, self._upper(), work, True)),
+                lambda table: astar.rehash_positions(positions, table),
+                until,
+            )
+            if why == "found":
+                self._report(positions, "search")
+            return why
         finally:
             seconds = time.monotonic() - begun
             best.details["states"] = int(positions.counts[0])
