@@ -41,6 +41,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pebble.errors import InputError, UnknownNameError
+from pebble.files import read_bytes, shown
 from pebble.models.default_model import DefaultModel
 from pebble.models.quantity import (
     FieldError,
@@ -267,11 +268,11 @@ def load_machine_file(path: str | Path) -> Machine:
         The file cannot be read, or one sentence with the file, the line and the key of the mistake.
     """
     path = Path(path)
+    expected = "; expected a TOML file"
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not UTF-8 text"
-        raise InputError(f"machine file {str(path)!r}: cannot be read: {reason}; expected a TOML file.") from None
+        text = read_bytes(path, "machine file ", expected=expected).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"machine file {shown(path)}: cannot be read: it is not UTF-8 text{expected}.") from None
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:

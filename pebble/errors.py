@@ -47,9 +47,10 @@ class UnknownNameError(InputError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], where: str) -> None:
         names = list(known)
-        near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(name[:200].lower(), names, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"the names are listed by `{where}`."
-        super().__init__(f"unknown {kind} {name!r}: {hint}")
+        told = name if len(name) <= 80 else name[:77] + "..."
+        super().__init__(f"unknown {kind} {told!r}: {hint}")
         self.name = name
         self.nearest = near
 

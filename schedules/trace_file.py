@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
+from pebble.files import faults, shown
 from pebble.schedules.layout import Layout
 from pebble.schedules.trace import Trace, TraceChunk
 
@@ -116,11 +117,10 @@ def read_trace(path: str | Path) -> Trace:
         The file cannot be read, or one sentence with the line or touch of the mistake.
     """
     path = Path(path)
-    where = f"trace {str(path)!r}"
+    where = f"trace {shown(path)!r}"
     try:
-        return _read_npz(path, where) if path.suffix.lower() == ".npz" else _read_csv(path, where)
-    except OSError as error:
-        raise InputError(f"{where}: cannot be read: {error.strerror or error}; expected a .csv or .npz file.") from None
+        with faults(path, "trace ", "read", "; expected a .csv or .npz file"):
+            return _read_npz(path, where) if path.suffix.lower() == ".npz" else _read_csv(path, where)
     except UnicodeDecodeError:
         raise InputError(f"{where}: it is not UTF-8 text, expected CSV; NPZ files end in .npz.") from None
 

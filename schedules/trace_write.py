@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
+from pebble.files import check_output, faults
 from pebble.schedules.trace import OperandTiles, Trace
 from pebble.schedules.trace_file import FIELDS, MAX_CSV_TOUCHES, MAX_NPZ_TOUCHES
 
@@ -33,19 +34,14 @@ def write_trace(trace: Trace, path: str | Path) -> None:
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    if suffix not in (".csv", ".npz"):
-        raise InputError(f"trace {str(path)!r}: expected a name that ends in .csv or .npz.")
+    check_output(path, "--write-trace", (".csv", ".npz"))
     if not trace.operands or [s.operand for s in trace.operands] != list(range(len(trace.operand_names))):
         raise InputError("trace: got a trace whose operands have no shapes, expected one that pebble made.")
     limit = MAX_CSV_TOUCHES if suffix == ".csv" else MAX_NPZ_TOUCHES
     if trace.touches > limit:
         raise InputError(f"trace: got {trace.touches} touches, expected at most {limit} in a {suffix} file.")
-    if not path.parent.is_dir():
-        raise InputError(f"trace {str(path)!r}: the folder is not there.")
-    try:
+    with faults(path, "trace ", "written"):
         _write_csv(trace, path) if suffix == ".csv" else _write_npz(trace, path)
-    except OSError as error:
-        raise InputError(f"trace {str(path)!r}: cannot be written: {error.strerror or error}.") from None
 
 
 def _write_csv(trace: Trace, path: Path) -> None:

@@ -8,6 +8,8 @@ A subcommand module has ``add_arguments(parser)`` and ``run(args) -> int`` (the 
 from __future__ import annotations
 
 import argparse
+import gc
+import io
 import os
 import re
 import sys
@@ -99,6 +101,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if sys.stdout is None:  # started with standard output closed
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the terminal cannot show is no reason to fail
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = _dispatch(arguments)
         sys.stdout.flush()  # a full disk shows here, not at exit
@@ -112,6 +116,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output left, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except MemoryError:
+        print("pebble: there is not enough memory for this; use a smaller problem or larger tiles.", file=sys.stderr)
+        return 2
     except OSError as error:
         if error.filename is not None or error.errno is None:
             raise
@@ -120,3 +127,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to flush at exit
         return 2
+    finally:
+        if argv is None:  # the process ends: to look through millions of objects for cycles would take seconds
+            gc.freeze()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pebble.dag.catalogue import FAMILIES, Parameter, build_dag, label_of
 from pebble.dag.io import SUFFIXES, read_dag
 from pebble.errors import InputError, UnknownNameError
+from pebble.files import exists
 from pebble.game import Variant
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def read_dag_argument(args: argparse.Namespace, variant: Variant | None = None) 
             for _, data in dag.nodes(data=True):
                 data.pop("weight", None)
         return label_of(source, values), dag
-    if Path(source).suffix.lower() not in SUFFIXES and not Path(source).exists():
+    if Path(source).suffix.lower() not in SUFFIXES and not exists(source):
         raise UnknownNameError("family of DAGs or file", source, FAMILIES, "pebble dag --help")
     if values:
         options = [_parameters()[name].option for name in values]

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from pebble.cli import _output
+from pebble.cli._in_time import Clock, OutOfTimeError, interruptible
 from pebble.cli._target import positive, seconds
 from pebble.errors import InputError
 from pebble.units import MAX_SIZE
@@ -36,18 +37,40 @@ def run_dag_bound(args: argparse.Namespace) -> int:
     capacity = positive("--capacity", args.capacity, MAX_SIZE)
     limit = seconds("--time-limit", args.time_limit)
 
-    from pebble.bounds.dag import best_bound, dag_bounds
+    from pebble.bounds.dag import DagBound, best_bound, dag_bounds_in_turn
     from pebble.dag.io import read_dag
     from pebble.game import Game, Variant
     from pebble.solvers import solve
 
     variant = None if args.variant is None else Variant.parse(args.variant)
-    game = Game.from_dag(read_dag(Path(args.workload)), variant)
-    bounds = dag_bounds(game, capacity, limit)
-    best = best_bound(bounds)
-    assert best.value is not None
-    found = solve(game, capacity, solver="heuristic", time_limit=limit, known_lower_bound=best.value)
-    upper = found.upper_bound
+    clock = Clock(limit)
+    games: list[Game] = []
+    known: list[DagBound] = []
+    with interruptible(clock.stop):
+
+        def prove() -> None:
+            games.append(Game.from_dag(read_dag(Path(args.workload)), variant))
+            for bound in dag_bounds_in_turn(games[0], capacity, limit):
+                known.append(bound)
+
+        try:
+            clock.finish(prove, limited=False)
+        except OutOfTimeError:
+            if not known:
+                raise KeyboardInterrupt from None
+        game, bounds = games[0], tuple(known)
+        best = best_bound(bounds)
+        assert best.value is not None
+        found = solve(
+            game,
+            capacity,
+            solver="heuristic",
+            time_limit=limit,
+            known_lower_bound=best.value,
+            stop=clock.stop,
+            general_bounds=False,
+        )
+        upper = found.upper_bound
     document = {
         "workload": {"label": args.workload, "family": "dag", "values": game.size, "operations": len(game.tasks)},
         "capacity": {"elements": capacity, "bytes": None, "what": "pebbles"},
@@ -59,9 +82,10 @@ def run_dag_bound(args: argparse.Namespace) -> int:
         "gap": None if upper is None or best.value == 0 else upper / best.value,
         "bounds": [bound.to_json() for bound in bounds],
     }
+    code = 130 if clock.stop.is_set() else 0
     if args.json:
         _output.print_json(document)
-        return 0
+        return code
     say = _output.say
     say(f"{args.workload}: {game.size} values, {len(game.tasks)} operations, {game.variant}, capacity {capacity}")
     print()
@@ -75,5 +99,5 @@ def run_dag_bound(args: argparse.Namespace) -> int:
             "  ",
         )
     print()
-    say("`pebble solve` looks for the optimum between the two.")
-    return 0
+    say("interrupted." if code else "`pebble solve` looks for the optimum between the two.")
+    return code

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from pebble.cli import _output
+from pebble.cli._in_time import interruptible
 from pebble.cli._schedules import read_schedules
 from pebble.cli._target import Target, seconds
 from pebble.cli._workload import AnyWorkload
@@ -36,8 +38,9 @@ def run_exact(args: argparse.Namespace, gemm: AnyWorkload, target: Target) -> in
     tile = default if args.tile is None else TileShape.parse(args.tile, default.bk)
     limit = seconds("--time-limit", args.time_limit)
     capacity = target.cache.to_bytes(gemm.narrowest_bytes)
-    with _progress() as show:
-        result = compare_exactly(gemm, tile, capacity, orders, limit, progress=show)
+    stop = threading.Event()
+    with interruptible(stop), _progress() as show:
+        result = compare_exactly(gemm, tile, capacity, orders, limit, progress=show, stop=stop)
     if args.figure is not None:
         from pebble.plots.exact import save_exact
 
@@ -47,7 +50,7 @@ def run_exact(args: argparse.Namespace, gemm: AnyWorkload, target: Target) -> in
         _output.print_json(result.to_json())
     else:
         _print(result)
-    return 0
+    return 130 if stop.is_set() else 0
 
 
 def _progress() -> AbstractContextManager[Callable[[Progress], None] | None]:

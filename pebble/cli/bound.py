@@ -26,6 +26,7 @@ from pebble.cli._dag_bound import add_dag_bound_arguments, is_dag_file, run_dag_
 from pebble.cli._target import MAX_SMS, add_machine_arguments, positive, read_target
 from pebble.cli._workload import AnyWorkload, add_workload_arguments, read_workload
 from pebble.errors import InputError
+from pebble.files import check_output
 from pebble.units import Size, format_bytes, format_capacity
 
 
@@ -54,6 +55,8 @@ def run(args: argparse.Namespace) -> int:
         return run_dag_bound(args)
     workload = read_workload(args)
     target = read_target(args)
+    if args.certificate is not None:
+        check_output(args.certificate, "--certificate")
     if wants_l2(args):
         if args.certificate is not None:
             raise InputError("--certificate: the checker does not know the bounds of several SMs yet; leave it out.")

@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from pathlib import Path
 
 from pebble.cli import _output
 from pebble.cli._dag import add_dag_arguments, family_help, read_dag_argument
 from pebble.dag.io import SUFFIXES, write_dag
-from pebble.errors import InputError
+from pebble.files import check_output
 
 # statistic -> how it is printed
 _ROWS = {
@@ -48,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Build or read, then write, draw and count."""
-    if args.out is not None and Path(args.out).suffix.lower() not in SUFFIXES:
-        raise InputError(f"--out: got {args.out!r}, expected a name that ends in {', '.join(SUFFIXES)}.")
+    if args.out is not None:
+        check_output(args.out, "--out", SUFFIXES)
     if args.figure is not None:
         from pebble.plots.save import check_figure_path
 

@@ -16,13 +16,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pebble.cli import _output
 from pebble.cli._target import positive
 from pebble.cli._workload import AnyWorkload, add_workload_arguments, read_workload
 from pebble.errors import InputError, UnknownNameError
+from pebble.files import read_bytes, shown
 from pebble.units import parse_size
 from pebble.workloads import Ffn, Gemm
 
@@ -133,13 +133,11 @@ def _solution(path: str) -> tuple[list[tuple[str, str, tuple[str, ...]]], int, s
     from pebble.plots.pebbling import MAX_EVENTS
 
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        document = json.loads(read_bytes(path, "--solution: "))
         moves = [tuple(map(str, move)) for move in document["moves"]]
         capacity, title = int(document["capacity"]), f"{document['instance']}, {document['variant']}"
-    except OSError as error:
-        raise InputError(f"--solution: {path} cannot be read: {error.strerror}.") from None
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise InputError(f"--solution: {path} is not what `pebble solve ... --json` prints.") from None
+        raise InputError(f"--solution: {shown(path)} is not what `pebble solve ... --json` prints.") from None
     if not moves or len(moves) > MAX_EVENTS or capacity < 1:
         raise InputError(f"--solution: got {len(moves)} moves, expected 1 to {MAX_EVENTS}.")
     events: list[tuple[str, str, tuple[str, ...]]] = []

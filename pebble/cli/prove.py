@@ -10,14 +10,13 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from pathlib import Path
 
 from pebble.bounded import answer
 from pebble.capacity import cache_capacity, chip_capacity
 from pebble.cli import _output
 from pebble.cli._target import add_machine_arguments, read_target
 from pebble.cli._workload import add_workload_arguments, read_workload
-from pebble.errors import InputError
+from pebble.files import check_output, write_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,8 +38,8 @@ def run(args: argparse.Namespace) -> int:
     from pebble.proof.prove import proof_blocks
     from pebble.proof.text import latex, markdown
 
-    if args.out is not None and Path(args.out).suffix.lower() not in (".md", ".tex"):
-        raise InputError(f"--out: got {args.out!r}, expected a name that ends in .md or .tex.")
+    if args.out is not None:
+        check_output(args.out, "--out", (".md", ".tex"))
     workload, target = read_workload(args), read_target(args)
     if target.machine is not None:
         capacity = chip_capacity(target.machine, workload)
@@ -52,10 +51,7 @@ def run(args: argparse.Namespace) -> int:
     blocks = proof_blocks(workload, found, _command(args))
     text = latex(blocks) if (args.out or "").lower().endswith(".tex") else markdown(blocks)
     if args.out is not None:
-        try:
-            Path(args.out).write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"--out: {args.out} cannot be written: {error.strerror}.") from None
+        write_text(args.out, text, "--out: ")
     if args.json:
         claim = document["claims"][0]
         told = {key: claim[key] for key in ("capacity_elements", "elements", "bytes", "game")}

@@ -23,6 +23,7 @@ from pebble.cli._traffic import print_traffic, traffic_json
 from pebble.cli._workload import add_workload_arguments, read_workload
 from pebble.curves import trace_of
 from pebble.errors import InputError
+from pebble.files import check_output
 from pebble.models.cache_policy import policy_title
 from pebble.schedules.orders import parse_order
 from pebble.schedules.trace_write import write_trace
@@ -57,6 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Simulate and print."""
+    if args.write_trace:
+        check_output(args.write_trace, "--write-trace", (".csv", ".npz"))
     if args.trace:
         return run_trace(args)
     if args.workload is None or args.schedule is None:

@@ -11,29 +11,28 @@ from __future__ import annotations
 
 import argparse
 import math
-import signal
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pebble.cli import _output
-from pebble.cli._buffers import add_buffer_arguments
+from pebble.cli._buffers import add_buffer_arguments, read_buffers
 from pebble.cli._dag import add_dag_arguments, family_help, read_dag_argument
-from pebble.cli._solve_buffers import add_solve_arguments, read_solve_buffers, run_buffers
+from pebble.cli._in_time import Clock, OutOfTimeError, interruptible
+from pebble.cli._target import positive
 from pebble.errors import GapOpenError, InfeasibleError, InputError
-from pebble.game import Game, Variant
+from pebble.files import check_output
+from pebble.game import SINGLE, BufferModel, Cost, Game, Variant, replay
+from pebble.game.moves import cost_to_json
 
 if TYPE_CHECKING:
-    from pebble.dag.base import Dag
     from pebble.solvers import Progress, SolveResult
 
 MAX_CAPACITY = 2**60
 _SHOWN_MOVES = 400
-_PATIENCE_SECONDS = 2.0
+_MAX_SMS = 16
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write the pebbling and a proof of the bound (looked for as long as --time-limit, 120 s at least)",
     )
     add_buffer_arguments(parser)
-    add_solve_arguments(parser)
+    parser.add_argument("--sms", metavar="P", help="with --buffers: memories, --capacity each (2)")
+    parser.add_argument("--tasks-per-sm", metavar="N", help="with --buffers: no SM does more operations (no limit)")
     parser.epilog = family_help()
 
 
@@ -69,51 +69,113 @@ def run(args: argparse.Namespace) -> int:
     seed = _number("--seed", args.seed)
     time_limit = _seconds(args.time_limit)
     variant = None if args.variant is None else Variant.parse(args.variant)
-    buffers = read_solve_buffers(args)
-    if buffers is not None and args.certificate is not None:
-        raise InputError("--certificate: the checker does not know games with several memories yet; leave it out.")
-    stop = threading.Event()
-    with _interruptible(stop):
+    buffers, most = _read_memories(args)
+    if args.certificate is not None:
+        check_output(args.certificate, "--certificate")
+    clock = Clock(time_limit)
+    with interruptible(clock.stop):
+        try:
+            label, game = clock.finish(lambda: _read(args, variant))
+        except OutOfTimeError:
+            return _nothing_known(args, capacity, clock)
         from pebble.solvers import solve
-
-        label, dag = read_dag_argument(args, variant)
-        if buffers is not None:
-            return run_buffers(args, label, dag, capacity, variant, buffers, time_limit, seed, stop)
         from pebble.solvers.explicit_start import explicit_pebbling
 
         try:
-            game = Game.from_dag(dag, variant)
-            hint = explicit_pebbling(game, capacity)
             with _progress() as show:
-                result = solve(game, capacity, None, args.solver, time_limit, seed, show, upper_hint=hint, stop=stop)
+                result = solve(
+                    game,
+                    capacity,
+                    None,
+                    args.solver,
+                    time_limit,
+                    seed,
+                    show,
+                    upper_hint=None if buffers else lambda: explicit_pebbling(game, capacity),
+                    stop=clock.stop,
+                    started=clock.started,
+                    buffers=buffers,
+                    most_tasks_per_sm=most,
+                )
         except InfeasibleError as error:
             if args.json:
-                _output.print_json(_infeasible(label, capacity, variant or Variant.default_for(dag), args, error))
+                _output.print_json(_infeasible(label, capacity, game.variant, args, error))
             raise
-        if args.certificate is not None and not stop.is_set():
-            _certify(dag, capacity, result, args.certificate, max(120.0, time_limit))
+        if args.certificate is not None:
+            _certify(game, capacity, result, args.certificate, clock)
         if args.json:
-            _output.print_json(_document(label, capacity, result))
+            _output.print_json(_document(label, capacity, result, game))
         else:
             _print(label, capacity, result)
         sys.stdout.flush()
-    if stop.is_set():
+    if clock.stop.is_set():
         return 130
     if args.require_optimal and result.status != "optimal":
-        upper = "no pebbling" if result.upper_bound is None else str(result.upper_bound)
         raise GapOpenError(
-            f"--require-optimal: got the interval {result.lower_bound} to {upper} ({result.stop_reason}), expected "
-            "a proved optimum; give it more --time-limit, or another --solver."
+            f"--require-optimal: got {result.status} with the interval {_shown(result.lower_bound)} to "
+            f"{_shown(result.upper_bound)} ({result.stop_reason}), expected a proved optimum; give it more "
+            "--time-limit, or another --solver."
         )
     return 0
 
 
-def _certify(dag: Dag, capacity: int, result: SolveResult, path: str, seconds: float) -> None:
+def _read_memories(args: argparse.Namespace) -> tuple[BufferModel | None, int | None]:
+    """The memories, None for one, and the most tasks per SM."""
+    if args.buffers is None or args.buffers == "single":
+        for option in ("sms", "omega", "topology", "tasks_per_sm"):
+            if getattr(args, option) is not None:
+                raise InputError(
+                    f"--{option.replace('_', '-')}: expected --buffers sm-local, pooled or connected with it."
+                )
+        return None, None
+    if args.certificate is not None:
+        raise InputError("--certificate: the checker does not know games of several memories yet; leave it out.")
+    most = None if args.tasks_per_sm is None else positive("--tasks-per-sm", args.tasks_per_sm, 10**6)
+    return read_buffers(args, 2 if args.sms is None else positive("--sms", args.sms, _MAX_SMS)), most
+
+
+def _read(args: argparse.Namespace, variant: Variant | None) -> tuple[str, Game]:
+    label, dag = read_dag_argument(args, variant)
+    return label, Game.from_dag(dag, variant)
+
+
+def _nothing_known(args: argparse.Namespace, capacity: int, clock: Clock) -> int:
+    """Say that the time was over before there was a game to solve; the exit code."""
+    reason = f"{clock.why_over()}, before the DAG was ready"
+    document: dict[str, Any] = {
+        "instance": args.dag,
+        "capacity": capacity,
+        "variant": args.variant,
+        "solver": args.solver,
+        "status": "unknown",
+        "lower_bound": 0,
+        "upper_bound": None,
+        "stop_reason": reason,
+        "seconds": round(clock.passed, 3),
+        "moves": [],
+    }
+    if args.json:
+        _output.print_json(document)
+    else:
+        _output.say(f"{args.dag}, capacity {capacity}: nothing proved yet: {reason}")
+    sys.stdout.flush()
+    if clock.stop.is_set():
+        return 130
+    if args.require_optimal:
+        raise GapOpenError(f"--require-optimal: got nothing ({reason}), expected a proved optimum; give it more time.")
+    return 0
+
+
+def _certify(game: Game, capacity: int, result: SolveResult, path: str, clock: Clock) -> None:
     """Write the certificate, and say so where it proves less than was solved."""
-    from pebble.game import Game
     from pebble.proof.optimum import solve_certificate
 
-    document = solve_certificate(Game.from_dag(dag, result.variant), capacity, result, Path(path), seconds)
+    seconds = max(120.0, clock.seconds)
+    try:
+        document = clock.finish(lambda: solve_certificate(game, capacity, result, Path(path), seconds), limited=False)
+    except OutOfTimeError:
+        print(f"note: interrupted; {path} is not written", file=sys.stderr)
+        return
     proved = document["claims"][-1]["cost"]
     if proved < result.lower_bound:
         print(
@@ -123,15 +185,19 @@ def _certify(dag: Dag, capacity: int, result: SolveResult, path: str, seconds: f
         )
 
 
-def _document(label: str, capacity: int, result: SolveResult) -> dict[str, Any]:
-    return {
-        "instance": label,
-        "capacity": capacity,
-        "variant": str(result.variant),
+def _document(label: str, capacity: int, result: SolveResult, game: Game) -> dict[str, Any]:
+    document: dict[str, Any] = {"instance": label, "capacity": capacity, "variant": str(result.variant)}
+    if result.buffers != SINGLE:
+        memories = result.buffers.to_json()
+        document |= {"buffers": memories.pop("kind"), **memories, "per_sm": None}
+        if result.pebbling is not None:
+            each = [sm.to_json() for sm in replay(game, result.pebbling).per_sm]
+            document["per_sm"] = {key: [sm[key] for sm in each] for key in each[0]}
+    return document | {
         "solver": result.solver,
         "status": result.status,
-        "lower_bound": result.lower_bound,
-        "upper_bound": result.upper_bound,
+        "lower_bound": cost_to_json(result.lower_bound),
+        "upper_bound": cost_to_json(result.upper_bound),
         "proof": list(result.proof),
         "upper_from": result.upper_from,
         "stop_reason": result.stop_reason,
@@ -139,6 +205,10 @@ def _document(label: str, capacity: int, result: SolveResult) -> dict[str, Any]:
         "details": dict(result.details),
         "moves": [move.to_json() for move in result.moves],
     }
+
+
+def _shown(cost: Cost | None) -> str:
+    return "none" if cost is None else str(cost) if isinstance(cost, int) else f"{float(cost):g}"
 
 
 def _infeasible(
@@ -159,18 +229,19 @@ def _infeasible(
 
 def _print(label: str, capacity: int, result: SolveResult) -> None:
     say = _output.say
-    say(f"{label}, capacity {capacity}, {result.variant}")
-    say(f"lower bound  {result.lower_bound} ({', '.join(result.proof)}): no pebbling costs less")
+    each = f"capacity {capacity}" if result.buffers == SINGLE else f"{result.buffers}, capacity {capacity} each"
+    say(f"{label}, {each}, {result.variant}")
+    say(f"lower bound  {_shown(result.lower_bound)} ({', '.join(result.proof)}): no pebbling costs less")
     if result.upper_bound is None:
         say("upper bound  none: no pebbling found")
     else:
-        say(f"upper bound  {result.upper_bound} ({result.upper_from}): {len(result.moves)} moves, replayed")
+        moves = len(result.moves)
+        say(f"upper bound  {_shown(result.upper_bound)} ({result.upper_from}): {moves} moves, replayed")
     say(f"{result.status}: {result.stop_reason} ({result.solver}, {result.seconds:.1f} s)")
     if result.moves:
         print()
         shown = result.moves[:_SHOWN_MOVES]
-        words = [f"{m.op} {m.node}" + (f" from {m.source}" if m.source else "") for m in shown]
-        say("; ".join(words) + ("" if len(shown) == len(result.moves) else "; ... (--json has all)"))
+        say("; ".join(map(str, shown)) + ("" if len(shown) == len(result.moves) else "; ... (--json has all)"))
 
 
 def _number(option: str, text: str) -> int:
@@ -194,29 +265,6 @@ def _seconds(text: str) -> float:
 
 
 @contextmanager
-def _interruptible(stop: threading.Event) -> Iterator[None]:
-    """Turn the first Ctrl-C into a request to stop with what is known; one that comes later interrupts for good."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    asked = math.inf
-
-    def ask(_number: int, _frame: object) -> None:
-        nonlocal asked
-        if time.monotonic() > asked + _PATIENCE_SECONDS:  # a terminal or a shell may send one signal twice
-            raise KeyboardInterrupt
-        asked = min(asked, time.monotonic())
-        stop.set()
-
-    before = signal.signal(signal.SIGINT, ask)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
 def _progress() -> Iterator[Callable[[Progress], None] | None]:
     """The interval on one line of stderr, on a terminal only."""
     if not sys.stderr.isatty():
@@ -228,7 +276,7 @@ def _progress() -> Iterator[Callable[[Progress], None] | None]:
     with console.status("reading the DAG") as status:
 
         def show(now: Progress) -> None:
-            upper = "-" if now.upper_bound is None else str(now.upper_bound)
-            status.update(f"lower bound {now.lower_bound}, upper bound {upper}, {now.seconds:.0f} s")
+            low, high = _shown(now.lower_bound), _shown(now.upper_bound)
+            status.update(f"lower bound {low}, upper bound {high}, {now.seconds:.0f} s")
 
         yield show

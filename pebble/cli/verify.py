@@ -14,6 +14,7 @@ from pathlib import Path
 from pebble.certificate import RefusedError, check_file
 from pebble.cli import _output
 from pebble.errors import InputError, VerificationError
+from pebble.files import faults, shown
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,16 +25,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Check it and say what it proves."""
     path = Path(args.certificate)
-    if not path.is_file():
-        raise InputError(f"{path}: it is no file that can be read, expected a certificate.")
+    with faults(path, "", "read"):
+        if not path.is_file():
+            raise InputError(f"{shown(path)}: it is no file that can be read, expected a certificate.")
     try:
-        proved = check_file(path)
+        with faults(path, "", "read"):
+            proved = check_file(path)
     except RefusedError as error:
         if args.json:
             _output.print_json({"verified": False, "step": error.step, "why": error.why, "proved": []})
         raise VerificationError(f"{path}: refused at {error.step}: {error.why}.") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
     if args.json:
         _output.print_json({"verified": True, "step": None, "why": None, "proved": proved})
     else:

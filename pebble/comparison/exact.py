@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import gcd
@@ -131,6 +132,7 @@ def compare_exactly(
     time_limit: float = 60.0,
     solver: str = "auto",
     progress: Callable[[Progress], None] | None = None,
+    stop: threading.Event | None = None,
 ) -> ExactComparison:
     """Solve the tile game of a small grid and play each order in it under LRU and OPT.
 
@@ -148,6 +150,8 @@ def compare_exactly(
         Seconds for the solver.
     solver : str
         A name that `pebble.solvers.solve` knows.
+    stop : threading.Event, optional
+        Set it to get the interval at once.
     progress : callable, optional
         Passed to the solver.
 
@@ -211,7 +215,7 @@ def compare_exactly(
             played.append(PlayedOrder(order.name, eviction, counted.loads * unit, counted.stores * unit))
             if best is None or pebbling.cost < best.cost:
                 best = pebbling
-    solved = solve(game, capacity, solver=solver, time_limit=time_limit, upper_hint=best, progress=progress)
+    solved = solve(game, capacity, solver=solver, time_limit=time_limit, upper_hint=best, progress=progress, stop=stop)
     return ExactComparison(
         gemm, tile, grid, capacity_bytes, unit, solved, tuple(sorted(played, key=lambda p: (p.bytes, p.order)))
     )

@@ -16,6 +16,7 @@ from pebble.dag.graphml import format_graphml, parse_graphml
 from pebble.dag.hyperdag import format_hyperdag, parse_hyperdag
 from pebble.dag.validate import DagError, validate_dag
 from pebble.errors import InputError
+from pebble.files import read_bytes, shown, write_text
 
 MAX_FILE_BYTES = 256 * 2**20
 
@@ -78,10 +79,7 @@ def write_dag(dag: Dag, path: str | Path) -> None:
     chosen = _format_of(path)
     validate_dag(dag)
     text = chosen.format(_named(dag))
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}.") from None
+    write_text(path, text)
 
 
 def format_node_link(dag: Dag) -> str:
@@ -152,17 +150,15 @@ SUFFIXES = tuple(_FORMATS)
 def _format_of(path: Path) -> _Format:
     chosen = _FORMATS.get(path.suffix.lower())
     if chosen is None:
-        raise InputError(f"{path}: got the suffix {path.suffix!r}, expected one of {', '.join(_FORMATS)}.")
+        raise InputError(
+            f"{shown(path)}: got the suffix {shown(path.suffix)!r}, expected one of {', '.join(_FORMATS)}."
+        )
     return chosen
 
 
 def read_text(path: Path) -> str:
     """The text of a file of at most 256 MiB, or InputError."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}.") from None
+    content = read_bytes(path, most=MAX_FILE_BYTES)
     if len(content) > MAX_FILE_BYTES:
         raise InputError(f"{path}: it is larger than {MAX_FILE_BYTES // 2**20} MiB, too large for a game to solve.")
     try:

@@ -34,6 +34,10 @@ class Move(NamedTuple):
     source: str | int | None = None
     sm: int | None = None
 
+    def __str__(self) -> str:
+        at = "" if self.sm is None else f" at {self.sm}"
+        return f"{self.op} {self.node}{at}" + ("" if self.source is None else f" from {self.source}")
+
     def to_json(self) -> list[str | int]:
         """``[op, node]``, with the SM and then the source where there are any."""
         return [self.op, self.node, *(extra for extra in (self.sm, self.source) if extra is not None)]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pebble.errors import InputError
+from pebble.files import check_output, faults
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,14 +33,7 @@ def check_figure_path(path: str) -> None:
     InputError
         Another suffix than .pdf, .svg, .png, or a folder that is not there or not writable.
     """
-    target = Path(path)
-    if len(target.name) > 255:
-        raise InputError(f"--figure: got a name of {len(target.name)} characters, expected at most 255.")
-    if target.suffix.lower() not in _NO_DATE:
-        raise InputError(f"--figure: got {path!r}, expected a name that ends in .pdf, .svg or .png.")
-    folder = target.parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK) or target.is_dir():
-        raise InputError(f"--figure: cannot write {path!r}; expected a file in a writable folder that exists.")
+    check_output(path, "--figure", (".pdf", ".svg", ".png"))
 
 
 def style() -> Any:
@@ -54,10 +46,5 @@ def save_figure(figure: Figure, path: str) -> None:
     import matplotlib
 
     check_figure_path(path)
-    try:
-        with matplotlib.rc_context(style()):
-            figure.savefig(path, dpi=200, metadata=_NO_DATE[Path(path).suffix.lower()])
-    except OSError as error:
-        raise InputError(
-            f"--figure: cannot write {path[:80]!r}: {error.strerror or error}; choose another file."
-        ) from None
+    with faults(path, "--figure: ", "written"), matplotlib.rc_context(style()):
+        figure.savefig(path, dpi=200, metadata=_NO_DATE[Path(path).suffix.lower()])

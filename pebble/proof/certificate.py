@@ -13,7 +13,7 @@ from pebble.bounds import Compulsory, Kernels, LowerBound, Proof, Recomputed, Se
 from pebble.certificate import FORMAT, VERSION, RefusedError, check
 from pebble.certificate.statement import read_workload
 from pebble.certificate.tied import CELL_BITS
-from pebble.errors import InputError
+from pebble.files import write_text
 from pebble.proof.shares import NotCertifiedError, Share, recomputed_shares, segment_shares
 from pebble.proof.upper import upper_claim
 from pebble.schedules.explicit import ExplicitSchedule
@@ -135,7 +135,4 @@ def write_certificate(document: dict[str, Any], path: str | Path) -> None:
     InputError
         The file cannot be written.
     """
-    try:
-        Path(path).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"--certificate: {path} cannot be written: {error.strerror}.") from None
+    write_text(path, json.dumps(document, indent=1) + "\n", "--certificate: ")

@@ -15,6 +15,7 @@ from pebble.certificate.positions import MAGIC as POSITIONS_MAGIC
 from pebble.certificate.positions import MAX_POSITIONS, Moves, Position
 from pebble.certificate.reading import RefusedError
 from pebble.errors import InputError
+from pebble.files import write_bytes
 from pebble.game import Game
 from pebble.proof.certificate import checked, write_certificate
 from pebble.proof.potential import potential_proof, segments_proof
@@ -107,10 +108,7 @@ def _lower(game: Game, checkable: CheckedGame, wanted: int, path: Path, until: f
 def _write_table(table: bytes, count: int, path: Path) -> dict[str, Any]:
     packed = zlib.compress(table, 9)
     name = f"{path.stem}.table"
-    try:
-        path.with_name(name).write_bytes(packed)
-    except OSError as error:
-        raise InputError(f"--certificate: {path.with_name(name)} cannot be written: {error.strerror}.") from None
+    write_bytes(path.with_name(name), packed, "--certificate: ")
     return {"file": name, "sha256": hashlib.sha256(packed).hexdigest(), "records": count}
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pebble.errors import IllegalMoveError, InputError
 from pebble.game import SINGLE, BufferModel, Cost, Game, Pebbling, Variant, at_sm, check_capacity
+from pebble.solvers.general_bounds import GeneralBounds
 from pebble.solvers.lower import simple_bounds
 from pebble.solvers.registry import find_solver
 from pebble.solvers.result import Incumbent, Problem, Progress, Solver, SolveResult
@@ -27,9 +28,11 @@ def solve(
     time_limit: float = 60.0,
     seed: int = 0,
     progress: Callable[[Progress], None] | None = None,
-    upper_hint: Pebbling | None = None,
+    upper_hint: Pebbling | Callable[[], Pebbling | None] | None = None,
     known_lower_bound: Cost = 0,
     stop: threading.Event | None = None,
+    started: float | None = None,
+    general_bounds: bool = True,
     *,
     buffers: BufferModel | None = None,
     most_tasks_per_sm: int | None = None,
@@ -50,12 +53,17 @@ def solve(
     seed : int
     progress : callable, optional
         Called in the calling thread with the interval, when it changes and now and then.
-    upper_hint : Pebbling, optional
+    upper_hint : Pebbling, or callable that makes one or None, optional
         A pebbling to start from; the referee replays it.
     known_lower_bound : int or Fraction
         A bound proved elsewhere, such as that of ``pebble bound``.
     stop : threading.Event, optional
         Set it to get the interval at once.
+    started : float, optional
+        When the time limit began, by ``time.monotonic``; by default now.
+    general_bounds : bool
+        Whether to try the theorems of `pebble.bounds.dag` as well where the solver leaves or keeps a gap open, and
+        there is one memory.
     buffers : BufferModel, optional
         The memories; by default one.
     most_tasks_per_sm : int, optional
@@ -97,16 +105,15 @@ def solve(
     if not time_limit > 0:
         raise InputError(f"time limit: got {time_limit}, expected seconds, more than 0.")
     check_capacity(game, size)
-    best = Incumbent(problem, time_limit, stop)
+    best = Incumbent(problem, time_limit, stop, started)
     if known_lower_bound:
         best.raise_lower(-int(-known_lower_bound * best.unit // 1), "given bound")
-    if upper_hint is not None:
-        # one memory needs no number
-        moves = upper_hint.moves if played.memories > 1 else at_sm(upper_hint.moves, None)
-        best.offer(moves, "given pebbling")
     best.details["solver"] = solver
-    reason = _run_to_the_limit(run, best, progress)
-    found = best.result(str(best.details.pop("solver")), reason)
+    reason = _run_to_the_limit(run, best, progress, upper_hint, general_bounds and played == SINGLE)
+    used = str(best.details.pop("solver"))
+    if reason == "proved optimal" and best.upper_from != used and not any(used in name for name in best.proof):
+        reason = f"proved optimal by {' and '.join(best.proof)} and {best.upper_from}, without {used}"
+    found = best.result(used, reason)
     if played == memories:
         return found
     pebbling = found.pebbling
@@ -115,7 +122,13 @@ def solve(
     return replace(found, pebbling=pebbling, buffers=memories)
 
 
-def _run_to_the_limit(run: Solver, best: Incumbent, progress: Callable[[Progress], None] | None) -> str:
+def _run_to_the_limit(
+    run: Solver,
+    best: Incumbent,
+    progress: Callable[[Progress], None] | None,
+    hint: Pebbling | Callable[[], Pebbling | None] | None,
+    general_bounds: bool,
+) -> str:
     """Run a solver in a thread, so that neither its library nor its model keeps the caller waiting."""
     outcome: list[str | BaseException] = []
     finished = threading.Event()
@@ -124,32 +137,43 @@ def _run_to_the_limit(run: Solver, best: Incumbent, progress: Callable[[Progress
         try:
             for bound, name in simple_bounds(best.problem):
                 best.raise_lower(bound, name)
+            pebbling = hint() if callable(hint) else hint
+            if pebbling is not None:  # one memory needs no number
+                several = best.problem.buffers.memories > 1
+                best.offer(pebbling.moves if several else at_sm(pebbling.moves, None), "given pebbling")
             outcome.append(run(best))
         except BaseException as error:  # re-raised below, in the caller's thread
             outcome.append(error)
         finished.set()
 
     threading.Thread(target=work, daemon=True, name="pebble-solver").start()
+    theorems = GeneralBounds(best) if general_bounds else None
     shown: tuple[Cost, Cost | None, int] | None = None
     try:
-        while not finished.wait(0.05):
+        while not (finished.wait(0.05) and (theorems is None or not isinstance(outcome[0], str) or theorems.done())):
             now = best.snapshot()
             key = (now.lower_bound, now.upper_bound, int(now.seconds))
             if progress is not None and key != shown:
                 shown = key
                 progress(now)
+            if theorems is not None:
+                theorems.look()
             if best.stop.is_set() or best.seconds_left == 0:
                 finished.wait(_GRACE_SECONDS)
                 break
     except BaseException:
         best.stop.set()
         raise
+    finally:
+        if theorems is not None:
+            theorems.end()
     if outcome and isinstance(outcome[0], IllegalMoveError) and best.pebbling is not None:
         return f"a pebbling of the solver was refused, what was known before stands: {outcome[0]}"
     if outcome and isinstance(outcome[0], BaseException):
         raise outcome[0]
     if best.closed:
-        return outcome[0] if outcome else "proved optimal"  # type: ignore[return-value]
+        reason = str(outcome[0]) if outcome else ""
+        return reason if reason.startswith("proved") else "proved optimal"
     if best.stop.is_set():
         return "interrupted"
     if best.seconds_left == 0 or outcome[0] == "stopped":  # a solver leaves a moment before its time is up

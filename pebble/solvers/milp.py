@@ -19,7 +19,7 @@ def solve_milp(best: Incumbent) -> str:
 
 def _solve(best: Incumbent) -> str:
     """In the worker: look for a pebbling below the one that is known."""
-    from pebble.solvers.highs import minimise, whole
+    from pebble.isolation.highs import minimise, whole
     from pebble.solvers.milp_model import MilpModel
 
     game, capacity, unit = scaled(best.problem.game, best.problem.capacity)

@@ -146,5 +146,5 @@ def replay_moves(
         illegal = error
     solved = None
     if memories.memories == 1 or not (game.variant.recompute or game.variant.sliding):
-        solved = solve(game, capacity, None, solver, time_limit, seed, progress, pebbling, 0, stop, buffers=memories)
+        solved = solve(game, capacity, None, solver, time_limit, seed, progress, pebbling, stop=stop, buffers=memories)
     return ReplayedMoves(pebbling, illegal, played, solved, game.compulsory)

@@ -107,10 +107,12 @@ class Incumbent:
     units of 1 / ``unit``, the denominator of omega.
     """
 
-    def __init__(self, problem: Problem, time_limit: float, stop: threading.Event | None = None) -> None:
+    def __init__(
+        self, problem: Problem, time_limit: float, stop: threading.Event | None = None, started: float | None = None
+    ) -> None:
         self.problem = problem
         self.unit = problem.buffers.omega.denominator
-        self.started = time.monotonic()
+        self.started = time.monotonic() if started is None else started
         self.deadline = self.started + time_limit
         self.stop = stop or threading.Event()
         self.lower = 0

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pebble.bounds.dag import compulsory, hong_kung, segments, spectral, wavefront
 from pebble.bounds.dag.base import DagBound
 from pebble.game import Game, check_capacity
 
+MOST_ITEMS = max(wavefront.MOST_ITEMS, spectral.MOST_ITEMS, hong_kung.MOST_ITEMS)  # in a game that they look at
 THEOREMS = (compulsory.bound, segments.bound, wavefront.bound, spectral.bound, hong_kung.bound)
 
 
@@ -32,8 +35,14 @@ def dag_bounds(game: Game, capacity: int, seconds: float = 10.0) -> tuple[DagBou
     >>> best_bound(dag_bounds(Game.from_dag(tree_dag(4)), 3)).value
     5
     """
+    return tuple(dag_bounds_in_turn(game, capacity, seconds))
+
+
+def dag_bounds_in_turn(game: Game, capacity: int, seconds: float = 10.0) -> Iterator[DagBound]:
+    """Each theorem when it is done; arguments and errors as for `dag_bounds`."""
     check_capacity(game, capacity)
-    return tuple(theorem(game, capacity, seconds) for theorem in THEOREMS)
+    for theorem in THEOREMS:
+        yield theorem(game, capacity, seconds)
 
 
 def best_bound(bounds: tuple[DagBound, ...]) -> DagBound:
@@ -41,4 +50,4 @@ def best_bound(bounds: tuple[DagBound, ...]) -> DagBound:
     return max((b for b in bounds if b.value is not None), key=lambda b: b.value or 0)
 
 
-__all__ = ["THEOREMS", "DagBound", "best_bound", "dag_bounds"]
+__all__ = ["MOST_ITEMS", "THEOREMS", "DagBound", "best_bound", "dag_bounds", "dag_bounds_in_turn"]

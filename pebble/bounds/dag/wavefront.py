@@ -42,8 +42,13 @@ def bound(game: Game, capacity: int, seconds: float) -> DagBound:
         if time.monotonic() > deadline:
             break
         looked += 1
+        below, above = nx.descendants(graph, v), nx.ancestors(graph, v) | {v}
         for twice in (False, True):
-            extra = _cut(game, graph, v, twice) - capacity * (2 if twice else 1)
+            weights = _weights(game, twice)
+            held = capacity * (2 if twice else 1)
+            if _some_cut(graph, below, above, weights) - held <= best:
+                continue
+            extra = _least_cut(graph, below, above, weights) - held
             if extra > best:
                 best, where = extra, game.names[v]
     note = f"cut at {where}" if where else "no cut exceeds the capacity"
@@ -52,18 +57,28 @@ def bound(game: Game, capacity: int, seconds: float) -> DagBound:
     return DagBound(NAME, SOURCE, game.compulsory + best, ONE_SHOT, note)
 
 
-def _cut(game: Game, graph: nx.DiGraph[int], v: int, twice: bool) -> int:
+def _weights(game: Game, twice: bool) -> list[int]:
+    """Weights of the values, twice those that must be stored before they are loaded again."""
+    return [
+        weight * (2 if twice and not game.is_input[u] and not game.is_output[u] else 1)
+        for u, weight in enumerate(game.weights)
+    ]
+
+
+def _some_cut(graph: nx.DiGraph[int], below: set[int], above: set[int], weights: list[int]) -> int:
+    """Weight of the lighter of two cuts: the values next to the ancestors' outside, and next to the descendants."""
+    first = sum(weights[u] for u in above if any(child not in above for child in graph.successors(u)))
+    last = sum(weights[u] for u in {p for child in below for p in graph.predecessors(child)} - below)
+    return min(first, last)
+
+
+def _least_cut(graph: nx.DiGraph[int], below: set[int], above: set[int], weights: list[int]) -> int:
     """Least weight of values that separate v and its ancestors from the descendants of v."""
-    below = nx.descendants(graph, v)
-    above = nx.ancestors(graph, v) | {v}
     flow: nx.DiGraph[object] = nx.DiGraph()
     for u in graph:
         if u in below:
             continue
-        weight = game.weights[u]
-        if twice and not game.is_input[u] and not game.is_output[u]:
-            weight *= 2
-        flow.add_edge((u, 0), (u, 1), capacity=weight)
+        flow.add_edge((u, 0), (u, 1), capacity=weights[u])
         if u in above:
             flow.add_edge("source", (u, 0))
         for child in graph.successors(u):

@@ -6,7 +6,10 @@ stored values; every other game goes to the general one.
 
 from __future__ import annotations
 
+import logging
 import time
+from importlib import import_module
+from pathlib import Path
 
 from pebble.game import Game, Variant
 from pebble.solvers.gemm_shape import Shape, recognise
@@ -63,7 +66,22 @@ _SMALL = {
     "general": ("diamond", {"size": 4}, Variant.ONE_SHOT, 3),
     "recompute": ("tree", {"leaves": 4}, Variant.RECOMPUTE, 3),
 }
+# the function of each search that calls all the others
+_COMPILED = {
+    "gemm": "pebble.solvers.search.gemm_astar:advance",
+    "general": "pebble.solvers.search.dag_astar:advance",
+    "recompute": "pebble.solvers.search.recompute:_advance",
+}
 _compiled: set[str] = set()
+
+
+def _is_cold(kind: str) -> bool:
+    """Whether numba has no compiled code of a search in its folder."""
+    module, _, name = _COMPILED[kind].partition(":")
+    cache = getattr(getattr(import_module(module), name), "_cache", None)
+    folder = getattr(cache, "cache_path", None)
+    short = module.rpartition(".")[2]
+    return folder is not None and not any(Path(folder).glob(f"{short}.{name}-*.nbi"))
 
 
 def _compile(kind: str, best: Incumbent) -> None:
@@ -75,6 +93,10 @@ def _compile(kind: str, best: Incumbent) -> None:
         return
     from pebble.dag.catalogue import build_dag
 
+    if _is_cold(kind):
+        logging.getLogger("pebble").warning(
+            "pebble: compiling the search, once on this machine: 15 to 60 s, which no time limit counts"
+        )
     family, values, variant, capacity = _SMALL[kind]
     began = time.monotonic()
     best.deadline += _PATIENCE_SECONDS

@@ -17,7 +17,7 @@ def _solve(best: Incumbent) -> str:
     """In the worker."""
     import pulp
 
-    from pebble.solvers.highs import minimise
+    from pebble.isolation.highs import minimise
 
     program = BufferProgram(best.problem)
     fixed = program.unit * program.always

@@ -62,7 +62,7 @@ _answering = threading.Lock()
 
 class _Worker:
     def __init__(self, library: Library) -> None:
-        root = str(Path(__file__).parents[1])  # also where pebble is run without being installed
+        root = str(Path(__file__).parents[2])  # also where pebble is run without being installed
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", "pebble.isolation", library],
             stdin=subprocess.PIPE,
@@ -167,7 +167,7 @@ def say(*message: object) -> None:
 Best = TypeVar("Best", bound=Interval)
 
 
-def solve_apart(library: Library, solver: str, best: Best) -> str:
+def solve_apart(library: Library, solver: str, best: Best, until: Callable[[], bool] = lambda: False) -> str:
     """Run a solver, a function of an incumbent, in a worker; what it reports there reaches the incumbent here.
 
     Parameters
@@ -177,6 +177,8 @@ def solve_apart(library: Library, solver: str, best: Best) -> str:
         ``"module:name"`` of a function that takes the incumbent and returns why it stopped.
     best : Incumbent
         Of `pebble.solvers`.
+    until : callable
+        Ends the worker too, when it gives True.
 
     Returns
     -------
@@ -187,7 +189,7 @@ def solve_apart(library: Library, solver: str, best: Best) -> str:
 
     def over() -> bool:
         nonlocal out_of_time
-        if best.stop.is_set():
+        if best.stop.is_set() or until():
             return True
         if best.seconds_left:  # where the bounds meet, the worker knows it and ends by itself
             return False
@@ -250,7 +252,7 @@ def _picklable(error: BaseException) -> BaseException:
     return error
 
 
-def _serve(library: Library) -> None:
+def serve(library: Library) -> None:
     """Answer requests from standard input until it ends, which ends the process at once."""
     global _here, _answers
     _here = library
@@ -284,8 +286,3 @@ def _end_all() -> None:
 atexit.register(_end_all)
 if hasattr(os, "register_at_fork"):  # the workers are the parent's
     os.register_at_fork(after_in_child=_idle.clear)
-
-if __name__ == "__main__":
-    from pebble import isolation  # the module that the functions called here import, not this __main__
-
-    isolation._serve(Library(sys.argv[1]))

@@ -1,0 +1,118 @@
+"""A command's time and its Ctrl-C: both count from when it begins, and both leave what is known by then."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from pebble.errors import PebbleError
+
+_PATIENCE_SECONDS = 2.0
+_POLL_SECONDS = 0.05
+Answer = TypeVar("Answer")
+
+
+class OutOfTimeError(PebbleError):
+    """Work was left unfinished, because its time was over or somebody asked to stop."""
+
+    exit_code = 3
+
+
+class Clock:
+    """The time that a command was given.
+
+    Parameters
+    ----------
+    seconds : float
+        From now on.
+
+    Attributes
+    ----------
+    started : float
+        By ``time.monotonic``.
+    stop : threading.Event
+        Set when somebody asks to stop.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.started = time.monotonic()
+        self.stop = threading.Event()
+
+    @property
+    def passed(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self.started
+
+    def why_over(self) -> str | None:
+        """Why no more should be done, or None."""
+        if self.stop.is_set():
+            return "interrupted"
+        return f"time limit of {self.seconds:g} s" if self.passed >= self.seconds else None
+
+    def finish(self, work: Callable[[], Answer], grace: float = 0.0, limited: bool = True) -> Answer:
+        """Do some work, as long as there is time.
+
+        Parameters
+        ----------
+        work : callable
+            Runs in a thread of its own, which is left behind when the time is over.
+        grace : float
+            Seconds for it to end by itself.
+        limited : bool
+            False: only a request to stop ends it.
+
+        Raises
+        ------
+        OutOfTimeError
+            The time was over first. What the work raises is raised here.
+        """
+        answers: list[Answer] = []
+        errors: list[BaseException] = []
+        done = threading.Event()
+
+        def run() -> None:
+            try:
+                answers.append(work())
+            except BaseException as error:
+                errors.append(error)
+            done.set()
+
+        threading.Thread(target=run, daemon=True, name="pebble-work").start()
+        late = math.inf
+        while not done.wait(_POLL_SECONDS):
+            if self.stop.is_set() or (limited and self.passed >= self.seconds):
+                late = min(late, time.monotonic())
+            if time.monotonic() >= late + grace:
+                raise OutOfTimeError(f"{self.why_over() or 'time limit'}.")
+        if errors:
+            raise errors[0]
+        return answers[0]
+
+
+@contextmanager
+def interruptible(stop: threading.Event) -> Iterator[None]:
+    """Turn the first Ctrl-C into a request to stop with what is known; one that comes later interrupts for good."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    asked = math.inf
+
+    def ask(_number: int, _frame: object) -> None:
+        nonlocal asked
+        if time.monotonic() > asked + _PATIENCE_SECONDS:  # a terminal or a shell may send one signal twice
+            raise KeyboardInterrupt
+        asked = min(asked, time.monotonic())
+        stop.set()
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,106 @@
+"""The files that users name: every fault of a name or a file is one sentence that says which."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pebble.errors import InputError
+
+_LONGEST_SHOWN = 120
+
+
+def shown(path: str | Path) -> str:
+    """A name for a message: what cannot be printed is escaped, what is long is cut.
+
+    Examples
+    --------
+    >>> shown("a" * 300) == "a" * 117 + "..."
+    True
+    """
+    text = str(path)
+    if not text.isprintable():
+        text = ascii(text)
+    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
+
+
+@contextmanager
+def faults(path: str | Path, what: str, verb: str, expected: str = "") -> Iterator[None]:
+    """Turn what the system says of a file into an InputError.
+
+    Parameters
+    ----------
+    path : str or Path
+    what : str
+        Before the name: ``"--solution: "``, or nothing.
+    verb : str
+        ``read`` or ``written``.
+    expected : str
+        After the reason: ``"; expected a TOML file"``.
+    """
+    try:
+        if "\0" in str(path):
+            raise InputError(f"{what}{shown(path)}: cannot be {verb}: its name has a null character{expected}.")
+        yield
+    except OSError as error:
+        raise InputError(f"{what}{shown(path)}: cannot be {verb}: {error.strerror or error}{expected}.") from None
+
+
+def read_bytes(path: str | Path, what: str = "", most: int | None = None, expected: str = "") -> bytes:
+    """The content of a file; at most ``most`` + 1 bytes of it.
+
+    Raises
+    ------
+    InputError
+        It cannot be read.
+    """
+    with faults(path, what, "read", expected), open(path, "rb") as file:
+        return file.read() if most is None else file.read(most + 1)
+
+
+def write_bytes(path: str | Path, content: bytes, what: str = "") -> None:
+    """Write a file.
+
+    Raises
+    ------
+    InputError
+        It cannot be written.
+    """
+    with faults(path, what, "written"), open(path, "wb") as file:
+        file.write(content)
+
+
+def write_text(path: str | Path, text: str, what: str = "") -> None:
+    """Write a text in UTF-8; errors as for `write_bytes`."""
+    write_bytes(path, text.encode("utf-8", "backslashreplace"), what)
+
+
+def exists(path: str | Path) -> bool:
+    """Whether there is such a file or folder; False for a name that none can have."""
+    try:
+        return os.path.exists(path)
+    except (OSError, ValueError):
+        return False
+
+
+def check_output(path: str | Path, what: str, suffixes: tuple[str, ...] = ()) -> None:
+    """Refuse a file that could not be written, before any work is done for it.
+
+    Raises
+    ------
+    InputError
+        Another suffix than those, a folder, or a place where nothing can be written.
+    """
+    target = Path(path)
+    if suffixes and target.suffix.lower() not in suffixes:
+        endings = " or ".join(filter(None, [", ".join(suffixes[:-1]), suffixes[-1]]))
+        raise InputError(f"{what}: got {shown(path)!r}, expected a name that ends in {endings}.")
+    with faults(path, f"{what}: ", "written"):
+        folder = target.parent
+        if not target.name or target.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise InputError(
+                f"{what}: {shown(path)!r} cannot be written; expected a file in a writable folder that exists."
+            )
+        target.exists()  # a name that is too long shows here
