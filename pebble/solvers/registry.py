@@ -89,6 +89,6 @@ def find_solver(name: str, problem: Problem) -> Solver:
             return solver
     others = ", ".join(dict.fromkeys(e.name for e in fit))
     raise InputError(
-        f"solver {name}: got variant {problem.game.variant} with {' and '.join(sorted(needed)) or 'nothing more'}, "
-        f"which {'it does not play; use --solver ' + others if others else 'no solver plays together'}."
+        f"solver {name}: got a game with {' and '.join(sorted(needed))} ({problem.game.variant}), which "
+        + (f"it does not play; use --solver {others}." if fit else "no solver plays; choose one-shot or in-place.")
     )

@@ -211,7 +211,7 @@ def test_what_is_refused() -> None:
     game = Game.from_dag(LINE)
     with pytest.raises(InfeasibleError, match="at least 3"):
         solved(game, 2, JOINED)
-    with pytest.raises(InputError, match="no solver plays"):
+    with pytest.raises(InputError, match="one-shot or in-place"):
         solved(LINE, 3, JOINED, "recompute")
     with pytest.raises(InputError, match="did you mean search"):
         solved(game, 3, JOINED, solver="serch")

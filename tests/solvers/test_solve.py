@@ -136,7 +136,7 @@ def test_every_solver_plays_what_the_registry_says(name):
 
 
 def test_what_no_solver_plays_is_said():
-    with pytest.raises(InputError, match="no solver plays"):
+    with pytest.raises(InputError, match="one-shot or in-place"):
         solve(build_dag("diamond", {"size": 3}), 3, "recompute", buffers=BufferModel("sm-local", 2))
     with pytest.raises(InputError, match="use --solver cpsat"):
         solve(gemm(2, 2, 2), 5, solver="search", buffers=BufferModel("sm-local", 2), most_tasks_per_sm=4)
