@@ -33,22 +33,23 @@ def persuade(document: Any, folder: Path | None = None, tries: int = 12) -> list
     Any exception but a refusal is a mistake of the checker, and is let through.
     """
     for _ in range(tries):
+        refused = None
         try:
             return check(document, folder)
         except RefusedError as refusal:
-            assert len(str(refusal)) < 600 and str(refusal).isprintable(), str(refusal)
-            told = _GIVEN.search(refusal.why)
-            if told is None:
-                return None
-            path = path_of(refusal.step)
-            try:
-                inside = at(document, path[:-1])
-                if not isinstance(inside[path[-1]], int):
-                    path = (*path, refusal.why.partition(" in ")[0].partition(":")[0])
-                    inside = at(document, path[:-1])
-                inside[path[-1]] = int(told[1])
-            except (KeyError, IndexError, TypeError):
-                return None
+            refused = refusal
+        assert len(str(refused)) < 600 and str(refused).isprintable(), str(refused)
+        told = _GIVEN.search(refused.why)
+        if told is None:
+            return None
+        path = path_of(refused.step)
+        try:
+            inside = at(document, path[:-1])
+            if isinstance(inside[path[-1]], dict):  # a share: the sentence begins with the key
+                inside, path = inside[path[-1]], (*path, refused.why.partition(" ")[0].rstrip(":"))
+            inside[path[-1]] = int(told[1])
+        except (KeyError, IndexError, TypeError):
+            return None
     return None
 
 
@@ -130,7 +131,19 @@ def renumber(document: Any, gone: int, kept: int) -> None:
 
 def scrambled(content: bytes, rnd: random.Random) -> bytes:
     """The text of a certificate with bytes changed, cut, doubled, or JSON's odd words put in."""
-    words = [b"NaN", b"-Infinity", b"1e999", b"9" * 70, b'"\\ud800"', b"\\", b'"', b"[" * 30, b"{", b'"format":1,', b"\0"]
+    words = [
+        b"NaN",
+        b"-Infinity",
+        b"1e999",
+        b"9" * 70,
+        b'"\\ud800"',
+        b"\\",
+        b'"',
+        b"[" * 30,
+        b"{",
+        b'"format":1,',
+        b"\0",
+    ]
     for _ in range(rnd.randint(1, 3)):
         i, j = sorted(rnd.randrange(len(content) + 1) for _ in range(2))
         j = min(j, i + rnd.randrange(60))
@@ -142,4 +155,8 @@ def write_table(folder: Path, name: str, plain: bytes, size: int, magic: bytes) 
     """Pack a side file, and the entry that names it."""
     packed = zlib.compress(plain)
     (folder / name).write_bytes(packed)
-    return {"file": name, "sha256": hashlib.sha256(packed).hexdigest(), "records": max(1, (len(plain) - len(magic)) // size)}
+    return {
+        "file": name,
+        "sha256": hashlib.sha256(packed).hexdigest(),
+        "records": max(1, (len(plain) - len(magic)) // size),
+    }

@@ -1,4 +1,4 @@
-"""Schedules as a certificate writes them, played product by product: what moves and what is held is counted, not derived.
+"""Schedules as a certificate writes them, played product by product: what moves and is held is counted, not derived.
 
 It shares no formula with the checker: a memory of named values, and the order of the products.
 """
@@ -100,7 +100,7 @@ def play_blocks(size: dict[str, int], accumulate: bool, schedule: dict[str, Any]
 
 
 def play_bands(shape: Any, schedule: dict[str, Any]) -> Memory:
-    """H = act(A B), Y = H D in bands; ``shape`` has m, k, f, l, streams, state and the rows of a query, 0 without mask."""
+    """H = act(A B), Y = H D in bands; ``shape`` has m, k, f, l, streams, state and a query's rows, 0 without mask."""
     rows_side, k, l = schedule["side"] == "rows", shape.k, shape.l
     memory = Memory({"A", "B0", "B1", "D"}, frozenset({"U", "state"}))
     bands, start = [], 0
@@ -119,7 +119,11 @@ def play_bands(shape: Any, schedule: dict[str, Any]) -> Memory:
 
     for band, run, kept in bands:
         if rows_side:  # column by column of H
-            needs = [v for j in range(shape.f) for v in [w for t in range(k) for w in weights(t, j)] + [("D", j, q) for q in range(l)]]
+            needs = [
+                v
+                for j in range(shape.f)
+                for v in [w for t in range(k) for w in weights(t, j)] + [("D", j, q) for q in range(l)]
+            ]
         else:
             needs = [("Y", i, q) for i in range(shape.m) for q in range(l)]
             needs += [("A", i, t) for i in range(shape.m) for t in range(k)]
@@ -164,7 +168,9 @@ def play_bands(shape: Any, schedule: dict[str, Any]) -> Memory:
     return memory
 
 
-def _first(memory: Memory, shape: Any, rows: Any, cols: Any, sees: Any, weights: Any, done_with: Any, own: set[Value]) -> None:
+def _first(
+    memory: Memory, shape: Any, rows: Any, cols: Any, sees: Any, weights: Any, done_with: Any, own: set[Value]
+) -> None:
     everything = all(("A", i, t) in own for i in rows for t in range(shape.k)) or all(
         w in own for j in cols for t in range(shape.k) for w in weights(t, j)
     )

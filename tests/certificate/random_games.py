@@ -10,7 +10,9 @@ import networkx as nx
 VARIANTS = ("one-shot", "one-shot-sliding", "recompute", "recompute-sliding", "in-place")
 
 
-def random_game(rnd: random.Random, variant: str, flaws: float = 0.0, most: int = 4, weighted: bool = True) -> dict[str, Any]:
+def random_game(
+    rnd: random.Random, variant: str, flaws: float = 0.0, most: int = 4, weighted: bool = True
+) -> dict[str, Any]:
     """A statement: inputs (some isolated, some outputs), values with none to three operands, cells when in-place.
 
     Parameters

@@ -105,7 +105,9 @@ def lower_proofs(workload: Workload, game: dict[str, str], rnd: random.Random) -
                 yield {"theorem": "kernel by kernel", "kernels": [first, second]}
 
 
-def strongest_lower(told: dict[str, Any], workload: Workload, capacity: int, game: Any, rnd: random.Random) -> Claim | None:
+def strongest_lower(
+    told: dict[str, Any], workload: Workload, capacity: int, game: Any, rnd: random.Random
+) -> Claim | None:
     """The lower claim with the most elements that the checker takes."""
     best = None
     for proof in lower_proofs(workload, game, rnd):
@@ -140,7 +142,9 @@ def _text(number: Fraction) -> str:
 
 def _fractions(proof: Any) -> list[Callable[[Any], tuple[Any, str]]]:
     """Where the numbers that a proof may choose freely stand."""
-    found: list[Callable[[Any], tuple[Any, str]]] = [lambda p, key=key: (p, key) for key in ("phi", "lambda") if key in proof]
+    found: list[Callable[[Any], tuple[Any, str]]] = [
+        lambda p, key=key: (p, key) for key in ("phi", "lambda") if key in proof
+    ]
     for number, share in enumerate(proof.get("shares", ())):
         if isinstance(share.get("touched"), str):
             found.append(lambda p, n=number: (p["shares"][n], "touched"))
@@ -216,7 +220,7 @@ def _bands(m: int, k: int, f: int, l: int, rnd: random.Random) -> dict[str, Any]
 
 
 def settled(count: Callable[[], Moved], schedule: dict[str, Any]) -> Moved | None:
-    """What a schedule moves, after what it keeps and cannot has been set to nothing; None if something else is wrong."""
+    """What a schedule moves, after what it keeps and cannot is set to nothing; None if something else is wrong."""
     for _ in range(12):
         try:
             return count()

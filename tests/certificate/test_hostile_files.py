@@ -41,6 +41,9 @@ FILES: dict[str, bytes] = {
     "surrogate": b'{"format": "\\ud800"}',
     "unclosed text": b'{"format": "',
     "backslashes": b'"' + b"\\" * 100_001,
+    "unclosed text of quotes": b'"' + b'\\"' * 1_000_000,
+    "unclosed text of quotes that ends in a backslash": b'"' + b'\\"' * 1_000_000 + b"\\",
+    "brackets in an unclosed text": b'{"' + b"[" * 1_000_000,
 }
 
 
