@@ -11,22 +11,18 @@ from fractions import Fraction
 from typing import Any
 
 import networkx as nx
-import ortools.sat.python.cp_model  # noqa: F401  before PuLP, which loads highspy where it can: they clash
 import pytest
 
 from pebble.bounds.dag import dag_bounds
-from pebble.buffers.lower import buffer_bound
-from pebble.buffers.solve import solve_buffers
 from pebble.errors import InputError
-from pebble.game import Game, Variant, minimum_capacity
-from pebble.models.buffers import BufferModel
-from pebble.referee import replay
+from pebble.game import SINGLE, BufferModel, Game, Variant, minimum_capacity, replay
 from pebble.solvers import solve
-from pebble.solvers.lower import best_simple_bound
+from pebble.solvers.lower import best_simple_bound, simple_bounds
+from pebble.solvers.result import Problem
 from tests.brute_force import brute_force
-from tests.buffers.brute_force_buffers import brute_force_buffers
 from tests.certificate.oracle import least_cost, sensible
 from tests.certificate.random_games import VARIANTS, as_dag, random_game
+from tests.solvers.brute_force_several import brute_force_several
 
 SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 200))]
 
@@ -74,18 +70,20 @@ def test_solvers_and_bounds_against_all_states(variant: str, seed: int) -> None:
 def test_two_memories_against_all_states(variant: str, seed: int) -> None:
     rnd = random.Random(f"two {variant} {seed}")
     told, dag, game = drawn(rnd, variant, 3)
-    omega = Fraction(rnd.randrange(3), 2)
+    omega = Fraction(rnd.randrange(5), 2)
     for model in (BufferModel("sm-local", 2), BufferModel("pooled", 2), BufferModel("connected", 2, omega)):
         capacity = told["capacity"]
         if model.kind == "pooled":
             optimum = least_cost({**told, "capacity": 2 * capacity})
         else:
-            optimum = brute_force_buffers(dag, capacity, 2, model.copy_cost)
-        assert buffer_bound(game, capacity, model)[0] <= optimum, (model, told)
+            optimum = brute_force_several(dag, capacity, 2, model.copy_cost)
+        problem = Problem(game, model.memory_size(capacity), buffers=SINGLE if model.memories == 1 else model)
+        for bound, name in simple_bounds(problem):
+            assert Fraction(bound, model.omega.denominator) <= optimum, (name, model, told)
         for solver in ("auto", "search"):
             if solver == "search" and model.kind == "pooled":
                 continue
-            found = solve_buffers(game, capacity, model, solver=solver, time_limit=20)
+            found = solve(game, capacity, buffers=model, solver=solver, time_limit=20)
             assert found.lower_bound <= optimum <= found.upper_bound, (solver, model, told)
             assert found.status != "optimal" or found.lower_bound == optimum, (solver, model, told)
 
