@@ -10,9 +10,9 @@ from __future__ import annotations
 import argparse
 from fractions import Fraction
 
-from pebble.buffers.solve import solve_buffers
 from pebble.dag.gemm import gemm_dag
-from pebble.models.buffers import BufferModel
+from pebble.game import BufferModel
+from pebble.solvers import solve
 
 QUARTER, HALF = Fraction(1, 4), Fraction(1, 2)
 ROWS: list[tuple[str, BufferModel, bool]] = [
@@ -44,10 +44,10 @@ def main() -> None:
     for name, buffers, balanced in ROWS:
         cells = []
         for capacity in capacities:
-            found = solve_buffers(
+            found = solve(
                 dag,
                 capacity,
-                buffers,
+                buffers=buffers,
                 solver=args.solver,
                 time_limit=args.time_limit,
                 most_tasks_per_sm=-(-m * n * k // 2) if balanced else None,

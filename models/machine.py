@@ -167,6 +167,11 @@ class Machine:
         return self._whole("sector", self.line_bytes)
 
     @property
+    def sm_bytes(self) -> int:
+        """All storage of one SM: L1 and shared memory, registers, tensor memory. What a bound on an SM must grant."""
+        return sum(store.each_bytes for store in self.stores if store.key.endswith("_per_sm"))
+
+    @property
     def shared_bytes_per_sm(self) -> int | None:
         """Shared memory (LDS) the blocks of one SM can have together, in bytes."""
         return self._whole("limits.shared_per_sm") or None

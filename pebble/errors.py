@@ -88,7 +88,7 @@ class IllegalMoveError(VerificationError):
     step : int
         Number of the move, counted from 1; one more than the number of moves when the game ended too early.
     rule : str
-        Short name of the broken rule, such as ``"not-blue"`` (see :mod:`pebble.referee`).
+        Short name of the broken rule, such as ``"not-blue"`` (see :mod:`pebble.game.referee`).
     node : str
         The value or task that the move names.
     detail : str

@@ -13,6 +13,8 @@ r"""Lower bounds on traffic into SMs, for buffers of their own, pooled or connec
   + W +` (copies between groups) :math:`\ge B_g`; in the all-to-all net, averaged over all groupings, :math:`L + W + R
   (P - g) / (P - 1) \ge B_g`. Since :math:`B_g` falls like :math:`1 / \sqrt g`, these lie below the line between the
   other two: the line is the envelope of all we can prove there.
+  For :math:`\omega > 1`, copies cost at least what they would at 1: :math:`T \ge L + W + R \ge B_{sum}`. In all of this
+  page :math:`\omega` stands for :math:`\min(\omega, 1)`.
 - **clusters** of :math:`c` SMs: no copy leaves a cluster, so :math:`B_{pool}` becomes the sm-local bound for
   :math:`\lceil P / c \rceil` memories of :math:`c S`.
 - **two partitions** (1 hop inside, 2 across; :math:`R` = inside + across): with :math:`B_{half}` for two memories of
@@ -42,7 +44,7 @@ from pebble.bounds.base import LowerBound
 from pebble.bounds.families import accounting, bytes_at_least, lower_bound
 from pebble.bounds.splits import busiest_sm, least_over_splits
 from pebble.errors import InfeasibleError, InputError
-from pebble.models.buffers import BufferModel
+from pebble.game.buffer_model import BufferModel
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
 from pebble.workloads.base import Workload
@@ -111,7 +113,7 @@ def buffer_lower_bound(
 
     Examples
     --------
-    >>> from pebble.models.buffers import BufferModel
+    >>> from pebble.game.buffer_model import BufferModel
     >>> gemm = Gemm(8192, 8192, 8192)
     >>> buffer_lower_bound(gemm, 229376, BufferModel("sm-local", 108)).elements
     2295985962
@@ -120,7 +122,7 @@ def buffer_lower_bound(
     """
     if capacity < 3:
         raise InfeasibleError(f"capacity: got {capacity} elements per SM, expected at least 3: no schedule exists.")
-    sms, net, omega = buffers.sms, buffers.net, buffers.omega
+    sms, net, omega = buffers.sms, buffers.net, min(buffers.omega, Fraction(1))
     if buffers.memories == 1:
         return lower_bound(workload, buffers.memory_size(capacity), recompute)
     check_workload(workload, recompute)
@@ -150,7 +152,8 @@ def buffer_lower_bound(
                 value = (1 - omega) * half + omega * everything
             parts["half_elements"] = half
         method = "(1 - omega) pooled + omega per SM"
-        parts |= {"omega": [omega.numerator, omega.denominator], "topology": net.name, "slow_elements": slow}
+        given = [buffers.omega.numerator, buffers.omega.denominator]
+        parts |= {"omega": given, "topology": net.name, "slow_elements": slow}
     extra = bytes_at_least(workload, 0)
     total = floor(workload.narrowest_bytes * value) + extra
     return LowerBound(floor(value), total, capacity, Memories(method, floor(value), parts))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pebble.cli import _output
-from pebble.models.buffers import KINDS, TOPOLOGIES
+from pebble.game.buffer_model import KINDS, TOPOLOGIES
 from pebble.reports.sm_bound import SmBound
 from pebble.reports.sm_compare import SmComparison
 from pebble.units import format_bytes, format_capacity

@@ -181,7 +181,6 @@ def _fusion(args: argparse.Namespace) -> Figure:
 # name -> how it is drawn, and the arguments it takes
 def _buffers(args: argparse.Namespace) -> Figure:
     from pebble.bounds.memories import check_workload
-    from pebble.models.buffers import sm_bytes
     from pebble.models.machine import load_machine
     from pebble.plots.buffers import Chip, buffers_figure
 
@@ -190,15 +189,15 @@ def _buffers(args: argparse.Namespace) -> Figure:
     chips = []
     for name, sku in (("A100", "a100-sxm4-40gb"), ("H200", "h200-sxm-141gb")):
         machine = load_machine(sku)
-        chips.append(Chip(name, machine.sms, sm_bytes(machine)))
+        chips.append(Chip(name, machine.sms, machine.sm_bytes))
     return buffers_figure(workload, chips)
 
 
 def _placement(args: argparse.Namespace) -> Figure:
-    from pebble.models.buffers import Topology
-    from pebble.placement import MAX_EXACT_SMS, block_deal, deal, place_exact, place_fast
+    from pebble.game.buffer_model import Topology
     from pebble.plots.placement import placement_figure
     from pebble.schedules.orders import OrderParams, parse_order
+    from pebble.solvers.placement import MAX_EXACT_SMS, block_deal, deal, place_exact, place_fast
 
     sides = (args.grid or "16x16").split("x")
     if len(sides) != 2:

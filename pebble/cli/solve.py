@@ -14,21 +14,20 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pebble.cli import _output
-from pebble.cli._dag import add_dag_arguments, family_help, read_dag_argument
+from pebble.cli._dag import add_dag_arguments, family_help
 from pebble.cli._sms import add_buffer_arguments
-from pebble.cli._solve_buffers import add_solve_arguments, read_solve_buffers, run_buffers
+from pebble.cli._workload import given_parameters
 from pebble.errors import GapOpenError, InfeasibleError, InputError
-from pebble.game import Game, Variant
+from pebble.game import SINGLE, Variant
+from pebble.reports.solve import Solution, Unread, shown, solve_in_time
 from pebble.system.clock import Clock, OutOfTimeError, interruptible
 from pebble.system.files import check_output
 
 if TYPE_CHECKING:
-    from pebble.dag.base import Dag
-    from pebble.solvers import Progress, SolveResult
+    from pebble.solvers import Progress
 
 MAX_CAPACITY = 2**60
 _SHOWN_MOVES = 400
@@ -57,167 +56,122 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write the pebbling and a proof of the bound (looked for as long as --time-limit, 120 s at least)",
     )
     add_buffer_arguments(parser)
-    add_solve_arguments(parser)
+    parser.add_argument("--sms", metavar="P", help="with --buffers: memories, --capacity each (2)")
+    parser.add_argument("--tasks-per-sm", metavar="N", help="with --buffers: no SM does more operations (no limit)")
     parser.epilog = family_help()
 
 
 def run(args: argparse.Namespace) -> int:
     """Solve, print the interval and the moves."""
-    capacity = _number("--capacity", args.capacity)
-    seed = _number("--seed", args.seed)
-    time_limit = _seconds(args.time_limit)
-    variant = None if args.variant is None else Variant.parse(args.variant)
-    buffers = read_solve_buffers(args)
-    if buffers is not None and args.certificate is not None:
-        raise InputError("--certificate: the checker does not know games with several memories yet; leave it out.")
+    capacity, seed = _number("--capacity", args.capacity), _number("--seed", args.seed)
+    clock = Clock(_seconds(args.time_limit))
     if args.certificate is not None:
+        if args.buffers not in (None, "single"):
+            raise InputError("--certificate: the checker does not know games of several memories yet; leave it out.")
         check_output(args.certificate, "--certificate")
-    clock = Clock(time_limit)
+    memories = {key: getattr(args, key) for key in ("buffers", "sms", "omega", "topology", "tasks_per_sm")}
     with interruptible(clock.stop):
         try:
-            label, dag, game = clock.finish(lambda: _read(args, variant))
-        except OutOfTimeError:
-            return _nothing_known(args, capacity, clock)
-        if buffers is not None:
-            return run_buffers(args, label, dag, capacity, variant, buffers, clock, seed)
-        from pebble.explicit_pebbling import explicit_pebbling
-        from pebble.solvers import solve
-
-        try:
             with _progress() as show:
-                result = solve(
-                    game,
+                found = solve_in_time(
+                    args.dag,
                     capacity,
-                    None,
-                    args.solver,
-                    time_limit,
-                    seed,
-                    show,
-                    upper_hint=lambda: explicit_pebbling(game, capacity),
-                    stop=clock.stop,
-                    started=clock.started,
+                    clock,
+                    values=given_parameters(args),
+                    variant=args.variant,
+                    solver=args.solver,
+                    seed=seed,
+                    unit_weights=args.unit_weights,
+                    progress=show,
+                    **memories,
                 )
         except InfeasibleError as error:
             if args.json:
-                _output.print_json(_infeasible(label, capacity, game.variant, args, error))
+                nothing = {"status": "infeasible", "lower_bound": None, "stop_reason": str(error)}
+                _output.print_json({**_unsolved(args, capacity), **nothing})
             raise
+        if isinstance(found, Unread):
+            return _nothing_known(args, capacity, found, clock)
         if args.certificate is not None:
-            _certify(game, capacity, result, args.certificate, clock)
+            _certify(found, args.certificate, clock)
         if args.json:
-            _output.print_json(_document(label, capacity, result))
+            _output.print_report(found)
         else:
-            _print(label, capacity, result)
+            _print(found)
         sys.stdout.flush()
     if clock.stop.is_set():
         return 130
-    if args.require_optimal and result.status != "optimal":
-        upper = "no pebbling" if result.upper_bound is None else str(result.upper_bound)
+    result = found.result
+    if args.require_optimal and not found.optimal:
         raise GapOpenError(
-            f"--require-optimal: got the interval {result.lower_bound} to {upper} ({result.stop_reason}), expected "
-            "a proved optimum; give it more --time-limit, or another --solver."
+            f"--require-optimal: got {result.status} with the interval {shown(result.lower_bound)} to "
+            f"{shown(result.upper_bound)} ({result.stop_reason}), expected a proved optimum; give it more "
+            "--time-limit, or another --solver."
         )
     return 0
 
 
-def _read(args: argparse.Namespace, variant: Variant | None) -> tuple[str, Dag, Game]:
-    label, dag = read_dag_argument(args, variant)
-    return label, dag, Game.from_dag(dag, variant)
-
-
-def _nothing_known(args: argparse.Namespace, capacity: int, clock: Clock) -> int:
-    """Say that the time was over before there was a game to solve; the exit code."""
-    reason = f"{clock.why_over()}, before the DAG was ready"
-    document: dict[str, Any] = {
+def _unsolved(args: argparse.Namespace, capacity: int) -> dict[str, Any]:
+    return {
         "instance": args.dag,
         "capacity": capacity,
         "variant": args.variant,
         "solver": args.solver,
-        "status": "unknown",
-        "lower_bound": 0,
         "upper_bound": None,
-        "stop_reason": reason,
-        "seconds": round(clock.passed, 3),
         "moves": [],
     }
+
+
+def _nothing_known(args: argparse.Namespace, capacity: int, found: Unread, clock: Clock) -> int:
+    """Say that the time was over before there was a game to solve; the exit code."""
     if args.json:
-        _output.print_json(document)
+        nothing = {"status": "unknown", "lower_bound": 0, "stop_reason": found.reason}
+        _output.print_json({**_unsolved(args, capacity), **nothing, "seconds": round(found.seconds, 3)})
     else:
-        _output.say(f"{args.dag}, capacity {capacity}: nothing proved yet: {reason}")
+        _output.say(f"{args.dag}, capacity {capacity}: nothing proved yet: {found.reason}")
     sys.stdout.flush()
     if clock.stop.is_set():
         return 130
     if args.require_optimal:
-        raise GapOpenError(f"--require-optimal: got nothing ({reason}), expected a proved optimum; give it more time.")
+        raise GapOpenError(
+            f"--require-optimal: got nothing ({found.reason}), expected a proved optimum; give it more time."
+        )
     return 0
 
 
-def _certify(game: Game, capacity: int, result: SolveResult, path: str, clock: Clock) -> None:
+def _certify(found: Solution, path: str, clock: Clock) -> None:
     """Write the certificate, and say so where it proves less than was solved."""
-    from pebble.proof.optimum import solve_certificate
-
-    seconds = max(120.0, clock.seconds)
     try:
-        document = clock.finish(lambda: solve_certificate(game, capacity, result, Path(path), seconds), limited=False)
+        document = clock.finish(lambda: found.certify(path, max(120.0, clock.seconds)), limited=False)
     except OutOfTimeError:
         print(f"note: interrupted; {path} is not written", file=sys.stderr)
         return
     proved = document["claims"][-1]["cost"]
-    if proved < result.lower_bound:
+    if proved < found.lower_bound:
         print(
-            f"note: the certificate proves a lower bound of {proved}, not of {result.lower_bound}: no proof of it was "
+            f"note: the certificate proves a lower bound of {proved}, not of {found.lower_bound}: no proof of it was "
             "found that can be checked without search",
             file=sys.stderr,
         )
 
 
-def _document(label: str, capacity: int, result: SolveResult) -> dict[str, Any]:
-    return {
-        "instance": label,
-        "capacity": capacity,
-        "variant": str(result.variant),
-        "solver": result.solver,
-        "status": result.status,
-        "lower_bound": result.lower_bound,
-        "upper_bound": result.upper_bound,
-        "proof": list(result.proof),
-        "upper_from": result.upper_from,
-        "stop_reason": result.stop_reason,
-        "seconds": round(result.seconds, 3),
-        "details": dict(result.details),
-        "moves": [move.to_json() for move in result.moves],
-    }
-
-
-def _infeasible(
-    label: str, capacity: int, variant: Variant, args: argparse.Namespace, error: InfeasibleError
-) -> dict[str, Any]:
-    return {
-        "instance": label,
-        "capacity": capacity,
-        "variant": str(variant),
-        "solver": args.solver,
-        "status": "infeasible",
-        "lower_bound": None,
-        "upper_bound": None,
-        "stop_reason": str(error),
-        "moves": [],
-    }
-
-
-def _print(label: str, capacity: int, result: SolveResult) -> None:
-    say = _output.say
-    say(f"{label}, capacity {capacity}, {result.variant}")
-    say(f"lower bound  {result.lower_bound} ({', '.join(result.proof)}): no pebbling costs less")
+def _print(found: Solution) -> None:
+    say, result = _output.say, found.result
+    each = f"capacity {found.capacity}"
+    if result.buffers != SINGLE:
+        each = f"{result.buffers}, {each} each"
+    say(f"{found.label}, {each}, {result.variant}")
+    say(f"lower bound  {shown(result.lower_bound)} ({', '.join(result.proof)}): no pebbling costs less")
     if result.upper_bound is None:
         say("upper bound  none: no pebbling found")
     else:
-        say(f"upper bound  {result.upper_bound} ({result.upper_from}): {len(result.moves)} moves, replayed")
+        moves = len(result.moves)
+        say(f"upper bound  {shown(result.upper_bound)} ({result.upper_from}): {moves} moves, replayed")
     say(f"{result.status}: {result.stop_reason} ({result.solver}, {result.seconds:.1f} s)")
     if result.moves:
         print()
-        shown = result.moves[:_SHOWN_MOVES]
-        words = [f"{m.op} {m.node}" + (f" from {m.source}" if m.source else "") for m in shown]
-        say("; ".join(words) + ("" if len(shown) == len(result.moves) else "; ... (--json has all)"))
+        first = result.moves[:_SHOWN_MOVES]
+        say("; ".join(map(str, first)) + ("" if len(first) == len(result.moves) else "; ... (--json has all)"))
 
 
 def _number(option: str, text: str) -> int:
@@ -252,7 +206,7 @@ def _progress() -> Iterator[Callable[[Progress], None] | None]:
     with console.status("reading the DAG") as status:
 
         def show(now: Progress) -> None:
-            upper = "-" if now.upper_bound is None else str(now.upper_bound)
-            status.update(f"lower bound {now.lower_bound}, upper bound {upper}, {now.seconds:.0f} s")
+            low, high = shown(now.lower_bound), shown(now.upper_bound)
+            status.update(f"lower bound {low}, upper bound {high}, {now.seconds:.0f} s")
 
         yield show

@@ -50,7 +50,7 @@ def read_dag(path: str | Path, *, unit_weights: bool = False) -> Dag:
     """
     path = Path(path)
     chosen = _format_of(path)
-    text = _read_text(path)
+    text = read_text(path)
     try:
         dag = chosen.parse(text)
         if unit_weights:
@@ -156,10 +156,11 @@ def _format_of(path: Path) -> _Format:
     return chosen
 
 
-def _read_text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of a file of at most 256 MiB, or InputError."""
     content = read_bytes(path, most=MAX_FILE_BYTES)
     if len(content) > MAX_FILE_BYTES:
-        raise InputError(f"{path}: it is larger than {MAX_FILE_BYTES // 2**20} MiB, too large for a DAG to solve.")
+        raise InputError(f"{path}: it is larger than {MAX_FILE_BYTES // 2**20} MiB, too large for a game to solve.")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from pebble.bounds import Formula, LowerBound, lower_bound, published_bounds, separate_bound
 from pebble.dag.catalogue import SUMS, DagFamily
 from pebble.errors import InputError
-from pebble.models.buffers import BufferModel
+from pebble.game.buffer_model import BufferModel
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig, Traffic, simulate_trace
 from pebble.traces import LINE_BYTES, Trace

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pebble.bounds.memories import balanced_share, buffer_lower_bound
 from pebble.families import family_of
-from pebble.models.buffers import BufferModel
+from pebble.game.buffer_model import BufferModel
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, style
 from pebble.workloads.base import Workload
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pebble.placement import Placement
 from pebble.plots.save import style
+from pebble.solvers.placement import Placement
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -76,7 +76,7 @@ def solve_certificate(
     if result.pebbling is not None:
         moves = [move.to_json() for move in result.moves]
         claims.append({"claim": "pebbling", "cost": result.pebbling.cost, "moves": moves})
-    claims.append(_lower(game, checkable, result.lower_bound, path, time.monotonic() + seconds))
+    claims.append(_lower(game, checkable, int(result.lower_bound), path, time.monotonic() + seconds))
     document = {"format": FORMAT, "version": VERSION, "statement": {"game": statement}, "claims": claims}
     checked(document, path.parent)
     write_certificate(document, path)

@@ -14,17 +14,18 @@ from pebble.certificate.potential import MAGIC, MAX_PRODUCTS, MAX_RECORDS, MAX_S
 from pebble.game import Game
 from pebble.proof.certificate import segments_json
 from pebble.proof.shares import segment_shares
+from pebble.solvers.gemm_shape import Shape
+from pebble.solvers.search import find_small_gemm
 from pebble.solvers.search import gemm_table as tables
 from pebble.solvers.search.gemm_canon import make_classes
 from pebble.solvers.search.gemm_model import build_model
-from pebble.solvers.search.gemm_shape import Shape, recognise
 
 DETAIL = 1
 _SLICE = 20_000
 
 
 def _shape(game: Game) -> Shape | None:
-    shape = recognise(game)
+    shape = find_small_gemm(game)
     if shape is None or max(shape[:3]) > MAX_SIDE or shape.m * shape.n * shape.k > MAX_PRODUCTS:
         return None
     return shape

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from pebble.bounds import Formula, LowerBound
 from pebble.errors import InputError, UnknownNameError
 from pebble.families import Explicit, command_words, family_of
-from pebble.models.buffers import KINDS
+from pebble.game.buffer_model import KINDS
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity

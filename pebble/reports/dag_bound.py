@@ -9,7 +9,7 @@ from typing import Any
 
 from pebble.bounds.dag import best_bound, dag_bounds_in_turn
 from pebble.bounds.dag.base import DagBound
-from pebble.game import Game
+from pebble.game import Cost, Game
 from pebble.reports.base import Report
 from pebble.solvers import solve
 from pebble.system.clock import Clock, OutOfTimeError
@@ -39,7 +39,7 @@ class DagBounds(Report):
     capacity: int
     bounds: tuple[DagBound, ...]
     best: DagBound
-    upper: int | None
+    upper: Cost | None
     upper_from: str
 
     question = "bound"

@@ -12,8 +12,7 @@ from pebble.dag.gemm import gemm_dag
 from pebble.errors import InputError
 from pebble.families import family_of
 from pebble.families.gemm import GEMM
-from pebble.game import Game, Move, Pebbling, Variant, check_capacity, moves_cost
-from pebble.referee import replay
+from pebble.game import Game, Move, Pebbling, Variant, check_capacity, moves_cost, replay
 from pebble.reports.base import Report
 from pebble.reports.compare import read_schedules
 from pebble.reports.target import TargetOptions, read_target
@@ -81,14 +80,14 @@ class ExactComparison(Report):
     @property
     def lower_bytes(self) -> int:
         """No tile schedule moves less."""
-        return self.solved.lower_bound * self.unit_bytes
+        return int(self.solved.lower_bound) * self.unit_bytes
 
     @property
     def upper_bytes(self) -> int:
         """The best tile schedule found moves this."""
         found = [p.bytes for p in self.orders]
         if self.solved.upper_bound is not None:
-            found.append(self.solved.upper_bound * self.unit_bytes)
+            found.append(int(self.solved.upper_bound) * self.unit_bytes)
         return min(found)
 
     @property

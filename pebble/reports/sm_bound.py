@@ -19,7 +19,7 @@ from pebble.bounds.memories import (
 from pebble.bounds.published import words_per_processor
 from pebble.errors import InputError
 from pebble.families import OnSms, family_of
-from pebble.models.buffers import BufferModel, parse_omega, sm_bytes
+from pebble.game.buffer_model import BufferModel, parse_omega
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.capacity import chip_capacity
@@ -74,7 +74,7 @@ def machine_capacities(machine: Machine, workload: Workload) -> tuple[SmCapacity
     """All storage of an SM, and its shared memory alone where the machine file has it."""
     parts = [s for s in machine.stores if s.key.endswith("_per_sm")]
     names = ", ".join(f"{s.key[7:-7].replace('_', ' ')} {format_capacity(s.each_bytes)}" for s in parts)
-    whole = SmCapacity.of_bytes(sm_bytes(machine), workload, f"all storage of one SM of {machine.name}: {names}")
+    whole = SmCapacity.of_bytes(machine.sm_bytes, workload, f"all storage of one SM of {machine.name}: {names}")
     shared = machine.shared_bytes_per_sm
     if shared is None:
         return whole, None

@@ -10,7 +10,7 @@ from pebble.bounds.base import LowerBound
 from pebble.bounds.memories import balanced_share, buffer_lower_bound, check_workload
 from pebble.errors import InputError
 from pebble.families import OnSms, kernel_family
-from pebble.models.buffers import BufferModel
+from pebble.game.buffer_model import BufferModel
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.sm_bound import SmCapacity, read_buffers, read_sms, sm_capacity

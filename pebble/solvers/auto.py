@@ -1,28 +1,24 @@
-"""``auto``: bounds, then the heuristic, then the solver that suits the game."""
+"""``auto``: bounds, then the heuristic, then the solvers that suit the game."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from pebble.errors import InputError
-from pebble.solvers.result import Incumbent, Problem
+from pebble.solvers.registry import find_solver
+from pebble.solvers.result import Incumbent
 
 
-def solve_auto(problem: Problem, best: Incumbent) -> str:
-    """Heuristic first. While a gap is open: search, if the game fits its masks; CP-SAT, if search cannot play the
-    game or runs out of memory and the game is small enough."""
-    from pebble.solvers import cpsat, heuristic
+def solve_auto(best: Incumbent) -> str:
+    """Heuristic first. While a gap is open: search, then CP-SAT, where they can play the game and it is small enough.
 
-    reason = heuristic.solve_heuristic(problem, best)
-    best.details["solver"] = "heuristic"
-    if best.closed:
-        return reason
-    from pebble.solvers.search import solve_search
-
-    try:
-        reason = solve_search(problem, best)
-        best.details["solver"] = "search"
-    except InputError:
-        pass  # too large for it; the next one may take it
-    if best.stopped or not cpsat.fits(problem.game):
-        return reason
-    best.details["solver"] = "cpsat"
-    return cpsat.solve_cpsat(problem, best)
+    With several memories CP-SAT alone follows, since the search there is for tiny games.
+    """
+    chosen, reason = "heuristic", find_solver("heuristic", best.problem)(best)
+    for name in ("search", "cpsat") if best.problem.buffers.memories == 1 else ("cpsat",):
+        best.details["solver"] = name
+        if not best.stopped:
+            with suppress(InputError):  # too large for it, or a game that it does not play
+                chosen, reason = name, find_solver(name, best.problem)(best)
+        best.details["solver"] = chosen
+    return reason

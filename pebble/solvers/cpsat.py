@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from pebble.errors import InputError, SolverDisagreementError
 from pebble.game import Game
-from pebble.solvers.heuristic import solve_heuristic
+from pebble.solvers.first import first_pebbling
 from pebble.solvers.plan import read_plan
-from pebble.solvers.result import Incumbent, Problem
+from pebble.solvers.result import Incumbent
 from pebble.system.isolation import Interval, Library, solve_apart
 
 if TYPE_CHECKING:
@@ -29,35 +29,21 @@ _CONFIRM_SECONDS = 5.0
 _INFEASIBLE = 3  # cp_model.INFEASIBLE, whose import takes seconds
 
 
-def fits(game: Game) -> bool:
-    """Whether the model is small enough to be built."""
-    return 3 * game.size * len(game.tasks) <= MAX_VARIABLES
-
-
-def solve_cpsat(problem: Problem, best: Incumbent) -> str:
+def solve_cpsat(best: Incumbent) -> str:
     """Prove or improve with CP-SAT, from the heuristic's pebbling and above the bounds known."""
-    game = problem.game
-    if not fits(game):
-        raise InputError(
-            f"solver cpsat: the DAG has {game.size} values and {len(game.tasks)} operations, a model of "
-            f"{3 * game.size * len(game.tasks)} variables; the limit is {MAX_VARIABLES}. Use --solver heuristic "
-            "for a pebbling and `pebble bound` for a lower bound."
-        )
-    if best.upper_from != "heuristic":
-        solve_heuristic(problem, best)
-    if best.stopped:
-        return "proved optimal" if best.closed else "stopped"
-    if game.variant.recompute:
-        return solve_apart(Library.ORTOOLS, "pebble.solvers.cpsat_recompute:solve_recompute", best)
+    game = best.problem.game
+    reason = first_pebbling(best, "cpsat", 3 * game.size * len(game.tasks), MAX_VARIABLES)
+    if reason is not None:
+        return reason
     known = best.lower
     reason = solve_apart(Library.ORTOOLS, "pebble.solvers.cpsat:_solve_once", best)
     if not best.closed:
         return reason
     if best.lower == known:
         return "proved optimal"
-    if _search_agrees(problem, best):
+    if _search_agrees(best):
         return "proved optimal, and again by search"
-    return solve_apart(Library.ORTOOLS, "pebble.solvers.cpsat:_confirm", best)
+    return solve_apart(Library.ORTOOLS, "pebble.solvers.cpsat:_solve_again", best)
 
 
 def scaled(game: Game, capacity: int) -> tuple[Game, int, int]:
@@ -90,29 +76,42 @@ def _solve_once(best: Incumbent) -> str:
     return "proved optimal" if best.closed else "stopped"
 
 
-def _confirm(best: Incumbent) -> str:
-    """In the worker: have the optimum proved a second time, by a run with presolve off; name the outcome."""
-    from ortools.sat.python import cp_model
-
+def _solve_again(best: Incumbent) -> str:
+    """In the worker: have the optimum proved a second time."""
     from pebble.solvers.cpsat_oneshot import OneShotModel
 
-    problem = best.problem
-    game, capacity, unit = scaled(problem.game, problem.capacity)
+    game, capacity, unit = scaled(best.problem.game, best.problem.capacity)
     model = OneShotModel(game, capacity)
     assert best.upper is not None
     model.model.add(model.objective <= best.upper // unit - 1)
-    solver = new_solver(problem.seed + 1, min(best.seconds_left, _CONFIRM_SECONDS, 1 + best.seconds))
+    return confirm(best, model.model, min(_CONFIRM_SECONDS, 1 + best.seconds))
+
+
+def confirm(best: Incumbent, model: cp_model.CpModel, seconds: float) -> str:
+    """In the worker: solve a model of pebblings below the optimum with presolve off; name the outcome.
+
+    Raises
+    ------
+    SolverDisagreementError
+        There is one.
+    """
+    from ortools.sat.python import cp_model
+
+    solver = new_solver(best.problem.seed + 1, min(best.seconds_left, seconds))
     solver.parameters.cp_model_presolve = False
-    status = run_stoppable(solver, model.model, best, None, until_closed=False)
+    status = run_stoppable(solver, model, best, None, until_closed=False)
     if status == cp_model.INFEASIBLE:
-        best.raise_lower(best.upper, "cpsat without presolve")
+        best.none_cheaper("cpsat without presolve")
         return "proved optimal, and again by a run without presolve"
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        best.offer(model.read(solver.boolean_value), "cpsat without presolve")  # raises: the two disagree
+        raise SolverDisagreementError(
+            f"solvers disagree: {' and '.join(best.proof)} proved {best.snapshot().upper_bound} optimal "
+            f"({best.problem.game.variant}, capacity {best.problem.capacity}), cpsat without presolve finds less."
+        )
     return "proved optimal by CP-SAT alone (the run without presolve did not finish)"
 
 
-def _search_agrees(problem: Problem, best: Incumbent) -> bool:
+def _search_agrees(best: Incumbent) -> bool:
     """Whether the search, which knows nothing of CP-SAT, proves the same optimum within a few seconds.
 
     Raises
@@ -122,9 +121,9 @@ def _search_agrees(problem: Problem, best: Incumbent) -> bool:
     """
     from pebble.solvers.search import solve_search
 
-    alone = Incumbent(Problem(problem.game, problem.capacity, problem.seed), _CONFIRM_SECONDS, best.stop)
+    alone = Incumbent(best.problem, _CONFIRM_SECONDS, best.stop)
     try:
-        solve_search(alone.problem, alone)
+        solve_search(alone)
     except InputError:  # too large for it
         return False
     if alone.pebbling is not None:

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from pebble.bounds.task_windows import window_entries
 from pebble.game import Game, Move
-from pebble.solvers.lower import window_entries
 from pebble.solvers.order import closure, task_preds
 from pebble.solvers.plan import Plan, write_moves
 

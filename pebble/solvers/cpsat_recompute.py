@@ -14,7 +14,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pebble.game import Game, Move
+from pebble.solvers.cpsat import MAX_VARIABLES, run_cpsat, scaled
+from pebble.solvers.first import first_pebbling
 from pebble.solvers.result import Incumbent
+from pebble.system.isolation import Library, solve_apart
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -205,10 +208,15 @@ class RecomputeModel:
 
 
 def solve_recompute(best: Incumbent) -> str:
+    """Prove or improve with CP-SAT, from the heuristic's pebbling and above the bounds known."""
+    game = best.problem.game
+    reason = first_pebbling(best, "cpsat", 3 * game.size * len(game.tasks), MAX_VARIABLES)
+    return reason or solve_apart(Library.ORTOOLS, "pebble.solvers.cpsat_recompute:_solve", best)
+
+
+def _solve(best: Incumbent) -> str:
     """In the worker: widen the horizon until no cheaper pebbling can need a longer one."""
     from ortools.sat.python import cp_model
-
-    from pebble.solvers.cpsat import run_cpsat, scaled
 
     problem = best.problem
     game, capacity, unit = scaled(problem.game, problem.capacity)

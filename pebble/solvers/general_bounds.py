@@ -55,9 +55,25 @@ class GeneralBounds:
             return self._over.is_set() or self._best.closed
 
         try:
-            solve_apart(Library.HIGHS, "pebble.bounds.dag:raise_bounds", self._best, over)
+            solve_apart(Library.HIGHS, "pebble.solvers.general_bounds:raise_bounds", self._best, over)
         except StoppedError:
             pass
         except BaseException as error:
             self._error = error
         self._finished.set()
+
+
+def raise_bounds(best: Incumbent, seconds: float = 20.0) -> str:
+    """Raise an incumbent by the theorems that solvers do not begin with, each in at most that time.
+
+    It is twice what `dag_bounds` takes, since a solver runs beside.
+    """
+    from pebble.bounds.dag import hong_kung, spectral, wavefront
+
+    for theorem in (wavefront.bound, spectral.bound, hong_kung.bound):
+        if best.stopped:
+            break
+        found = theorem(best.problem.game, best.problem.capacity, min(seconds, best.seconds_left))
+        if found.value is not None and found.value > best.lower:
+            best.raise_lower(found.value, f"{found.name} bound")
+    return "stopped"

@@ -11,9 +11,9 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 
 from pebble.game import Game
-from pebble.solvers.order import task_preds as task_preds
+from pebble.solvers.order import task_preds
 from pebble.solvers.plan import Plan, read_plan, write_moves
-from pebble.solvers.result import Incumbent, Problem
+from pebble.solvers.result import Incumbent
 
 _GREEDY_TASKS = 3000  # above, only the orders that need no look at the memory
 _LOCAL_TASKS = 120
@@ -28,9 +28,9 @@ _RULES: tuple[Callable[[float, int], float], ...] = (
 )
 
 
-def solve_heuristic(problem: Problem, best: Incumbent) -> str:
+def solve_heuristic(best: Incumbent) -> str:
     """Offer the best pebbling of some hundred schedules; proves nothing beyond the simple bounds."""
-    game, capacity = problem.game, problem.capacity
+    game, capacity = best.problem.game, best.problem.capacity
     champion: tuple[int, tuple[int, ...]] | None = None
 
     def consider(order: Sequence[int]) -> int:
@@ -49,7 +49,7 @@ def solve_heuristic(problem: Problem, best: Incumbent) -> str:
         if best.stopped:
             break
     if champion is not None and len(game.tasks) <= _LOCAL_TASKS:
-        _improve(game, champion[1], champion[0], consider, best, problem.seed)
+        _improve(game, champion[1], champion[0], consider, best)
     return "proved optimal" if best.closed else "heuristic finished"
 
 
@@ -256,11 +256,10 @@ def _improve(
     cost: int,
     consider: Callable[[Sequence[int]], int],
     best: Incumbent,
-    seed: int,
 ) -> None:
     """Move one task or a run of them elsewhere, keep what is not worse."""
     preds = task_preds(game)
-    rng = random.Random(seed)
+    rng = random.Random(best.problem.seed)
     current = list(order)
     count = len(current)
     for _ in range(_LOCAL_TRIES if count > 2 else 0):

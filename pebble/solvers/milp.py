@@ -2,47 +2,25 @@
 
 from __future__ import annotations
 
-from pebble.errors import InputError
 from pebble.solvers.cpsat import scaled
-from pebble.solvers.heuristic import solve_heuristic
-from pebble.solvers.result import Incumbent, Problem
+from pebble.solvers.first import first_pebbling
+from pebble.solvers.result import Incumbent
 from pebble.system.isolation import Library, solve_apart
 
 MAX_VARIABLES = 20_000
 
 
-def solve_milp(problem: Problem, best: Incumbent) -> str:
-    """Prove or improve with HiGHS, from the heuristic's pebbling and above the bounds known.
-
-    Raises
-    ------
-    InputError
-        A variant that computes again (the model has one position per task), or a DAG too large.
-    """
-    game = problem.game
-    if game.variant.recompute:
-        raise InputError(
-            f"solver milp: the variant {game.variant} has no fixed number of computations, which its model needs; "
-            "use --solver cpsat, or a one-shot variant."
-        )
-    size = 4 * game.size * len(game.tasks)
-    if size > MAX_VARIABLES:
-        raise InputError(
-            f"solver milp: the DAG has {game.size} values and {len(game.tasks)} operations, a model of {size} "
-            f"variables; the limit is {MAX_VARIABLES}. Use --solver heuristic for a pebbling and `pebble bound` "
-            "for a lower bound."
-        )
-    if best.upper_from != "heuristic":
-        solve_heuristic(problem, best)
-    if best.stopped:
-        return "proved optimal" if best.closed else "stopped"
-    return solve_apart(Library.HIGHS, "pebble.solvers.milp:_solve", best)
+def solve_milp(best: Incumbent) -> str:
+    """Prove or improve with HiGHS, from the heuristic's pebbling and above the bounds known."""
+    game = best.problem.game
+    reason = first_pebbling(best, "milp", 4 * game.size * len(game.tasks), MAX_VARIABLES)
+    return reason or solve_apart(Library.HIGHS, "pebble.solvers.milp:_solve", best)
 
 
 def _solve(best: Incumbent) -> str:
     """In the worker: look for a pebbling below the one that is known."""
-    from pebble.solvers.highs import minimise, whole
     from pebble.solvers.milp_model import MilpModel
+    from pebble.system.isolation.highs import minimise, whole
 
     game, capacity, unit = scaled(best.problem.game, best.problem.capacity)
     assert best.upper is not None

@@ -11,8 +11,8 @@ from __future__ import annotations
 from itertools import chain
 from typing import Any
 
+from pebble.bounds.task_windows import window_entries
 from pebble.game import Game, Move
-from pebble.solvers.lower import window_entries
 from pebble.solvers.order import task_preds
 from pebble.solvers.plan import Plan, write_moves
 

@@ -96,7 +96,7 @@ def read_plan(game: Game, pebbling: Pebbling) -> Plan | None:
                     keep[between].add(item)
                 last_touch[item] = position
             order.append(t)
-            sources.append(game.item_index[move.source] if move.op == "slide" and move.source else None)
+            sources.append(game.item_index[str(move.source)] if move.op == "slide" else None)
             if sources[-1] is not None:
                 last_touch.pop(sources[-1])
         elif move.op == "delete":

@@ -6,20 +6,22 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Literal, NamedTuple
 
 from pebble.errors import SolverDisagreementError
-from pebble.game import Game, Move, Pebbling, Variant, moves_cost
-from pebble.referee import replay
+from pebble.game import SINGLE, BufferModel, Cost, Game, Move, Pebbling, Variant, moves_cost, replay
+from pebble.game.moves import as_cost
 
 Status = Literal["optimal", "feasible", "unknown", "infeasible"]
+NO_PEBBLING = "no pebbling exists under this limit on tasks per SM"
 
 
 class Progress(NamedTuple):
     """The interval at one moment; ``upper_bound`` is None before the first pebbling."""
 
-    lower_bound: int
-    upper_bound: int | None
+    lower_bound: Cost
+    upper_bound: Cost | None
     seconds: float
 
 
@@ -31,13 +33,19 @@ class Problem:
     ----------
     game : Game
     capacity : int
-        Weight of red values allowed at any moment; at least ``minimum_capacity(game)``.
+        Weight of red values allowed at any moment, in each memory; at least ``minimum_capacity(game)``.
     seed : int
+    buffers : BufferModel
+        The memories.
+    most_tasks_per_sm : int or None
+        No SM does more tasks.
     """
 
     game: Game
     capacity: int
     seed: int = 0
+    buffers: BufferModel = SINGLE
+    most_tasks_per_sm: int | None = None
 
 
 @dataclass(frozen=True)
@@ -46,14 +54,15 @@ class SolveResult:
 
     Attributes
     ----------
-    lower_bound : int
+    lower_bound : int or Fraction
         No pebbling of this game costs less.
-    upper_bound : int or None
+    upper_bound : int, Fraction or None
         The cost of ``pebbling``, as the referee counted it.
     pebbling : Pebbling or None
         The cheapest pebbling found.
     status : str
-        ``optimal`` (the two bounds meet), ``feasible`` (a gap is open), ``unknown`` (no pebbling found).
+        ``optimal`` (the two bounds meet), ``feasible`` (a gap is open), ``unknown`` (no pebbling found),
+        ``infeasible`` (none exists under the limit on tasks per SM).
     stop_reason : str
         Why it stopped, in words.
     variant : Variant
@@ -67,10 +76,12 @@ class SolveResult:
         What found the pebbling.
     details : mapping
         What the solver cares to add.
+    buffers : BufferModel
+        The memories of the game.
     """
 
-    lower_bound: int
-    upper_bound: int | None
+    lower_bound: Cost
+    upper_bound: Cost | None
     pebbling: Pebbling | None
     status: Status
     stop_reason: str
@@ -80,6 +91,7 @@ class SolveResult:
     proof: tuple[str, ...] = ()
     upper_from: str = ""
     details: Mapping[str, object] = field(default_factory=dict)
+    buffers: BufferModel = SINGLE
 
     @property
     def moves(self) -> tuple[Move, ...]:
@@ -91,17 +103,20 @@ class Incumbent:
     """The interval so far, shared between a solver's thread and the one that waits for it.
 
     A solver calls ``offer`` with moves and ``raise_lower`` with proven bounds, and returns soon after ``stopped``
-    becomes true. What is not reported here is lost when the time is up.
+    becomes true. What is not reported here is lost when the time is up. ``lower`` and ``upper`` are whole numbers, in
+    units of 1 / ``unit``, the denominator of omega.
     """
 
     def __init__(
         self, problem: Problem, time_limit: float, stop: threading.Event | None = None, started: float | None = None
     ) -> None:
         self.problem = problem
+        self.unit = problem.buffers.omega.denominator
         self.started = time.monotonic() if started is None else started
         self.deadline = self.started + time_limit
         self.stop = stop or threading.Event()
         self.lower = 0
+        self.upper: int | None = None
         self.proof: tuple[str, ...] = ()
         self.pebbling: Pebbling | None = None
         self.upper_from = ""
@@ -114,11 +129,6 @@ class Incumbent:
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state, stop=threading.Event(), _lock=threading.RLock())
-
-    @property
-    def upper(self) -> int | None:
-        """Cost of the cheapest pebbling so far."""
-        return None if self.pebbling is None else self.pebbling.cost
 
     @property
     def seconds(self) -> float:
@@ -150,21 +160,20 @@ class Incumbent:
         SolverDisagreementError
             It is legal and costs less than the proven lower bound.
         """
-        game = self.problem.game
-        # a node that the game has not costs nothing here: the referee names it
-        known = [m for m in moves if m.op not in ("load", "store") or m.node in game.item_index]
-        cost = moves_cost(game, known)
+        problem = self.problem
+        cost = moves_cost(problem.game, moves, problem.buffers)
         with self._lock:
-            if self.upper is not None and cost >= self.upper:
+            if self.pebbling is not None and cost >= self.pebbling.cost:
                 return False
-            pebbling = Pebbling(game.variant, self.problem.capacity, moves, cost)
-            replay(game, pebbling)
-            self._check(self.lower, self.proof, cost, source)
-            self.pebbling, self.upper_from = pebbling, source
+            pebbling = Pebbling(problem.game.variant, problem.capacity, moves, cost, problem.buffers)
+            replay(problem.game, pebbling)
+            units = int(cost * self.unit)
+            self._check(self.lower, self.proof, units, source)
+            self.pebbling, self.upper, self.upper_from = pebbling, units, source
             return True
 
     def raise_lower(self, bound: int, proof: str) -> bool:
-        """Report a proven lower bound and what proves it. True when it is the best so far.
+        """Report a proven lower bound, in units, and what proves it. True when it is the best so far.
 
         A second proof of the bound that stands is added to its proofs.
 
@@ -174,8 +183,8 @@ class Incumbent:
             It exceeds the cost of a legal pebbling.
         """
         with self._lock:
-            if self.pebbling is not None:
-                self._check(bound, (proof,), self.pebbling.cost, self.upper_from)
+            if self.upper is not None:
+                self._check(bound, (proof,), self.upper, self.upper_from)
             if bound == self.lower and proof not in self.proof:
                 self.proof = (*self.proof, proof)
             if bound <= self.lower:
@@ -183,23 +192,30 @@ class Incumbent:
             self.lower, self.proof = bound, (proof,)
             return True
 
+    def none_cheaper(self, proof: str) -> str:
+        """Report that no pebbling costs less than the cheapest so far, or that there is none; why it stopped."""
+        if self.upper is None:
+            return NO_PEBBLING
+        self.raise_lower(self.upper, proof)
+        return "proved optimal"
+
     def add_details(self, details: Mapping[str, object]) -> None:
         """Report what does not bear on the interval."""
         self.details.update(details)
 
     def snapshot(self) -> Progress:
         """The interval now."""
-        return Progress(self.lower, self.upper, self.seconds)
+        return Progress(self._cost(self.lower), None if self.upper is None else self._cost(self.upper), self.seconds)
 
     def result(self, solver: str, stop_reason: str) -> SolveResult:
         """What is known now, as the answer."""
         with self._lock:
             status: Status = "unknown" if self.upper is None else "optimal" if self.closed else "feasible"
             return SolveResult(
-                self.lower,
-                self.upper,
+                self._cost(self.lower),
+                None if self.pebbling is None else self.pebbling.cost,
                 self.pebbling,
-                status,
+                "infeasible" if stop_reason == NO_PEBBLING else status,
                 stop_reason,
                 self.problem.game.variant,
                 solver,
@@ -207,16 +223,21 @@ class Incumbent:
                 self.proof,
                 self.upper_from,
                 dict(self.details),
+                self.problem.buffers,
             )
+
+    def _cost(self, units: int) -> Cost:
+        return as_cost(Fraction(units, self.unit))
 
     def _check(self, lower: int, proof: tuple[str, ...], upper: int, source: str) -> None:
         if lower > upper:
+            buffers = "" if self.problem.buffers == SINGLE else f"{self.problem.buffers}, "
             raise SolverDisagreementError(
-                f"solvers disagree: {' and '.join(proof)} proved that every pebbling costs at least {lower}, "
-                f"but {source} found one that the referee replays at {upper} "
-                f"({self.problem.game.variant}, capacity {self.problem.capacity}); one of them is wrong."
+                f"solvers disagree: {' and '.join(proof)} proved that every pebbling costs at least "
+                f"{self._cost(lower)}, but {source} found one that the referee replays at {self._cost(upper)} "
+                f"({buffers}{self.problem.game.variant}, capacity {self.problem.capacity}); one of them is wrong."
             )
 
 
-Solver = Callable[[Problem, Incumbent], str]
-"""Works on a problem, reports to the incumbent, returns why it stopped."""
+Solver = Callable[[Incumbent], str]
+"""Works on ``best.problem``, reports to the incumbent, returns why it stopped."""

@@ -88,7 +88,10 @@ def by_lines(trace: Trace, pad_lines: int = 0) -> Trace:
     advice = "use tiles of whole lines, another cache model or a smaller problem"
     lines = int(trace.tile_lines.sum(dtype=np.int64))
     if trace.operands:
-        lines = max(lines, sum(o.copies * o.rows * (int(sum(o.columns[i][-1] for i in (0, 1))) + pad_lines) for o in trace.operands))
+        lines = max(
+            lines,
+            sum(o.copies * o.rows * (int(sum(o.columns[i][-1] for i in (0, 1))) + pad_lines) for o in trace.operands),
+        )
     check_memory("trace", lines, "lines of 128 bytes", _LINE_BYTES_KEPT, advice)
     at = row_major(trace.operands, pad_lines) if trace.operands else _packed(trace)
     sizes = at.height * at.span

@@ -87,8 +87,8 @@ class Walk:
         )
         step = np.arange(int(np.max(count)), dtype=np.int32)[:, None]
         ahead = (step + start) % np.maximum(count, 1)
-        k = begin + np.where(np.not_equal(backwards, turned), count - 1 - ahead, ahead)
-        return np.asarray(np.where(step < count, k, -1)[..., None])
+        found = begin + np.where(np.not_equal(backwards, turned), count - 1 - ahead, ahead)
+        return np.asarray(np.where(step < count, found, -1)[..., None])
 
     def touches(self, blocks: int, tiles: int) -> int:
         """Touches of all blocks, with so many tiles in each step."""

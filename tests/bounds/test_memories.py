@@ -8,6 +8,8 @@ from math import isqrt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pebble.bounds.gemm import gemm_lower_bound, segment_bound_elements
+from pebble.bounds.segments import touched_real_scaled
 
 from pebble.bounds import Box, lower_bound
 from pebble.bounds.box import sum_of_shares
@@ -20,10 +22,10 @@ from pebble.bounds.memories import (
 )
 from pebble.bounds.published import words_per_processor
 from pebble.bounds.splits import busiest_sm, least_over_splits
-from pebble.buffers.solve import solve_buffers
 from pebble.dag.gemm import gemm_dag
 from pebble.errors import InfeasibleError, InputError
-from pebble.models.buffers import BufferModel
+from pebble.game import BufferModel
+from pebble.solvers import solve
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm
 
 LOCAL = [Fraction(0), Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), Fraction(1)]
@@ -126,7 +128,7 @@ def test_one_segment_is_the_memory_independent_bound(shape, sms, regime) -> None
 
 def exact(shape: tuple[int, int, int], capacity: int, buffers: BufferModel, most: int | None) -> Fraction:
     """The least known from above: an optimum where the time was enough."""
-    found = solve_buffers(gemm_dag(*shape), capacity, buffers, time_limit=4, most_tasks_per_sm=most)
+    found = solve(gemm_dag(*shape), capacity, buffers=buffers, time_limit=4, most_tasks_per_sm=most)
     assert found.upper_bound is not None
     return found.upper_bound
 
@@ -135,7 +137,8 @@ def check_below_the_optimum(shape: tuple[int, int, int], sms: int) -> None:
     gemm = Gemm(*shape)
     share = balanced_share(gemm, sms)
     for capacity in (3, 4):
-        for buffers in (BufferModel("sm-local", sms), BufferModel("connected", sms, Fraction(1, 4))):
+        omegas = Fraction(1, 4), Fraction(3, 2)
+        for buffers in (BufferModel("sm-local", sms), *(BufferModel("connected", sms, w) for w in omegas)):
             for most in (None, share):
                 bound = buffer_lower_bound(gemm, capacity, buffers, most).elements
                 assert bound <= exact(shape, capacity, buffers, most), (capacity, buffers, most)
@@ -209,3 +212,14 @@ def test_what_is_refused() -> None:
     with pytest.raises(InputError, match="conv2d"):
         check_workload(Conv2d(1, 1, 1, 8, 8, 3), False)
     assert buffer_lower_bound(Gemm(8, 8, 8), 9, local, None, True).elements > 0
+
+
+@pytest.mark.parametrize("topology", ["all-to-all", "partitions-2", "ring", "cluster-2"])
+def test_dear_copies_cost_what_no_copies_cost(topology: str) -> None:
+    gemm = Gemm(64, 48, 80)
+    bounds = [
+        buffer_lower_bound(gemm, 100, BufferModel("connected", 8, w, topology)).elements
+        for w in (Fraction(0), Fraction(1, 2), Fraction(1), Fraction(3, 2), Fraction(7))
+    ]
+    assert bounds == sorted(bounds)
+    assert bounds[2] == bounds[3] == bounds[4] <= buffer_lower_bound(gemm, 100, BufferModel("sm-local", 8)).elements

@@ -21,8 +21,8 @@ from pebble.cli import main
 from pebble.dag import diamond_dag, gemm_dag, tree_dag
 from pebble.dag.io import read_dag
 from pebble.game import Game, Move, Pebbling
+from pebble.game.referee import replay
 from pebble.proof.optimum import game_statement, positions_proof, solve_certificate
-from pebble.referee import replay
 from pebble.solvers import solve
 from tests.brute_force import brute_force, brute_force_pebbling
 from tests.certificate.mutate import mutations

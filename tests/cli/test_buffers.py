@@ -96,7 +96,7 @@ def test_text(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
         (("--buffers", "sm-local"), "--sms missing"),
         (("--omega", "0.3"), "--buffers"),
         (("--buffers", "sm-local", "--sms", "2", "--omega", "0.3"), "connected"),
-        (("--buffers", "connected", "--sms", "2", "--omega", "2"), "from 0 to 1"),
+        (("--buffers", "connected", "--sms", "2", "--omega", "200"), "from 0 to 100"),
         (("--buffers", "connected", "--sms", "4", "--topology", "mesh-3x3"), "3 * 3"),
         (("--level", "l3"), "did you mean l2"),
         (("--level", "l2", "--buffers", "single"), "sm-local"),

@@ -14,7 +14,7 @@ from pebble.cli import main
 from pebble.dag.io import write_dag
 from pebble.families import build_dag
 from pebble.game import Move, Pebbling
-from pebble.referee import replay
+from pebble.game.referee import replay
 
 GEMM_223 = ["solve", "gemm", "-m", "2", "-n", "2", "-k", "3", "--capacity"]
 GEMM_333 = ["solve", "gemm", "-m", "3", "-n", "3", "-k", "3", "--capacity", "6"]

@@ -247,3 +247,8 @@ def test_importing_machines_is_light() -> None:
     code = f"import pebble.models.machine, sys; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_storage_of_an_sm() -> None:
+    assert load_machine("a100-sxm4-40gb").sm_bytes == (192 + 256) * 1024
+    assert load_machine("b200-sxm").sm_bytes == (256 + 256 + 256) * 1024

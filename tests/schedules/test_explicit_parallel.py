@@ -10,12 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pebble.bounds.memories import buffer_lower_bound, multicast_bound
-from pebble.buffers.game import BufferMove, BufferPebbling
-from pebble.buffers.referee import replay_buffers
 from pebble.dag.gemm import gemm_dag
 from pebble.errors import InfeasibleError
-from pebble.game import Game
-from pebble.models.buffers import BufferModel
+from pebble.game import BufferModel, Game, Move, Pebbling, replay
 from pebble.schedules.explicit.parallel import ParallelSchedule, held
 from pebble.schedules.explicit.parallel_moves import parallel_moves
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule, cluster_shapes, parallel_schedules
@@ -36,21 +33,22 @@ def replayed(schedule: ParallelSchedule):
     moves = []
     for op, operand, index, sm, source in parallel_moves(schedule):
         node = tasks[index] if op == "compute" else f"{operand}[{index[0]},{index[1]}]"
-        moves.append(BufferMove(op, node, sm, source))
+        moves.append(Move(op, node, source, sm))
     buffers = BufferModel("connected", schedule.sms, QUARTER)
-    pebbling = BufferPebbling(game.variant, buffers, schedule.capacity, tuple(moves), schedule.cost_elements(QUARTER))
-    return replay_buffers(game, pebbling)
+    pebbling = Pebbling(game.variant, schedule.capacity, tuple(moves), schedule.cost_elements(QUARTER), buffers)
+    return replay(game, pebbling)
 
 
 def check(schedule: ParallelSchedule) -> None:
     found = replayed(schedule)
-    assert sum(found.loads) == sum(schedule.loads.values())
-    assert sum(found.stores) == schedule.stores
-    assert sum(found.copies) == found.hops == schedule.remote_elements
-    assert max(found.peak) <= schedule.peak_elements <= schedule.capacity
-    assert max(found.tasks) <= schedule.busiest_multiply_adds
+    assert found.loads == sum(schedule.loads.values())
+    assert found.stores == schedule.stores
+    assert sum(sm.copies for sm in found.per_sm) == found.hops == schedule.remote_elements
+    assert found.peak <= schedule.peak_elements <= schedule.capacity
+    busiest = max(sm.computations for sm in found.per_sm)
+    assert busiest <= schedule.busiest_multiply_adds
     gemm, sms, capacity = schedule.gemm, schedule.sms, schedule.capacity
-    most = max(max(found.tasks), -(-gemm.multiply_adds // sms))
+    most = max(busiest, -(-gemm.multiply_adds // sms))
     joined = BufferModel("connected", sms, QUARTER)
     for share in (None, most):
         assert buffer_lower_bound(gemm, capacity, joined, share).elements <= schedule.cost_elements(QUARTER)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pebble.errors import InputError
 from pebble.game import Game, Pebbling, Variant, minimum_capacity
-from pebble.referee import replay
+from pebble.game.referee import replay
 from pebble.solvers import solve
 from pebble.solvers.lower import best_simple_bound
 

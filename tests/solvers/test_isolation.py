@@ -24,17 +24,16 @@ CALLS = {
     "cpsat": "solve(dag, 3, solver='cpsat').status == 'optimal'",
     "milp": "solve(dag, 3, solver='milp').status == 'optimal'",
     "partitions": "hong_kung.bound(Game.from_dag(dag), 3, 10).value is not None",
-    "buffers by cpsat": "solve_buffers(dag, 3, connected, solver='cpsat').status == 'optimal'",
-    "buffers by milp": "solve_buffers(dag, 3, connected, solver='milp').status == 'optimal'",
+    "buffers by cpsat": "solve(dag, 3, buffers=connected, solver='cpsat').status == 'optimal'",
+    "buffers by milp": "solve(dag, 3, buffers=connected, solver='milp').status == 'optimal'",
     "placement": "place_fast(block_deal(4, 4, 2, 2), Topology('ring', 4)).cost >= 0",
 }
 SETUP = """
     from pebble.bounds.dag import hong_kung
-    from pebble.buffers.solve import solve_buffers
     from pebble.dag.catalogue import build_dag
     from pebble.game import Game
-    from pebble.models.buffers import BufferModel, Topology
-    from pebble.placement import block_deal, place_fast
+    from pebble.game.buffer_model import BufferModel, Topology
+    from pebble.solvers.placement import block_deal, place_fast
     from pebble.solvers import solve
     dag = build_dag("diamond", {"size": 3})
     connected = BufferModel("connected", 2)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def _solve(dag: Dag, variant: str, capacity: int, limit: float = 120.0) -> Incumbent:
     best = Incumbent(Problem(Game.from_dag(dag, variant), capacity), limit)
-    solve_search(best.problem, best)
+    solve_search(best)
     return best
 
 
@@ -139,8 +139,8 @@ def test_both_searches_agree(shape: tuple[int, int, int]) -> None:
     game = Game.from_dag(gemm_dag(*shape), "in-place")
     for capacity in range(3, 7):
         own, general = (Incumbent(Problem(game, capacity), 60.0) for _ in range(2))
-        solve_search(own.problem, own)
-        GeneralSearch(general.problem, general).run()
+        solve_search(own)
+        GeneralSearch(general).run()
         assert own.lower == own.upper == general.lower == general.upper
 
 

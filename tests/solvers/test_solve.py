@@ -11,15 +11,15 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-import pebble.solvers as solvers
+from pebble.bounds.task_windows import segment_bound
+from pebble.dag.catalogue import build_dag
 from pebble.errors import IllegalMoveError, InfeasibleError, InputError, SolverDisagreementError, UnknownNameError
-from pebble.families import build_dag
-from pebble.game import Game, Move, Pebbling, Variant, minimum_capacity
-from pebble.referee import replay
-from pebble.solvers import cross_check, solve
-from pebble.solvers.heuristic import belady
-from pebble.solvers.lower import segment_bound
+from pebble.game import BufferModel, Game, Move, Pebbling, Variant, minimum_capacity, replay
+from pebble.solvers import SOLVERS, solve
+from pebble.solvers.heuristic import belady, solve_heuristic
 from pebble.solvers.plan import read_plan, write_moves
+from pebble.solvers.registry import ENTRIES, RECOMPUTE, SEVERAL, SLIDING, WEIGHTS
+from pebble.solvers.result import Incumbent, Problem
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -101,23 +101,45 @@ def test_sliding_reloads_for_the_very_next_step():
     assert (result.upper_bound, result.status) == (17, "optimal")
 
 
-def test_cross_check_agrees():
-    results = cross_check(build_dag("fft", {"size": 4}), 3, solvers=("cpsat", "milp", "heuristic"))
+def test_solvers_agree():
+    dag = build_dag("fft", {"size": 4})
+    results = [solve(dag, 3, solver=name) for name in ("cpsat", "milp", "heuristic")]
     assert [r.status for r in results[:2]] == ["optimal", "optimal"]
     assert results[0].upper_bound == results[1].upper_bound == 14
+    assert max(r.lower_bound for r in results) <= min(r.upper_bound for r in results)
 
 
-def test_two_proven_optima_that_differ_name_both(monkeypatch):
-    def liar(problem, best):
-        best.lower, best.proof = best.problem.game.compulsory + 50, ("liar",)
-        return "proved"
-
-    monkeypatch.setattr(solvers, "_load", lambda name: liar if name == "liar" else original(name))
+def test_a_disagreement_names_both():
+    best = Incumbent(Problem(Game.from_dag(gemm(2, 2, 2)), 4), 60)
+    solve_heuristic(best)
     with pytest.raises(SolverDisagreementError, match=r"liar.*heuristic"):
-        cross_check(gemm(2, 2, 2), 4, solvers=("liar", "heuristic"))
+        best.raise_lower(best.upper + 1, "liar")
+    late = Incumbent(best.problem, 60)
+    late.raise_lower(best.upper + 1, "liar")
+    with pytest.raises(SolverDisagreementError, match=r"liar.*other"):
+        late.offer(best.pebbling.moves, "other")
 
 
-original = solvers._load
+@pytest.mark.parametrize("name", SOLVERS)
+def test_every_solver_plays_what_the_registry_says(name):
+    """A game with every trait of an entry, or of as many as a game can have."""
+    for entry in (e for e in ENTRIES if e.name == name):
+        again = RECOMPUTE in entry.handles
+        dag = build_dag("diamond", {"size": 3}) if again or SLIDING in entry.handles else gemm(2, 2, 1)
+        if WEIGHTS in entry.handles:
+            nx.set_node_attributes(dag, {v: 2 for v in dag if "accumulator" not in dag.nodes[v]}, "weight")
+        variant = "recompute-sliding" if again else "one-shot-sliding" if SLIDING in entry.handles else None
+        buffers = BufferModel("sm-local", 2) if SEVERAL in entry.handles else None
+        game = Game.from_dag(dag, variant)
+        found = solve(game, minimum_capacity(game), solver=name, time_limit=10, buffers=buffers)
+        assert found.lower_bound <= found.upper_bound == replay(game, found.pebbling).cost
+
+
+def test_what_no_solver_plays_is_said():
+    with pytest.raises(InputError, match="one-shot or in-place"):
+        solve(build_dag("diamond", {"size": 3}), 3, "recompute", buffers=BufferModel("sm-local", 2))
+    with pytest.raises(InputError, match="use --solver cpsat"):
+        solve(gemm(2, 2, 2), 5, solver="search", buffers=BufferModel("sm-local", 2), most_tasks_per_sm=4)
 
 
 def test_a_bound_above_a_pebbling_is_a_disagreement():
@@ -237,7 +259,7 @@ def test_the_milp_alone_proves_2x2x2_at_every_capacity():
     # `solve` never gets that far, because the segment bound meets the heuristic; HiGHS needs a process without ortools
     code = (
         "from pebble.dag.gemm import gemm_dag; from pebble.game import Game\n"
-        "from pebble.solvers.highs import minimise; from pebble.solvers.milp_model import MilpModel\n"
+        "from pebble.system.isolation.highs import minimise; from pebble.solvers.milp_model import MilpModel\n"
         "game = Game.from_dag(gemm_dag(2, 2, 2), 'in-place')\n"
         "for S in (3, 4, 5, 6):\n"
         "    model = MilpModel(game, S)\n"

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from pebble.bounds.dag import compulsory, hong_kung, segments, spectral, wavefront
 from pebble.bounds.dag.base import DagBound
 from pebble.game import Game, check_capacity
-
-if TYPE_CHECKING:
-    from pebble.solvers.result import Incumbent
 
 MOST_ITEMS = max(wavefront.MOST_ITEMS, spectral.MOST_ITEMS, hong_kung.MOST_ITEMS)  # in a game that they look at
 THEOREMS = (compulsory.bound, segments.bound, wavefront.bound, spectral.bound, hong_kung.bound)
@@ -49,23 +45,9 @@ def dag_bounds_in_turn(game: Game, capacity: int, seconds: float = 10.0) -> Iter
         yield theorem(game, capacity, seconds)
 
 
-def raise_bounds(best: Incumbent, seconds: float = 20.0) -> str:
-    """Raise an incumbent by the theorems that solvers do not begin with, each in at most that time.
-
-    It is twice what `dag_bounds` takes, since a solver runs beside.
-    """
-    for theorem in (wavefront.bound, spectral.bound, hong_kung.bound):
-        if best.stopped:
-            break
-        found = theorem(best.problem.game, best.problem.capacity, min(seconds, best.seconds_left))
-        if found.value is not None and found.value > best.lower:
-            best.raise_lower(found.value, f"{found.name} bound")
-    return "stopped"
-
-
 def best_bound(bounds: tuple[DagBound, ...]) -> DagBound:
     """The largest of those that hold; the first of equals."""
     return max((b for b in bounds if b.value is not None), key=lambda b: b.value or 0)
 
 
-__all__ = ["MOST_ITEMS", "THEOREMS", "DagBound", "best_bound", "dag_bounds", "dag_bounds_in_turn", "raise_bounds"]
+__all__ = ["MOST_ITEMS", "THEOREMS", "DagBound", "best_bound", "dag_bounds", "dag_bounds_in_turn"]

@@ -66,7 +66,7 @@ def _refuted(game: Game, held: int, parts: int, seconds: float) -> bool | None:
 
 def _solve(game: Game, held: int, parts: int, seconds: float) -> str:
     """In the worker."""
-    from pebble.solvers.highs import minimise
+    from pebble.system.isolation.highs import minimise
 
     return minimise(_program(game, held, parts), seconds)
 

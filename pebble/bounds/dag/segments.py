@@ -1,12 +1,12 @@
 """Windows of consecutive tasks: each touches at least so many values, all but the held ones are loaded or begun in it.
 
 The argument is that of `pebble.bounds.gemm`, with the least number of touched values found by search over sets
-of tasks instead of geometry. `pebble.solvers.lower` computes it, since every solver starts from it.
+of tasks instead of geometry. `pebble.bounds.task_windows` computes it, from which every solver starts.
 """
 
 from pebble.bounds.dag.base import EVERY, ONE_SHOT, DagBound
+from pebble.bounds.task_windows import segment_bound
 from pebble.game import Game, Variant
-from pebble.solvers.lower import segment_bound
 
 VARIANTS = (*ONE_SHOT, Variant.IN_PLACE)
 SOURCE = "segment accounting, after Irony, Toledo, Tiskin 2004"

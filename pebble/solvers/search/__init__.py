@@ -8,18 +8,27 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-from pebble.game import Variant
+from pebble.dag.base import Dag
+from pebble.dag.gemm import gemm_dag
+from pebble.dag.grids import diamond_dag
+from pebble.dag.trees import tree_dag
+from pebble.game import Game, Variant
+from pebble.solvers.gemm_shape import Shape, recognise
 from pebble.solvers.result import Incumbent, Problem
 
-__all__ = ["solve_search"]
+__all__ = ["find_small_gemm", "solve_search"]
+
+LARGEST_SIDE = 5  # symmetries are packed with 8 bits per side, and 5! = 120
+LARGEST_BITS = 64
 
 _PATIENCE_SECONDS = 600.0
 
 
-def solve_search(problem: Problem, best: Incumbent) -> str:
+def solve_search(best: Incumbent) -> str:
     """Search for the optimum and prove it.
 
     Raises
@@ -27,35 +36,40 @@ def solve_search(problem: Problem, best: Incumbent) -> str:
     InputError
         The game is too large for bit masks, or is weighted and allows recomputation.
     """
-    from pebble.solvers.search.gemm_shape import recognise
-
-    shape = recognise(problem.game)
-    kind = "recompute" if problem.game.variant.recompute else "general" if shape is None else "gemm"
+    game = best.problem.game
+    kind = "recompute" if game.variant.recompute else "general" if find_small_gemm(game) is None else "gemm"
     _compile(kind, best)
-    return _run(kind, problem, best)
+    return _run(kind, best)
 
 
-def _run(kind: str, problem: Problem, best: Incumbent) -> str:
+def find_small_gemm(game: Game) -> Shape | None:
+    """The GEMM that a game is, when it is small enough for the tables."""
+    if set(game.weights) != {1} or max(game.size, len(game.tasks)) > LARGEST_BITS:
+        return None
+    shape = recognise(game)
+    return None if shape is None or max(shape.m, shape.n, shape.k) > LARGEST_SIDE else shape
+
+
+def _run(kind: str, best: Incumbent) -> str:
     if kind == "recompute":
         from pebble.solvers.search.recompute import solve_recompute
 
-        return solve_recompute(problem, best)
+        return solve_recompute(best)
     if kind == "general":
         from pebble.solvers.search.general import solve_general
 
-        return solve_general(problem, best)
+        return solve_general(best)
     from pebble.solvers.search.gemm_search import solve_gemm
-    from pebble.solvers.search.gemm_shape import recognise
 
-    shape = recognise(problem.game)
+    shape = find_small_gemm(best.problem.game)
     assert shape is not None
-    return solve_gemm(problem, best, shape)
+    return solve_gemm(best, shape)
 
 
-_SMALL = {
-    "gemm": ("gemm", {"m": 2, "n": 3, "k": 3}, Variant.IN_PLACE, 5),
-    "general": ("diamond", {"size": 4}, Variant.ONE_SHOT, 3),
-    "recompute": ("tree", {"leaves": 4}, Variant.RECOMPUTE, 3),
+_SMALL: dict[str, tuple[Callable[[], Dag], Variant, int]] = {
+    "gemm": (lambda: gemm_dag(2, 3, 3), Variant.IN_PLACE, 5),
+    "general": (lambda: diamond_dag(4), Variant.ONE_SHOT, 3),
+    "recompute": (lambda: tree_dag(4), Variant.RECOMPUTE, 3),
 }
 # the function of each search that calls all the others
 _COMPILED = {
@@ -82,18 +96,15 @@ def _compile(kind: str, best: Incumbent) -> None:
     """
     if kind in _compiled:
         return
-    from pebble.families import find_dag_family
-    from pebble.game import Game
-
     if _is_cold(kind):
         logging.getLogger("pebble").warning(
             "pebble: compiling the search, once on this machine: 15 to 60 s, which no time limit counts"
         )
-    family, values, variant, capacity = _SMALL[kind]
+    build, variant, capacity = _SMALL[kind]
     began = time.monotonic()
     best.deadline += _PATIENCE_SECONDS
-    small = Problem(Game.from_dag(find_dag_family(family).build(values, variant), variant), capacity)
-    _run(kind, small, Incumbent(small, _PATIENCE_SECONDS, best.stop))
+    small = Problem(Game.from_dag(build(), variant), capacity)
+    _run(kind, Incumbent(small, _PATIENCE_SECONDS, best.stop))
     took = time.monotonic() - began
     best.deadline += took - _PATIENCE_SECONDS
     best.started += took

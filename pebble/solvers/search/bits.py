@@ -1,9 +1,11 @@
-"""Bit tricks on 64-bit words, compiled."""
+"""Bit tricks on 64-bit words, compiled, and how a slice of a search may end."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
+
+RUNNING, FOUND, EXHAUSTED, FULL, GROW = 0, 1, 2, 3, 4
 
 M1 = np.uint64(0x5555555555555555)
 M2 = np.uint64(0x3333333333333333)

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pebble.solvers.search.bits import ZERO, mix, popcount
+from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, GROW, RUNNING, ZERO, mix, popcount
 from pebble.solvers.search.dag_rules import (
     D0,
     D1,
@@ -30,7 +30,6 @@ from pebble.solvers.search.dag_rules import (
 )
 
 U64 = NDArray[np.uint64]
-RUNNING, FOUND, EXHAUSTED, FULL, GROW = 0, 1, 2, 3, 4
 LEVELS = 512
 DEEPEST = 128
 

@@ -15,8 +15,6 @@ from pebble.solvers.search.bits import ONE, ZERO, lowest, popcount
 
 D0, D1, R0, R1, K0, K1 = 0, 1, 2, 3, 4, 5
 WORDS = 6
-S63 = np.uint64(63)
-S6 = np.uint64(6)
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -18,12 +18,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pebble.solvers.search.bits import ONE, ZERO, bit, lowest, mix, popcount
+from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, GROW, ONE, RUNNING, ZERO, bit, lowest, mix, popcount
 from pebble.solvers.search.gemm_canon import class_of, least_image
 from pebble.solvers.search.gemm_rules import compulsory_left, settle, table_bound
 
 U64 = NDArray[np.uint64]
-RUNNING, FOUND, EXHAUSTED, FULL, GROW = 0, 1, 2, 3, 4
 LEVELS = 512
 
 

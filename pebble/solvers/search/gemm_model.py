@@ -138,14 +138,6 @@ def permute_items(mod, pi, pj, pl, R):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def move_items(mod, g, R):  # type: ignore[no-untyped-def]
-    """The image of a red set under symmetry g."""
-    if g >> 24:
-        R = transpose_items(mod, R)
-    return permute_items(mod, g & 255, (g >> 8) & 255, (g >> 16) & 255, R)
-
-
-@njit(cache=True, nogil=True)
 def touched_twice(mod, R):  # type: ignore[no-untyped-def]
     """Products with at least two red items, and products with all three."""
     once, twice, thrice = ZERO, ZERO, ZERO

@@ -9,15 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import PebbleError
+from pebble.solvers.gemm_shape import Shape
 from pebble.solvers.plan import Plan, write_moves
-from pebble.solvers.result import Incumbent, Problem
+from pebble.solvers.result import Incumbent
 from pebble.solvers.search import gemm_astar as astar
 from pebble.solvers.search import gemm_rules as rules
 from pebble.solvers.search import gemm_table as tables
+from pebble.solvers.search.bits import FULL
 from pebble.solvers.search.gemm_canon import Classes, make_classes
 from pebble.solvers.search.gemm_model import Model, build_model
-from pebble.solvers.search.gemm_shape import Shape
-from pebble.solvers.search.limits import Slices
+from pebble.solvers.search.limits import Slices, search_levels
 from pebble.system.memory import memory_allowance
 
 PROBE_POSITIONS = 100_000
@@ -47,9 +48,9 @@ class Table(NamedTuple):
 class GemmSearch:
     """One search; the sums of loads and spill stores it handles leave out the final stores."""
 
-    def __init__(self, problem: Problem, best: Incumbent, shape: Shape) -> None:
-        self.problem, self.best, self.shape = problem, best, shape
-        self.model: Model = build_model(shape.m, shape.n, shape.k, problem.capacity)
+    def __init__(self, best: Incumbent, shape: Shape) -> None:
+        self.best, self.shape = best, shape
+        self.model: Model = build_model(shape.m, shape.n, shape.k, best.problem.capacity)
         self.finals = shape.m * shape.n
         self.memory = memory_allowance()
         self.classes: Classes = make_classes(1 << 22)
@@ -64,7 +65,7 @@ class GemmSearch:
         start = time.monotonic()
         probe_until = start + PROBE_SHARE * best.seconds_left
         positions = astar.make_positions(self._positions_allowed())
-        if self._search(positions, probe_until, PROBE_POSITIONS) == "closed" or best.stopped:
+        if self._search(positions, probe_until, PROBE_POSITIONS) in ("found", "exhausted") or best.stopped:
             return self._reason("")
         self._beam(BEAM_WIDTHS[0])
         if self._choose_table():
@@ -73,7 +74,7 @@ class GemmSearch:
             self._beam(width)
         if best.closed:
             return self._reason("")
-        return self._reason(self._search(positions, float("inf"), None))
+        return self._reason(self._search(positions, float("inf")))
 
     def _choose_table(self) -> bool:
         """Build the small table, then the detailed one if time and memory seem to suffice."""
@@ -155,7 +156,7 @@ class GemmSearch:
         until = time.monotonic() + BEAM_SHARE * self.best.seconds_left
         for layer in range(self.model.products_count):
             status = astar.beam_layer(*arguments, self._upper(), layer, width, BEAM_FEW)
-            if self.best.stopped or status == astar.FULL or time.monotonic() > until:
+            if self.best.stopped or status == FULL or time.monotonic() > until:
                 break
         if positions.counts[3] >= 0:
             self._report(positions, "beam")
@@ -163,32 +164,31 @@ class GemmSearch:
     def _upper(self) -> int:
         return astar.LEVELS - 1 if self.best.upper is None else self.best.upper - self.finals
 
-    def _search(self, positions: astar.Positions, until: float, most: int | None) -> str:
+    def _search(self, positions: astar.Positions, until: float, most: float = float("inf")) -> str:
         """A* until the interval closes, or why not: ``"time"`` or ``"memory"``."""
-        best, t = self.best, self.table
-        table = np.zeros(1 << 16, dtype=np.int32)
-        slices = Slices(best, until)
-        begun = time.monotonic()
-        try:
-            while True:
-                status = astar.advance(
+        t, begun = self.table, time.monotonic()
+
+        def advance(table: NDArray[np.int32], work: int) -> int:
+            return int(
+                astar.advance(
                     self.model, self.classes, t.patterns, t.nodes, t.values, t.offsets,
-                    positions, table, self._upper(), slices.start(),
-                )  # fmt: skip
-                best.raise_lower(int(positions.counts[1]) + self.finals, "search")
-                if status == astar.GROW:
-                    larger = np.zeros(4 * len(table), dtype=np.int32)
-                    astar.rehash_positions(positions, larger)
-                    table = larger
-                elif status == astar.FOUND:
-                    self._report(positions, "search")
-                    return "closed"
-                elif status == astar.EXHAUSTED:
-                    return "closed"
-                elif status == astar.FULL:
-                    return "memory"
-                if slices.end() or (most is not None and positions.counts[0] > most):
-                    return "time"
+                    positions, table, self._upper(), work,
+                )
+            )  # fmt: skip
+
+        try:
+            why = search_levels(
+                self.best,
+                positions.counts,
+                self.finals,
+                advance,
+                lambda table: astar.rehash_positions(positions, table),
+                until,
+                most,
+            )
+            if why == "found":
+                self._report(positions, "search")
+            return why
         finally:
             self.searching += time.monotonic() - begun
             self.visited += int(positions.counts[0])
@@ -197,7 +197,7 @@ class GemmSearch:
 
     def _report(self, positions: astar.Positions, source: str) -> None:
         """Turn the play that was found into moves and hand it in."""
-        self.best.offer(write_moves(self.problem.game, self._plan(positions)), source)
+        self.best.offer(write_moves(self.best.problem.game, self._plan(positions)), source)
 
     def _plan(self, positions: astar.Positions) -> Plan:
         """The products in order, and what stays red in between, in the game's own numbers."""
@@ -283,7 +283,7 @@ def _bits(word: int) -> list[int]:
     return [b for b in range(word.bit_length()) if word >> b & 1]
 
 
-def solve_gemm(problem: Problem, best: Incumbent, shape: Shape) -> str:
+def solve_gemm(best: Incumbent, shape: Shape) -> str:
     """Search an in-place GEMM until the bounds meet or a limit is reached.
 
     Returns
@@ -291,4 +291,4 @@ def solve_gemm(problem: Problem, best: Incumbent, shape: Shape) -> str:
     str
         Why it stopped.
     """
-    return GemmSearch(problem, best, shape).run()
+    return GemmSearch(best, shape).run()

@@ -9,11 +9,11 @@ import numpy as np
 from pebble.errors import PebbleError
 from pebble.solvers.heuristic import solve_heuristic
 from pebble.solvers.plan import Plan, write_moves
-from pebble.solvers.result import Incumbent, Problem
+from pebble.solvers.result import Incumbent
 from pebble.solvers.search import dag_astar as astar
 from pebble.solvers.search.dag_model import build_dag_model
 from pebble.solvers.search.dag_rules import WORDS, settle_dag
-from pebble.solvers.search.limits import Slices
+from pebble.solvers.search.limits import search_levels
 from pebble.system.memory import memory_allowance
 
 FIRST_SHARE = 0.75  # of the time, before a heuristic is asked for an upper bound
@@ -22,10 +22,10 @@ FIRST_SHARE = 0.75  # of the time, before a heuristic is asked for an upper boun
 class GeneralSearch:
     """One search; the costs it handles are excess over the compulsory."""
 
-    def __init__(self, problem: Problem, best: Incumbent) -> None:
-        self.problem, self.best = problem, best
-        self.model = build_dag_model(problem.game, problem.capacity)
-        self.compulsory = problem.game.compulsory
+    def __init__(self, best: Incumbent) -> None:
+        self.problem, self.best = best.problem, best
+        self.model = build_dag_model(self.problem.game, self.problem.capacity)
+        self.compulsory = self.problem.game.compulsory
         self.memory = memory_allowance()
 
     def run(self) -> str:
@@ -36,7 +36,7 @@ class GeneralSearch:
         why = self._search(positions, time.monotonic() + FIRST_SHARE * best.seconds_left)
         if why == "time" and not best.stopped:
             if best.upper is None:
-                solve_heuristic(self.problem, best)
+                solve_heuristic(best)
             why = self._search(positions, float("inf"))
         if best.closed:
             return "proved optimal"
@@ -47,30 +47,19 @@ class GeneralSearch:
         return most if self.best.upper is None else min(most, self.best.upper - self.compulsory)
 
     def _search(self, positions: astar.Positions, until: float) -> str:
-        best = self.best
-        table = np.zeros(1 << 16, dtype=np.int32)
-        while 2 * (int(positions.counts[0]) + 4096) > len(table):
-            table = np.zeros(4 * len(table), dtype=np.int32)
-        astar.rehash_positions(positions, table)
-        slices = Slices(best, until)
-        begun = time.monotonic()
-        before = int(positions.counts[0])
+        best, begun, before = self.best, time.monotonic(), int(positions.counts[0])
         try:
-            while True:
-                status = astar.advance(self.model, positions, table, self._upper(), slices.start(), True)
-                best.raise_lower(int(positions.counts[1]) + self.compulsory, "search")
-                if status == astar.GROW:
-                    table = np.zeros(4 * len(table), dtype=np.int32)
-                    astar.rehash_positions(positions, table)
-                elif status == astar.FOUND:
-                    self._report(positions, "search")
-                    return "closed"
-                elif status == astar.EXHAUSTED:
-                    return "closed"
-                elif status == astar.FULL:
-                    return "memory"
-                if slices.end():
-                    return "time"
+            why = search_levels(
+                best,
+                positions.counts,
+                self.compulsory,
+                lambda table, work: int(astar.advance(self.model, positions, table, self._upper(), work, True)),
+                lambda table: astar.rehash_positions(positions, table),
+                until,
+            )
+            if why == "found":
+                self._report(positions, "search")
+            return why
         finally:
             seconds = time.monotonic() - begun
             best.details["states"] = int(positions.counts[0])
@@ -150,7 +139,7 @@ class GeneralSearch:
         return Plan(tuple(order), tuple(map(frozenset, keep)), tuple(sources))
 
 
-def solve_general(problem: Problem, best: Incumbent) -> str:
+def solve_general(best: Incumbent) -> str:
     """Search a game without recomputation until the bounds meet or a limit is reached.
 
     Returns
@@ -163,4 +152,4 @@ def solve_general(problem: Problem, best: Incumbent) -> str:
     InputError
         Recomputation, weights, or more than 128 values or tasks.
     """
-    return GeneralSearch(problem, best).run()
+    return GeneralSearch(best).run()

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pebble.solvers.result import Incumbent
+from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, GROW
+
+Table = NDArray[np.int32]
 
 _SLICE_SECONDS = 0.1
 
@@ -40,3 +47,51 @@ class Slices:
         elif took > _SLICE_SECONDS * 2:
             self.work = max(1, self.work // 2)
         return now >= self.until or (self.best is not None and self.best.stopped)
+
+
+def search_levels(
+    best: Incumbent,
+    counts: NDArray[np.int64],
+    base: int,
+    advance: Callable[[Table, int], int],
+    rehash: Callable[[Table], None],
+    until: float,
+    most: float = float("inf"),
+) -> str:
+    """A* level by level until the interval closes, or why not.
+
+    Parameters
+    ----------
+    best : Incumbent
+        Hears of every level that is searched in full.
+    counts : array of int
+        Of the search: positions, the level it is at.
+    base : int
+        Cost of level 0.
+    advance : callable
+        Does some work with a hash table, and says how it went.
+    rehash : callable
+        Fills an empty table.
+    until, most : float
+        Time at which to stop, and number of positions.
+
+    Returns
+    -------
+    str
+        ``"found"``, ``"exhausted"``, ``"time"`` or ``"memory"``.
+    """
+    table = np.zeros(1 << 16, dtype=np.int32)
+    while 2 * (int(counts[0]) + 4096) > len(table):
+        table = np.zeros(4 * len(table), dtype=np.int32)
+    rehash(table)
+    slices = Slices(best, until)
+    while True:
+        status = advance(table, slices.start())
+        best.raise_lower(int(counts[1]) + base, "search")
+        if status == GROW:
+            table = np.zeros(4 * len(table), dtype=np.int32)
+            rehash(table)
+        elif status in (FOUND, EXHAUSTED, FULL):
+            return {FOUND: "found", EXHAUSTED: "exhausted", FULL: "memory"}[status]
+        if slices.end() or counts[0] > most:
+            return "time"

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from pebble.errors import InputError
 from pebble.game import Game, Move
-from pebble.solvers.result import Incumbent, Problem
+from pebble.solvers.result import Incumbent
 from pebble.solvers.search.limits import Slices
 from pebble.system.memory import memory_allowance
 
@@ -246,7 +246,7 @@ def _write(game: Game, rules: Rules, steps: list[int]) -> tuple[Move, ...]:
     return tuple(moves)
 
 
-def solve_recompute(problem: Problem, best: Incumbent) -> str:
+def solve_recompute(best: Incumbent) -> str:
     """Prove the optimum of a game with recomputation; the reason why it stopped.
 
     Raises
@@ -254,8 +254,8 @@ def solve_recompute(problem: Problem, best: Incumbent) -> str:
     InputError
         Unequal weights, or more than 32 values.
     """
-    game = problem.game
-    rules = read_rules(game, problem.capacity)
+    game = best.problem.game
+    rules = read_rules(game, best.problem.capacity)
     unit = game.weights[0]
     room = int(min(memory_allowance() // _POSITION_BYTES, 20_000_000))
     size = 1 << max(16, room.bit_length())

@@ -1,0 +1,73 @@
+"""A pebbling of your own: checked move by move, costed, and set beside the optimum.
+
+MOVES is a JSON file: a list of moves, or what `pebble solve --json` prints. A move is ["load", "a"], ["store", "a"],
+["compute", "c"], ["delete", "a"], or ["slide", "c", "a"] where c takes the place of a; with several memories the SM comes
+third and the source of a copy last. Exit code 5 when a move is illegal.
+
+examples:
+  pebble replay dag.json moves.json --capacity 3
+  pebble replay gemm -m 2 -n 2 -k 2 moves.json --capacity 5
+"""
+
+from __future__ import annotations
+
+import argparse
+import threading
+
+from pebble.cli import _output
+from pebble.cli._dag import add_dag_arguments, family_help
+from pebble.cli._sms import add_buffer_arguments
+from pebble.cli._target import seconds
+from pebble.cli._workload import given_parameters
+from pebble.reports.solve import replay, shown
+from pebble.system.clock import interruptible
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``pebble replay``."""
+    add_dag_arguments(parser)
+    parser.add_argument("moves", metavar="MOVES", help="a JSON file of moves")
+    parser.add_argument("--capacity", required=True, metavar="S", help="pebbles that fit in fast memory")
+    parser.add_argument("--variant", metavar="V", help="the game, as for `pebble solve`")
+    parser.add_argument("--time-limit", default="10", metavar="SECONDS", help="to look for the optimum (10)")
+    add_buffer_arguments(parser)
+    parser.add_argument("--sms", metavar="P", help="with --buffers: memories, --capacity each (2)")
+    parser.epilog = family_help()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check, and print what the moves cost."""
+    memories = {key: getattr(args, key) for key in ("buffers", "sms", "omega", "topology")}
+    limit, stop = seconds("--time-limit", args.time_limit), threading.Event()
+    with interruptible(stop):
+        found = replay(
+            args.dag,
+            args.moves,
+            args.capacity,
+            variant=args.variant,
+            time_limit=limit,
+            stop=stop,
+            **memories,
+            **given_parameters(args),
+        )
+    code = 130 if stop.is_set() else 0 if found.legal else 5
+    if args.json:
+        _output.print_report(found)
+        return code
+    say, told = _output.say, found.found
+    say(f"{found.label}, capacity {found.capacity}, {found.game.variant}")
+    if told.illegal is not None or told.played is None:
+        say(str(told.illegal))
+    else:
+        played = told.played
+        say(
+            f"legal        costs {shown(told.cost)}: {played.loads} loaded, {played.stores} stored; holds {played.peak}"
+        )
+    proof = "compulsory bound" if told.solved is None else ", ".join(told.solved.proof)
+    say(f"lower bound  {shown(told.lower_bound)} ({proof}): no pebbling costs less")
+    if told.optimal:
+        say("optimal: no pebbling is cheaper (proved)")
+    elif told.upper_bound is not None and told.upper_bound != told.cost:
+        best = "the optimum" if told.optimum is not None else "the best known"
+        say(f"{best} costs {shown(told.upper_bound)}; `pebble solve` shows it")
+    return code

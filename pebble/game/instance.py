@@ -1,0 +1,255 @@
+"""A computation DAG as solvers see it: items hold pebbles, tasks compute them."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from pebble.errors import InfeasibleError, InputError
+from pebble.game.variants import Variant
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+class Task(NamedTuple):
+    """One computation. Computes item ``target``, or updates it when it is a cell.
+
+    Attributes
+    ----------
+    name : str
+        What a compute move calls it.
+    operands : tuple of int
+        Items that must be red and complete, ascending; the target is never among them. A task that only works
+        on its cell, such as an activation, has none.
+    target : int
+        The item.
+    after : tuple of int
+        Tasks of the same cell that must be done before (``O /= r`` comes after every ``O += P V``).
+    """
+
+    name: str
+    operands: tuple[int, ...]
+    target: int
+    after: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Game:
+    """A computation DAG with integer indices, for one variant: items hold pebbles, tasks compute items.
+
+    Items and tasks are each in topological order, deterministic for the DAG. In a game without cells every
+    non-input has exactly one task, of the same name.
+
+    Attributes
+    ----------
+    variant : Variant
+    names : tuple of str
+        Items; all the tuples below but ``tasks`` are indexed alike.
+    weights : tuple of int
+        Room and transfer cost of each item, at least 1.
+    is_input : tuple of bool
+        Blue at the start. A cell may be (C += A B): its first update then needs it red like any other.
+    is_output : tuple of bool
+        Must be complete and blue at the end.
+    tasks : tuple of Task
+
+    Raises
+    ------
+    InputError
+        Two values or tasks have one name; tasks are out of order; a value that is no input and that no task computes,
+        or that no output needs; a cell in a variant that has none.
+    """
+
+    variant: Variant
+    names: tuple[str, ...]
+    weights: tuple[int, ...]
+    is_input: tuple[bool, ...]
+    is_output: tuple[bool, ...]
+    tasks: tuple[Task, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.item_index) != self.size or len(self.task_index) != len(self.tasks):
+            raise InputError("game: two values or two tasks have the same name; give each a name of its own.")
+        for t, task in enumerate(self.tasks):
+            for operand in task.operands:
+                if operand == task.target or (self.updates[operand] and self.updates[operand][-1] >= t):
+                    raise InputError(
+                        f"game: task {task.name} comes before its operand {self.names[operand]} is computed; "
+                        "give tasks in topological order."
+                    )
+            if any(first >= t or self.tasks[first].target != task.target for first in task.after):
+                raise InputError(
+                    f"game: task {task.name} comes after a task that is not an earlier one of its own cell; "
+                    "only updates of one cell are ordered this way."
+                )
+        for name, blue, wanted, updates, uses in zip(
+            self.names, self.is_input, self.is_output, self.updates, self.uses, strict=True
+        ):
+            if not (blue or updates):
+                raise InputError(f"game: nothing computes the value {name}; call it an input, or give it a task.")
+            if not (wanted or uses):
+                raise InputError(f"game: no output needs the value {name}; remove it, or mark it as an output.")
+            if self.variant is not Variant.IN_PLACE and (len(updates) > 1 or (blue and updates)):
+                raise InputError(f"game: {name} is a cell, and the variant {self.variant} has none; play it in-place.")
+
+    @classmethod
+    def from_dag(cls, dag: nx.DiGraph[Hashable], variant: Variant | str | None = None) -> Game:
+        """Read a DAG; :mod:`pebble.dag.validate` says how a DAG is written.
+
+        Parameters
+        ----------
+        dag : networkx.DiGraph
+        variant : Variant or str, optional
+            By default ``Variant.default_for(dag)``.
+
+        Raises
+        ------
+        InputError
+            The DAG is not usable, or has accumulator tasks and the variant is not ``in-place``.
+
+        Notes
+        -----
+        Time O((V + E) log V).
+        """
+        from pebble.dag.validate import validate_dag
+
+        validate_dag(dag)
+        default = Variant.default_for(dag)
+        chosen = default if variant is None else Variant.parse(str(variant))
+        if default is Variant.IN_PLACE and chosen is not Variant.IN_PLACE:
+            raise InputError(
+                f"variant {chosen}: this DAG updates accumulators in place; play it with in-place, "
+                "or build it with every partial sum a value of its own (--form chain)."
+            )
+        data = dag.nodes
+        order = _topological(dag)
+        items = [node for node in order if "accumulator" not in data[node]]
+        item_of = {node: i for i, node in enumerate(items)}
+        # a computed value is its own task; a cell is not a task, its updates are
+        computing = [n for n in order if "accumulator" in data[n] or (dag.pred[n] and not _is_cell(dag, n))]
+        task_of = {node: t for t, node in enumerate(computing)}
+        tasks = tuple(
+            Task(
+                str(node),
+                tuple(sorted(item_of[p] for p in dag.pred[node] if p in item_of)),
+                item_of[data[node].get("accumulator", node)],
+                tuple(sorted(task_of[p] for p in dag.pred[node] if p not in item_of)),
+            )
+            for node in computing
+        )
+        return cls(
+            chosen,
+            tuple(str(node) for node in items),
+            tuple(int(data[node].get("weight", 1)) for node in items),
+            tuple(not dag.pred[node] or bool(data[node].get("initial", False)) for node in items),
+            tuple(bool(data[node].get("output", not dag.succ[node])) for node in items),
+            tasks,
+        )
+
+    @property
+    def size(self) -> int:
+        """Number of items."""
+        return len(self.names)
+
+    @cached_property
+    def updates(self) -> tuple[tuple[int, ...], ...]:
+        """Per item, the tasks that compute or update it: none for an input, several only for a cell."""
+        found: list[list[int]] = [[] for _ in self.names]
+        for t, task in enumerate(self.tasks):
+            found[task.target].append(t)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def uses(self) -> tuple[tuple[int, ...], ...]:
+        """Per item, the tasks that have it as an operand."""
+        found: list[list[int]] = [[] for _ in self.names]
+        for t, task in enumerate(self.tasks):
+            for operand in task.operands:
+                found[operand].append(t)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def item_index(self) -> dict[str, int]:
+        """Index of each item by name."""
+        return {name: i for i, name in enumerate(self.names)}
+
+    @cached_property
+    def task_index(self) -> dict[str, int]:
+        """Index of each task by name."""
+        return {task.name: t for t, task in enumerate(self.tasks)}
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether some item is updated by several tasks, or updated from an initial value."""
+        return any(len(ts) > 1 or (ts and blue) for ts, blue in zip(self.updates, self.is_input, strict=True))
+
+    @cached_property
+    def compulsory(self) -> int:
+        """Weight that any pebbling moves: used inputs are loaded, outputs computed here are stored."""
+        loads = sum(
+            w
+            for w, blue, u, t in zip(self.weights, self.is_input, self.uses, self.updates, strict=True)
+            if blue and (u or t)
+        )
+        return loads + sum(
+            w for w, out, ts in zip(self.weights, self.is_output, self.updates, strict=True) if out and ts
+        )
+
+
+def minimum_capacity(game: Game) -> int:
+    """The least capacity at which a pebbling exists.
+
+    The operands of a task and its result must be red together; in a sliding variant the result takes the
+    place of the heaviest operand. With unit weights: largest in-degree plus 1, sliding: largest in-degree,
+    GEMM in place: 3. It is enough, since everything else can wait in slow memory.
+    """
+    least = 1
+    for task in game.tasks:
+        operands = sum(game.weights[o] for o in task.operands)
+        result = game.weights[task.target]
+        if game.variant.sliding:
+            result = max(0, result - max(game.weights[o] for o in task.operands))
+        least = max(least, operands + result)
+    return least
+
+
+def check_capacity(game: Game, capacity: int) -> None:
+    """Refuse a capacity at which no pebbling exists.
+
+    Raises
+    ------
+    InfeasibleError
+        The capacity is below ``minimum_capacity(game)``, which the message names.
+    """
+    least = minimum_capacity(game)
+    if capacity < least:
+        raise InfeasibleError(
+            f"capacity: got {capacity}, but the variant {game.variant} of this DAG needs at least {least}: "
+            "the operands and the result of its largest operation."
+        )
+
+
+def _is_cell(dag: nx.DiGraph[Hashable], node: Hashable) -> bool:
+    return any(dag.nodes[p].get("accumulator") == node for p in dag.pred[node])
+
+
+def _topological(dag: nx.DiGraph[Hashable]) -> list[Hashable]:
+    """Kahn's order, ties by order of insertion, so that equal DAGs give equal games."""
+    rank = {node: i for i, node in enumerate(dag)}
+    nodes = list(dag)
+    waiting = {node: len(dag.pred[node]) for node in nodes}
+    ready = [rank[node] for node in nodes if not waiting[node]]
+    heapq.heapify(ready)
+    order: list[Hashable] = []
+    while ready:
+        node = nodes[heapq.heappop(ready)]
+        order.append(node)
+        for successor in dag.succ[node]:
+            waiting[successor] -= 1
+            if not waiting[successor]:
+                heapq.heappush(ready, rank[successor])
+    return order

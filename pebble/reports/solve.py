@@ -1,0 +1,397 @@
+"""``solve`` and ``replay``: the cheapest pebbling of a small DAG, and a user's own pebbling beside it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pebble.errors import GapOpenError, InputError
+from pebble.game import SINGLE, BufferModel, Cost, Game, Variant
+from pebble.game import replay as play
+from pebble.game.moves import cost_to_json
+from pebble.reports.base import Report
+from pebble.reports.dags import read_dag_source
+from pebble.reports.sm_bound import read_buffers
+from pebble.reports.target import whole
+from pebble.system.clock import Clock, OutOfTimeError
+
+if TYPE_CHECKING:
+    from pebble.solvers import Progress, ReplayedMoves, SolveResult
+
+MAX_CAPACITY = 2**60
+_MAX_SMS = 16
+
+
+def shown(cost: Cost | None) -> str:
+    """A cost for a reader."""
+    return "none" if cost is None else str(cost) if isinstance(cost, int) else f"{float(cost):g}"
+
+
+@dataclass(frozen=True, repr=False)
+class Solution(Report):
+    """The interval around the optimum, and the pebbling that costs its upper end.
+
+    Attributes
+    ----------
+    label : str
+    game : Game
+    capacity : int
+        Pebbles (weight units), of each memory.
+    result : SolveResult
+        Bounds, moves, what proved them, why it stopped.
+    """
+
+    label: str
+    game: Game
+    capacity: int
+    result: SolveResult
+
+    question = "solve"
+
+    @property
+    def lower_bound(self) -> Cost:
+        """No pebbling costs less."""
+        return self.result.lower_bound
+
+    @property
+    def upper_bound(self) -> Cost | None:
+        """The cheapest pebbling found, replayed, costs this."""
+        return self.result.upper_bound
+
+    @property
+    def optimal(self) -> bool:
+        """Whether the two meet."""
+        return self.result.status == "optimal"
+
+    @property
+    def moves(self) -> list[list[str | int]]:
+        """The pebbling as plain moves, as `pebble.replay` takes them."""
+        return [move.to_json() for move in self.result.moves]
+
+    def summary(self) -> str:
+        r = self.result
+        each = f"capacity {self.capacity}" + ("" if r.buffers == SINGLE else f" each of {r.buffers}")
+        if self.optimal:
+            return f"{self.label}, {each}, {r.variant}: the optimum is {shown(r.upper_bound)}"
+        return f"{self.label}, {each}, {r.variant}: between {shown(r.lower_bound)} and {shown(r.upper_bound)}"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per move."""
+        return [{"step": step, "move": str(move)} for step, move in enumerate(self.result.moves, start=1)]
+
+    def document(self) -> dict[str, Any]:
+        result = self.result
+        document: dict[str, Any] = {
+            "instance": self.label,
+            "capacity": self.capacity,
+            "variant": str(result.variant),
+        }
+        if result.buffers != SINGLE:
+            memories = result.buffers.to_json()
+            document |= {"buffers": memories.pop("kind"), **memories, "per_sm": None}
+            if result.pebbling is not None:
+                each = [sm.to_json() for sm in play(self.game, result.pebbling).per_sm]
+                document["per_sm"] = {key: [sm[key] for sm in each] for key in each[0]}
+        return document | {
+            "solver": result.solver,
+            "status": result.status,
+            "lower_bound": cost_to_json(result.lower_bound),
+            "upper_bound": cost_to_json(result.upper_bound),
+            "proof": list(result.proof),
+            "upper_from": result.upper_from,
+            "stop_reason": result.stop_reason,
+            "seconds": round(result.seconds, 3),
+            "details": dict(result.details),
+            "moves": self.moves,
+        }
+
+    def certify(self, path: str | Path, seconds: float = 120.0) -> dict[str, Any]:
+        """Write the pebbling and a proof of the bound for `pebble.verify`; looked for that long.
+
+        Raises
+        ------
+        InputError
+            Several memories, which the checker does not know yet, or a file that cannot be written.
+        """
+        if self.result.buffers != SINGLE:
+            raise InputError("certify: the checker does not know games of several memories yet.")
+        from pebble.proof.optimum import solve_certificate
+
+        return solve_certificate(self.game, self.capacity, self.result, Path(path), seconds)
+
+
+@dataclass(frozen=True, repr=False)
+class Replayed(Report):
+    """What became of a user's own pebbling.
+
+    Attributes
+    ----------
+    label : str
+    game : Game
+    capacity : int
+    found : ReplayedMoves
+        Legal or not, cost, loads, stores, peak; and the interval around the optimum.
+    """
+
+    label: str
+    game: Game
+    capacity: int
+    found: ReplayedMoves
+
+    question = "replay"
+
+    @property
+    def legal(self) -> bool:
+        """Whether every move obeys the rules and every output ends in slow memory."""
+        return self.found.legal
+
+    @property
+    def cost(self) -> Cost | None:
+        """Loads + stores + omega * hops; None when illegal."""
+        return self.found.cost
+
+    @property
+    def optimal(self) -> bool:
+        """Whether it is proved to be as cheap as any."""
+        return self.found.optimal
+
+    def summary(self) -> str:
+        found = self.found
+        low, high = shown(found.lower_bound), shown(found.upper_bound)
+        known = f"the optimum is {low}" if low == high else f"the optimum is between {low} and {high}"
+        what = str(found.illegal) if found.illegal else f"legal, costs {shown(found.cost)}; {known}"
+        return f"{self.label}, capacity {self.capacity}, {self.game.variant}: {what}"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row: cost, loads, stores, peak, and the interval around the optimum."""
+        told = self.found.to_json()
+        keys = ("legal", "cost", "loads", "stores", "peak", "lower_bound", "upper_bound", "optimal")
+        return [{key: told[key] for key in keys}]
+
+    def document(self) -> dict[str, Any]:
+        game = {"instance": self.label, "capacity": self.capacity, "variant": str(self.game.variant)}
+        return game | self.found.to_json()
+
+
+@dataclass(frozen=True)
+class Unread:
+    """The time was over, or somebody asked to stop, before there was a game; why."""
+
+    reason: str
+    seconds: float
+
+
+def read_game(
+    source: Any, values: Mapping[str, Any], variant: Variant | str | None, unit_weights: bool
+) -> tuple[str, Game]:
+    """The game to be played on a family, a file or a DAG."""
+    chosen = None if variant is None else Variant.parse(str(variant))
+    label, dag = read_dag_source(source, values, chosen, unit_weights)
+    return label, Game.from_dag(dag, chosen)
+
+
+def read_memories(
+    buffers: str | BufferModel | None,
+    sms: int | str | None = None,
+    omega: str | float | None = None,
+    topology: str | None = None,
+    tasks_per_sm: int | str | None = None,
+) -> tuple[BufferModel | None, int | None]:
+    """The memories, None for one, and the most tasks per SM.
+
+    Raises
+    ------
+    InputError
+        An option out of range, or without buffers.
+    """
+    if isinstance(buffers, BufferModel):
+        return buffers, None if tasks_per_sm is None else whole("--tasks-per-sm", tasks_per_sm, 1, 10**6)
+    if buffers is None or buffers == "single":
+        given = {"sms": sms, "omega": omega, "topology": topology, "tasks-per-sm": tasks_per_sm}
+        for option, value in given.items():
+            if value is not None:
+                raise InputError(f"--{option}: expected --buffers sm-local, pooled or connected with it.")
+        return None, None
+    most = None if tasks_per_sm is None else whole("--tasks-per-sm", tasks_per_sm, 1, 10**6)
+    return read_buffers(buffers, 2 if sms is None else whole("--sms", sms, 1, _MAX_SMS), omega, topology), most
+
+
+def solve_in_time(
+    source: Any,
+    capacity: int | str,
+    clock: Clock,
+    *,
+    values: Mapping[str, Any] | None = None,
+    variant: str | None = None,
+    solver: str = "auto",
+    seed: int = 0,
+    unit_weights: bool = False,
+    buffers: str | BufferModel | None = None,
+    sms: int | str | None = None,
+    omega: str | float | None = None,
+    topology: str | None = None,
+    tasks_per_sm: int | str | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Solution | Unread:
+    """Solve within the time of a clock, reading the DAG included; the rest as for `pebble.solve`."""
+    memories, most = read_memories(buffers, sms, omega, topology, tasks_per_sm)
+    size = whole("--capacity", capacity, 0, MAX_CAPACITY)
+    try:
+        label, game = clock.finish(lambda: read_game(source, values or {}, variant, unit_weights))
+    except OutOfTimeError:
+        return Unread(f"{clock.why_over()}, before the DAG was ready", clock.passed)
+    from pebble.solvers import solve as run
+    from pebble.solvers.explicit_start import explicit_pebbling
+
+    result = run(
+        game,
+        size,
+        None,
+        solver,
+        clock.seconds,
+        seed,
+        progress,
+        upper_hint=None if memories else lambda: explicit_pebbling(game, size),
+        stop=clock.stop,
+        started=clock.started,
+        buffers=memories,
+        most_tasks_per_sm=most,
+    )
+    return Solution(label, game, size, result)
+
+
+def solve(
+    dag: Any,
+    capacity: int,
+    *,
+    variant: str | None = None,
+    solver: str = "auto",
+    time_limit: float = 60.0,
+    seed: int = 0,
+    buffers: str | BufferModel | None = None,
+    sms: int | None = None,
+    omega: str | float | None = None,
+    topology: str | None = None,
+    tasks_per_sm: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    stop: threading.Event | None = None,
+    **parameters: Any,
+) -> Solution:
+    """The cheapest pebbling of a computation DAG, proved, or the tightest interval when time runs out.
+
+    Parameters
+    ----------
+    dag : networkx.DiGraph, workload, str or Path
+        As for `pebble.dag`; a family takes its ``parameters`` by keyword.
+    capacity : int
+        Pebbles (with weights: weight units) that fit in fast memory; with several SMs, in each.
+    variant : str, optional
+        ``one-shot``, ``one-shot-sliding``, ``recompute``, ``recompute-sliding`` or ``in-place``; by default in-place
+        for a DAG with accumulators, one-shot for any other.
+    solver : str
+        ``auto``, ``search``, ``cpsat``, ``milp`` or ``heuristic``.
+    time_limit : float
+        Seconds, reading the DAG included.
+    seed : int
+    buffers : {"sm-local", "pooled", "connected"} or BufferModel, optional
+        Several memories: ``sms`` of them, copies at ``omega`` over ``topology``, ``tasks_per_sm`` at most.
+    progress : callable, optional
+        Called with the interval now and then.
+    stop : threading.Event, optional
+        Set it to get the interval at once.
+
+    Raises
+    ------
+    InfeasibleError
+        The capacity is below the least that works.
+    GapOpenError
+        The time was over before the DAG was read.
+    InputError
+        The DAG or an option is not usable.
+
+    Examples
+    --------
+    >>> import pebble
+    >>> pebble.solve("gemm", capacity=5, m=2, n=2, k=2)
+    <Solution: gemm -m 2 -n 2 -k 2, capacity 5, in-place: the optimum is 13>
+    """
+    if not isinstance(time_limit, int | float) or not time_limit > 0:
+        raise InputError(f"time limit: got {time_limit!r}, expected seconds, more than 0.")
+    clock = Clock(time_limit, stop)
+    memories = {"sms": sms, "omega": omega, "topology": topology, "tasks_per_sm": tasks_per_sm}
+    found = solve_in_time(
+        dag,
+        capacity,
+        clock,
+        values=parameters,
+        variant=variant,
+        solver=solver,
+        seed=seed,
+        buffers=buffers,
+        progress=progress,
+        **memories,  # type: ignore[arg-type]
+    )
+    if isinstance(found, Unread):
+        raise GapOpenError(f"solve: nothing proved yet: {found.reason}; give it more time.")
+    return found
+
+
+def replay(
+    dag: Any,
+    moves: Iterable[Any] | str | Path,
+    capacity: int | str,
+    *,
+    variant: str | None = None,
+    buffers: str | BufferModel | None = None,
+    sms: int | str | None = None,
+    omega: str | float | None = None,
+    topology: str | None = None,
+    time_limit: float = 10.0,
+    stop: threading.Event | None = None,
+    **parameters: Any,
+) -> Replayed:
+    """A pebbling of your own: checked move by move, costed, and set beside the optimum.
+
+    Parameters
+    ----------
+    dag, variant, buffers, sms, omega, topology, **parameters
+        As for `pebble.solve`.
+    moves : iterable, str or Path
+        Plain moves, ``[("load", "A[0,0]"), ("compute", "C[0,0]+=A[0,0]*B[0,0]"), ...]``, or a JSON file of them.
+    capacity : int
+        Pebbles (weight units) that fit in fast memory.
+    time_limit : float
+        Seconds to look for the optimum.
+    stop : threading.Event, optional
+        Set it to get what is known at once.
+
+    Returns
+    -------
+    Replayed
+        An illegal move is an answer, not an error: ``legal`` is False and the summary names the move and the rule.
+
+    Raises
+    ------
+    InputError
+        What is given is no DAG, no list of moves, or no option.
+    InfeasibleError
+        The capacity is below the least that works.
+
+    Examples
+    --------
+    >>> import networkx as nx, pebble
+    >>> dag = nx.DiGraph([("a", "c"), ("b", "c")])
+    >>> moves = [("load", "a"), ("load", "b"), ("compute", "c"), ("store", "c")]
+    >>> pebble.replay(dag, moves, capacity=3)
+    <Replayed: DAG of 3 nodes, capacity 3, one-shot: legal, costs 3; the optimum is 3>
+    """
+    from pebble.solvers import replay_moves
+
+    memories, _ = read_memories(buffers, sms, omega, topology)
+    label, game = read_game(dag, parameters, variant, False)
+    size = whole("--capacity", capacity, 0, MAX_CAPACITY)
+    found = replay_moves(game, moves, size, buffers=memories, time_limit=time_limit, stop=stop)
+    return Replayed(label, game, size, found)

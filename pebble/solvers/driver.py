@@ -1,0 +1,181 @@
+"""The one driver of solvers: it runs one on a game, until the bounds meet or the time is up."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pebble.errors import IllegalMoveError, InputError
+from pebble.game import SINGLE, BufferModel, Cost, Game, Pebbling, Variant, at_sm, check_capacity
+from pebble.solvers.general_bounds import GeneralBounds
+from pebble.solvers.lower import simple_bounds
+from pebble.solvers.registry import find_solver
+from pebble.solvers.result import Incumbent, Problem, Progress, Solver, SolveResult
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+_GRACE_SECONDS = 0.4  # how long past its limit a solver may take to return before we answer without it
+
+
+def solve(
+    dag: nx.DiGraph[Hashable] | Game,
+    capacity: int,
+    variant: Variant | str | None = None,
+    solver: str = "auto",
+    time_limit: float = 60.0,
+    seed: int = 0,
+    progress: Callable[[Progress], None] | None = None,
+    upper_hint: Pebbling | Callable[[], Pebbling | None] | None = None,
+    known_lower_bound: Cost = 0,
+    stop: threading.Event | None = None,
+    started: float | None = None,
+    general_bounds: bool = True,
+    *,
+    buffers: BufferModel | None = None,
+    most_tasks_per_sm: int | None = None,
+) -> SolveResult:
+    """The cheapest pebbling of a DAG, or a proven interval around its cost.
+
+    Parameters
+    ----------
+    dag : networkx.DiGraph or Game
+    capacity : int
+        Weight of red values allowed at any moment (pebbles, where all weights are 1); with several SMs, per SM.
+    variant : Variant or str, optional
+        By default in-place for a DAG with accumulators, one-shot for any other.
+    solver : str
+        ``auto`` or a name of :data:`pebble.solvers.SOLVERS`.
+    time_limit : float
+        Seconds; the interval proved by then comes back at once.
+    seed : int
+    progress : callable, optional
+        Called in the calling thread with the interval, when it changes and now and then.
+    upper_hint : Pebbling, or callable that makes one or None, optional
+        A pebbling to start from; the referee replays it.
+    known_lower_bound : int or Fraction
+        A bound proved elsewhere, such as that of ``pebble bound``.
+    stop : threading.Event, optional
+        Set it to get the interval at once.
+    started : float, optional
+        When the time limit began, by ``time.monotonic``; by default now.
+    general_bounds : bool
+        Whether to try the theorems of `pebble.bounds.dag` as well where the solver leaves or keeps a gap open, and
+        there is one memory.
+    buffers : BufferModel, optional
+        The memories; by default one.
+    most_tasks_per_sm : int, optional
+        Load balance, which is the makespan when every task takes as long: no SM does more tasks.
+
+    Raises
+    ------
+    InfeasibleError
+        The capacity is below the least that works, which the message names.
+    InputError
+        The DAG or an option is not usable, or the DAG is too large for the solver, or of another kind.
+    SolverDisagreementError
+        A proven lower bound exceeds the cost of a legal pebbling.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> dag = nx.DiGraph([("a", "c"), ("b", "c")])
+    >>> result = solve(dag, capacity=3)
+    >>> result.upper_bound, result.status
+    (3, 'optimal')
+    >>> solve(dag, 3, buffers=BufferModel("sm-local", 2)).upper_bound
+    3
+    """
+    game = dag if isinstance(dag, Game) else Game.from_dag(dag, variant)
+    if isinstance(dag, Game) and variant is not None and Variant.parse(str(variant)) is not game.variant:
+        raise InputError(f"variant: got {variant} for a game already read as {game.variant}; read the DAG again.")
+    memories, tasks = SINGLE if buffers is None else buffers, len(game.tasks)
+    if most_tasks_per_sm is not None and most_tasks_per_sm * memories.memories < tasks:
+        raise InputError(
+            f"tasks per SM: got {most_tasks_per_sm} on {memories.sms} SMs for {tasks} tasks, expected at least "
+            f"{-(-tasks // memories.memories)}."
+        )
+    size = memories.memory_size(capacity)
+    # one memory of any model is one and the same game
+    played = memories if memories.memories > 1 else SINGLE
+    problem = Problem(game, size, seed, played, most_tasks_per_sm)
+    run = find_solver(solver, problem)
+    if not time_limit > 0:
+        raise InputError(f"time limit: got {time_limit}, expected seconds, more than 0.")
+    check_capacity(game, size)
+    best = Incumbent(problem, time_limit, stop, started)
+    if known_lower_bound:
+        best.raise_lower(-int(-known_lower_bound * best.unit // 1), "given bound")
+    best.details["solver"] = solver
+    reason = _run_to_the_limit(run, best, progress, upper_hint, general_bounds and played == SINGLE)
+    used = str(best.details.pop("solver"))
+    if reason == "proved optimal" and best.upper_from != used and not any(used in name for name in best.proof):
+        reason = f"proved optimal by {' and '.join(best.proof)} and {best.upper_from}, without {used}"
+    found = best.result(used, reason)
+    if played == memories:
+        return found
+    pebbling = found.pebbling
+    if pebbling is not None:
+        pebbling = replace(pebbling, capacity=capacity, moves=at_sm(pebbling.moves), buffers=memories)
+    return replace(found, pebbling=pebbling, buffers=memories)
+
+
+def _run_to_the_limit(
+    run: Solver,
+    best: Incumbent,
+    progress: Callable[[Progress], None] | None,
+    hint: Pebbling | Callable[[], Pebbling | None] | None,
+    general_bounds: bool,
+) -> str:
+    """Run a solver in a thread, so that neither its library nor its model keeps the caller waiting."""
+    outcome: list[str | BaseException] = []
+    finished = threading.Event()
+
+    def work() -> None:
+        try:
+            for bound, name in simple_bounds(best.problem):
+                best.raise_lower(bound, name)
+            pebbling = hint() if callable(hint) else hint
+            if pebbling is not None:  # one memory needs no number
+                several = best.problem.buffers.memories > 1
+                best.offer(pebbling.moves if several else at_sm(pebbling.moves, None), "given pebbling")
+            outcome.append(run(best))
+        except BaseException as error:  # re-raised below, in the caller's thread
+            outcome.append(error)
+        finished.set()
+
+    threading.Thread(target=work, daemon=True, name="pebble-solver").start()
+    theorems = GeneralBounds(best) if general_bounds else None
+    shown: tuple[Cost, Cost | None, int] | None = None
+    try:
+        while not (finished.wait(0.05) and (theorems is None or not isinstance(outcome[0], str) or theorems.done())):
+            now = best.snapshot()
+            key = (now.lower_bound, now.upper_bound, int(now.seconds))
+            if progress is not None and key != shown:
+                shown = key
+                progress(now)
+            if theorems is not None:
+                theorems.look()
+            if best.stop.is_set() or best.seconds_left == 0:
+                finished.wait(_GRACE_SECONDS)
+                break
+    except BaseException:
+        best.stop.set()
+        raise
+    finally:
+        if theorems is not None:
+            theorems.end()
+    if outcome and isinstance(outcome[0], IllegalMoveError) and best.pebbling is not None:
+        return f"a pebbling of the solver was refused, what was known before stands: {outcome[0]}"
+    if outcome and isinstance(outcome[0], BaseException):
+        raise outcome[0]
+    if best.closed:
+        reason = str(outcome[0]) if outcome else ""
+        return reason if reason.startswith("proved") else "proved optimal"
+    if best.stop.is_set():
+        return "interrupted"
+    if best.seconds_left == 0 or outcome[0] == "stopped":  # a solver leaves a moment before its time is up
+        return f"time limit of {best.deadline - best.started:g} s"
+    return outcome[0]  # type: ignore[return-value]

@@ -1,0 +1,47 @@
+"""The best explicit schedule of a GEMM as a pebbling: a start for the solvers of larger games."""
+
+from __future__ import annotations
+
+from pebble.game import Game, Move, Pebbling, moves_cost
+from pebble.schedules.explicit import best_gemm_schedule
+from pebble.schedules.explicit.moves import gemm_moves
+from pebble.solvers.gemm_shape import recognise
+from pebble.workloads import Gemm
+
+MOST_OPERATIONS = 300_000
+
+
+def explicit_pebbling(game: Game, capacity: int) -> Pebbling | None:
+    """The moves of the best explicit schedule, when the game is a GEMM in place with equal weights.
+
+    Parameters
+    ----------
+    game : Game
+        Any game.
+    capacity : int
+        In the game's weights.
+
+    Returns
+    -------
+    Pebbling or None
+        None for another game, a larger one, or a capacity below three values.
+    """
+    shape = recognise(game) if len(game.tasks) <= MOST_OPERATIONS and capacity >= 3 * game.weights[0] else None
+    if shape is None:
+        return None
+    m, n, k = shape.m, shape.n, shape.k
+
+    def place(operand: str, row: int, column: int) -> int:
+        """Of an element among the shape's items."""
+        if operand == "A":
+            return row * k + column
+        return (m + column) * k + row if operand == "B" else (m + n) * k + row * n + column
+
+    moves = []
+    for op, operand, where in gemm_moves(best_gemm_schedule(Gemm(m, n, k), capacity // game.weights[0])):
+        if op == "compute":
+            i, j, l = where
+            moves.append(Move("compute", game.tasks[shape.tasks[(i * n + j) * k + l]].name))
+        else:
+            moves.append(Move(op, game.names[shape.items[place(operand, where[0], where[1])]]))  # type: ignore[arg-type]
+    return Pebbling(game.variant, capacity, tuple(moves), moves_cost(game, moves))

@@ -1,0 +1,118 @@
+"""Odd games, every variant: all solvers and all general bounds against a search over all states.
+
+Several outputs, isolated inputs, inputs that are outputs, cells that start in slow memory, weights. What no output
+needs is refused everywhere alike. Seeds are parameters; the slow suite runs many more.
+"""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from typing import Any
+
+import networkx as nx
+import pytest
+
+from pebble.bounds.dag import dag_bounds
+from pebble.errors import InputError
+from pebble.game import SINGLE, BufferModel, Game, Variant, minimum_capacity, replay
+from pebble.solvers import solve
+from pebble.solvers.lower import best_simple_bound, simple_bounds
+from pebble.solvers.result import Problem
+from tests.brute_force import brute_force
+from tests.certificate.oracle import least_cost, sensible
+from tests.certificate.random_games import VARIANTS, as_dag, random_game
+from tests.solvers.brute_force_several import brute_force_several
+
+SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 200))]
+
+
+def drawn(rnd: random.Random, variant: str, most: int = 5) -> tuple[dict[str, Any], nx.DiGraph[Any], Game]:
+    """A game that makes sense, at a capacity that works."""
+    while True:
+        told = random_game(rnd, variant, 0.0, rnd.randint(2, most))
+        if not sensible(told) or len(told["tasks"]) > most + 1:
+            continue
+        dag = as_dag(told)
+        if dag is None:
+            continue
+        game = Game.from_dag(dag, variant)
+        told["capacity"] = minimum_capacity(game) + rnd.randrange(3)
+        return told, dag, game
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_solvers_and_bounds_against_all_states(variant: str, seed: int) -> None:
+    rnd = random.Random(f"{variant} {seed}")
+    told, dag, game = drawn(rnd, variant)
+    capacity = told["capacity"]
+    optimum = brute_force(dag, capacity, variant)
+    assert optimum == least_cost(told), told
+    assert game.compulsory <= best_simple_bound(game, capacity)[0] <= optimum, told
+    for bound in dag_bounds(game, capacity, seconds=3):
+        assert bound.value is None or bound.value <= optimum, (bound, told)
+    for solver in ("heuristic", "search", "cpsat", "milp", "auto"):
+        try:
+            found = solve(game, capacity, solver=solver, time_limit=20)
+        except InputError:  # a solver for fewer games than these says so
+            assert game.variant.recompute if solver == "milp" else len(set(game.weights)) > 1, (solver, told)
+            continue
+        assert found.lower_bound <= optimum, (solver, told)
+        assert found.upper_bound is not None and found.pebbling is not None, (solver, told)
+        assert optimum <= found.upper_bound == replay(game, found.pebbling).cost, (solver, told)
+        if found.status == "optimal":
+            assert found.lower_bound == optimum, (solver, told)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("variant", ["one-shot", "in-place"])
+def test_two_memories_against_all_states(variant: str, seed: int) -> None:
+    rnd = random.Random(f"two {variant} {seed}")
+    told, dag, game = drawn(rnd, variant, 3)
+    omega = Fraction(rnd.randrange(5), 2)
+    for model in (BufferModel("sm-local", 2), BufferModel("pooled", 2), BufferModel("connected", 2, omega)):
+        capacity = told["capacity"]
+        if model.kind == "pooled":
+            optimum = least_cost({**told, "capacity": 2 * capacity})
+        else:
+            optimum = brute_force_several(dag, capacity, 2, model.copy_cost)
+        problem = Problem(game, model.memory_size(capacity), buffers=SINGLE if model.memories == 1 else model)
+        for bound, name in simple_bounds(problem):
+            assert Fraction(bound, model.omega.denominator) <= optimum, (name, model, told)
+        for solver in ("auto", "search"):
+            if solver == "search" and model.kind == "pooled":
+                continue
+            found = solve(game, capacity, buffers=model, solver=solver, time_limit=20)
+            assert found.lower_bound <= optimum <= found.upper_bound, (solver, model, told)
+            assert found.status != "optimal" or found.lower_bound == optimum, (solver, model, told)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_what_no_output_needs_is_refused(variant: str) -> None:
+    dag = nx.DiGraph([("a", "c"), ("b", "d")])
+    dag.nodes["c"]["output"] = False
+    with pytest.raises(InputError, match="no output"):
+        Game.from_dag(dag, variant)
+    with pytest.raises(InputError, match="no output"):
+        solve(dag, 3, variant)
+    with pytest.raises(ValueError, match="no output"):
+        brute_force(dag, 3, variant)
+    good = Game.from_dag(nx.DiGraph([("a", "c"), ("b", "d")]), variant)
+    with pytest.raises(InputError, match="no output needs the value c"):
+        Game(good.variant, good.names, good.weights, good.is_input, (False, False, False, True), good.tasks)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_an_input_that_is_an_output_costs_nothing(variant: str) -> None:
+    dag = nx.DiGraph([("a", "c")])
+    dag.add_node("z")
+    dag.nodes["a"]["output"] = True
+    game = Game.from_dag(dag, variant)
+    assert sum(game.is_input) == 2 and all(game.is_output)
+    assert game.compulsory == brute_force(dag, 2, variant) == 2
+    for bound in dag_bounds(game, 2):
+        assert bound.value is None or bound.value <= 2
+    for solver in ("heuristic", "search", "cpsat", "milp"):
+        if solver != "milp" or not Variant(variant).recompute:
+            assert solve(game, 2, solver=solver, time_limit=10).upper_bound == 2

@@ -1,0 +1,263 @@
+"""The game with several memories: its solvers against brute force and each other, and what holds between the models."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+from fractions import Fraction
+from pathlib import Path
+
+import networkx as nx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pebble.bounds.splits import cheapest_split
+from pebble.dag.gemm import gemm_dag
+from pebble.errors import InfeasibleError, InputError
+from pebble.game import BufferModel, Game, minimum_capacity, replay
+from pebble.solvers import SolveResult, solve
+from pebble.solvers.lower import bound_for_several
+from pebble.solvers.result import Problem
+
+
+def _beside(name: str, folder: Path):
+    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+HERE = Path(__file__).parent
+random_dags = _beside("random_dags", HERE)
+brute_force_several = _beside("brute_force_several", HERE).brute_force_several
+
+# above 1 a far read is dearer than one of slow memory
+OMEGAS = st.sampled_from([Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(3, 2), Fraction(5, 2)])
+MODELS = st.one_of(st.just(BufferModel("sm-local", 2)), OMEGAS.map(lambda w: BufferModel("connected", 2, w)))
+
+
+def solved(game, capacity: int, buffers: BufferModel, variant: str | None = None, **options) -> SolveResult:
+    return solve(game, capacity, variant, buffers=buffers, **options)
+
+
+def bound(game: Game, capacity: int, buffers: BufferModel, most: int | None = None) -> Fraction:
+    return bound_for_several(Problem(game, capacity, 0, buffers, most))[0]
+
+
+QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck), "derandomize": True}
+
+
+def read(dag: nx.DiGraph, extra: int) -> tuple[Game, int] | None:
+    try:
+        game = Game.from_dag(dag)
+    except InputError:  # a node that no output needs
+        return None
+    return game, minimum_capacity(game) + extra
+
+
+def agree(game: Game, capacity: int, buffers: BufferModel, solvers=("cpsat", "search"), limit: float = 20) -> Fraction:
+    """What all solvers prove, each replayed and above the simple bound."""
+    results = [solved(game, capacity, buffers, solver=name, time_limit=limit) for name in solvers]
+    for result in results:
+        assert result.status == "optimal", (result.solver, result.stop_reason)
+        assert replay(game, result.pebbling).cost == result.upper_bound
+    assert len({r.upper_bound for r in results}) == 1, [(r.solver, r.upper_bound) for r in results]
+    assert bound(game, capacity, buffers) <= results[0].upper_bound
+    return results[0].upper_bound
+
+
+@settings(max_examples=12, **QUIET)
+@given(st.tuples(random_dags.dags(5), MODELS, st.integers(0, 1)))
+def test_solvers_against_brute_force(case) -> None:
+    dag, buffers, extra = case
+    found = read(dag, extra)
+    if found is None:
+        return
+    assert agree(*found, buffers) == brute_force_several(dag, found[1], 2, buffers.copy_cost)
+
+
+@pytest.mark.slow
+@settings(max_examples=150, **QUIET)
+@given(st.tuples(st.booleans().flatmap(lambda w: random_dags.dags(5, w)), MODELS, st.integers(0, 2)))
+def test_solvers_against_brute_force_on_many(case) -> None:
+    dag, buffers, extra = case
+    found = read(dag, extra)
+    if found is None:
+        return
+    game, capacity = found
+    optimum = brute_force_several(dag, capacity, 2, buffers.copy_cost)
+    for solver in ("cpsat", "milp", "search"):
+        result = solved(game, capacity, buffers, solver=solver)
+        assert result.lower_bound <= optimum <= result.upper_bound
+        if set(game.weights) == {1}:
+            assert result.status == "optimal"
+
+
+def tangled(seed: int, most: int) -> nx.DiGraph:
+    """A random DAG in which little room means spills: two or three inputs, all else with two or three operands."""
+    rng = random.Random(seed)
+    inputs, size = rng.randint(2, 3), rng.randint(6, most)
+    dag = nx.DiGraph()
+    dag.add_nodes_from(f"v{i}" for i in range(size))
+    for v in range(inputs, size):
+        dag.add_edges_from((f"v{u}", f"v{v}") for u in rng.sample(range(v), min(v, rng.choice([2, 2, 3]))))
+    return dag
+
+
+def check_tangled(seed: int, most: int, sms: int, limit: float) -> None:
+    found = read(tangled(seed, most), seed % 2)
+    if found is None:
+        return
+    omega = Fraction(seed % 3, 2)
+    for buffers in (BufferModel("sm-local", sms), BufferModel("connected", sms, omega)):
+        exact = solved(*found, buffers, solver="search", time_limit=limit)
+        program = solved(*found, buffers, solver="cpsat", time_limit=limit)
+        assert bound(*found, buffers) <= exact.upper_bound
+        if exact.status == "optimal":
+            assert program.lower_bound <= exact.upper_bound <= program.upper_bound
+        if sms == 2:
+            assert exact.status == program.status == "optimal"
+        for result in (exact, program):
+            assert replay(found[0], result.pebbling).cost == result.upper_bound
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_solvers_agree(seed: int) -> None:
+    check_tangled(seed, 7, 2, 30)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 180))
+def test_solvers_agree_on_larger(seed: int) -> None:
+    check_tangled(seed, 9, 2, 60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(200, 220))
+def test_solvers_agree_on_three_sms(seed: int) -> None:
+    check_tangled(seed, 7, 3, 30)
+
+
+@pytest.mark.slow
+@settings(max_examples=60, **QUIET)
+@given(st.tuples(st.one_of(random_dags.dags(7), random_dags.cell_dags()), MODELS, st.integers(0, 1)))
+def test_solvers_agree_on_many(case) -> None:
+    dag, buffers, extra = case
+    found = read(dag, extra)
+    if found is not None:
+        agree(*found, buffers, ("cpsat", "milp", "search"), 60)
+
+
+@pytest.mark.parametrize("seed", [3, 5, 8, 11, 13, 17])
+def test_relations_between_the_models(seed: int) -> None:
+    found = read(tangled(seed, 7), seed % 2)
+    if found is None:
+        return
+    game, capacity = found
+    omegas = [Fraction(0), Fraction(1, 4), Fraction(1), Fraction(3, 2), Fraction(3)]
+    connected = [agree(game, capacity, BufferModel("connected", 2, w), ("cpsat",)) for w in omegas]
+    local = agree(game, capacity, BufferModel("sm-local", 2), ("cpsat",))
+    pooled = solved(game, capacity, BufferModel("pooled", 2)).upper_bound
+    assert pooled == solve(game, 2 * capacity).upper_bound
+    assert pooled <= connected[0] and connected == sorted(connected) and connected[-1] <= local
+    # a copy that costs as much as a store and a load is of no use
+    assert connected[-1] == local
+    assert local <= solve(game, capacity).upper_bound
+    # at omega 0 only a workbench of the least capacity that works separates it from pooled
+    bench = 2 * capacity - minimum_capacity(game)
+    assert connected[0] <= solve(game, bench).upper_bound if bench >= minimum_capacity(game) else True
+
+
+@settings(max_examples=10, **QUIET)
+@given(random_dags.dags(7), st.integers(0, 1), st.sampled_from(["single", "sm-local", "pooled", "connected"]))
+def test_one_sm_is_one_memory(dag, extra, kind) -> None:
+    found = read(dag, extra)
+    if found is not None:
+        assert solved(*found, BufferModel(kind, 1)).upper_bound == solve(*found).upper_bound
+
+
+def test_gemm_with_cells_against_brute_force() -> None:
+    dag = gemm_dag(2, 1, 2)
+    buffers = BufferModel("connected", 2, Fraction(1, 4))
+    assert agree(Game.from_dag(dag), 3, buffers, ("cpsat", "milp", "search")) == Fraction(17, 2)
+
+
+def test_load_balance_is_kept() -> None:
+    game = Game.from_dag(gemm_dag(2, 2, 1))
+    for kind in ("sm-local", "connected"):
+        buffers = BufferModel(kind, 2, Fraction(1, 2) if kind == "connected" else Fraction(0))
+        found = solved(game, 5, buffers, most_tasks_per_sm=2)
+        assert found.status == "optimal"
+        assert [sm.computations for sm in replay(game, found.pebbling).per_sm] == [2, 2]
+        assert found.lower_bound >= solved(game, 5, buffers).upper_bound
+        assert bound(game, 5, buffers, 2) <= found.upper_bound
+
+
+def test_three_sms_and_hops() -> None:
+    game = Game.from_dag(nx.DiGraph([("a", "x"), ("b", "x"), ("a", "y"), ("b", "y"), ("x", "z"), ("y", "z")]))
+    local = agree(game, 3, BufferModel("sm-local", 3))
+    ring = agree(game, 3, BufferModel("connected", 3, Fraction(1, 4), "ring"))
+    mesh = agree(game, 3, BufferModel("connected", 3, Fraction(1, 4), "mesh-1x3"))
+    apart = agree(game, 3, BufferModel("connected", 3, Fraction(1, 4), "cluster-1"))
+    assert ring <= mesh <= apart == local
+
+
+LINE = nx.DiGraph([("a", "c"), ("b", "c")])
+JOINED = BufferModel("connected", 2, Fraction(1, 4))
+
+
+def test_what_is_refused() -> None:
+    game = Game.from_dag(LINE)
+    with pytest.raises(InfeasibleError, match="at least 3"):
+        solved(game, 2, JOINED)
+    with pytest.raises(InputError, match="one-shot or in-place"):
+        solved(LINE, 3, JOINED, "recompute")
+    with pytest.raises(InputError, match="did you mean search"):
+        solved(game, 3, JOINED, solver="serch")
+    with pytest.raises(InputError, match="expected at least 2"):
+        solved(gemm_dag(2, 2, 1), 3, JOINED, most_tasks_per_sm=1)
+    with pytest.raises(InputError, match="limit is"):
+        solved(gemm_dag(6, 6, 6), 9, JOINED, solver="cpsat")
+    assert solved(gemm_dag(6, 6, 6), 9, JOINED, time_limit=2).upper_from == "heuristic at one SM"
+
+
+def test_cheapest_split_tries_all() -> None:
+    value = [0, 5, 6, 6, 9]
+    assert cheapest_split(value, 2, 4) == 9
+    assert cheapest_split(value, 2, 2) == 12
+    assert cheapest_split(value, 4, 1) == 20
+    with pytest.raises(ValueError, match="hold"):
+        cheapest_split(value, 2, 1)
+
+
+def check_gemm(shape: tuple[int, int, int], capacity: int, buffers: BufferModel, limit: float) -> None:
+    game = Game.from_dag(gemm_dag(*shape))
+    results = [solved(game, capacity, buffers, solver=s, time_limit=limit) for s in ("cpsat", "search")]
+    for low in results:
+        for high in results:
+            assert low.lower_bound <= high.upper_bound
+
+
+@pytest.mark.parametrize("omega", [Fraction(1, 2), Fraction(1, 4)])
+def test_solvers_agree_on_cells(omega: Fraction) -> None:
+    check_gemm((2, 2, 1), 3, BufferModel("connected", 2, omega), 20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [(3, 2, 1), (2, 1, 3), (1, 2, 4)])
+@pytest.mark.parametrize("omega", [Fraction(1, 2), Fraction(1, 4), Fraction(0)])
+def test_solvers_agree_on_more_cells(shape: tuple[int, int, int], omega: Fraction) -> None:
+    check_gemm(shape, 3, BufferModel("connected", 2, omega), 30)
+    check_gemm(shape, 3, BufferModel("connected", 3, omega, "ring"), 30)
+
+
+@pytest.mark.slow
+def test_values_may_be_parked_ahead_of_a_window() -> None:
+    """15.5 is the cost of a known pebbling, with half of the work at each SM: no bound may be above it."""
+    game = Game.from_dag(gemm_dag(2, 2, 2))
+    buffers = BufferModel("connected", 2, Fraction(1, 2))
+    known = solved(game, 3, buffers, time_limit=40, most_tasks_per_sm=4)
+    assert known.upper_bound <= Fraction(16)
+    free = solved(game, 3, buffers, time_limit=40)
+    assert free.lower_bound <= min(known.upper_bound, Fraction(31, 2))
