@@ -15,6 +15,7 @@ from pebble.traces import LINE_BYTES, LockstepGemm, Trace, TraceChunk
 from pebble.traces.jit import inlined, jit
 from pebble.units import ceil_div
 
+_LINES_AT_ONCE = 1 << 22  # between two looks at whether somebody interrupts
 Lines = NDArray[np.int32] | NDArray[np.int64]
 
 
@@ -213,7 +214,8 @@ class Engine(ABC):
         if len(self._missed) < len(chunk.ids):
             self._missed = np.empty(len(chunk.ids), np.int32)
         missed = self._missed[: len(chunk.ids)]
-        self.run(chunk, missed)
+        for piece, at in chunk.pieces(max(1, _LINES_AT_ONCE // max(1, int(self.lines.max(initial=1))))):
+            self.run(piece, missed[at])
         return missed
 
     def chunks(self) -> Iterable[TraceChunk]:

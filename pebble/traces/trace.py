@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,18 @@ class TraceChunk:
     step_end: int = 0
     sm_source: Callable[[], NDArray[np.int32]] | None = None
     sector_source: Callable[[], NDArray[np.uint8]] | None = None
+
+    def pieces(self, most: int) -> Iterator[tuple[TraceChunk, slice]]:
+        """The chunk in pieces of at most so many touches, without block steps; itself, if it is no longer."""
+        count = len(self.ids)
+        if count <= most:
+            yield self, slice(0, count)
+            return
+        sm, sectors = self.sm, self.sectors
+        for start in range(0, count, most):
+            at = slice(start, min(start + most, count))
+            of_sm, of_sectors = (None if whole is None else partial(whole.__getitem__, at) for whole in (sm, sectors))
+            yield TraceChunk(self.ids[at], self.ops[at], sm_source=of_sm, sector_source=of_sectors), at
 
     @property
     def sm(self) -> NDArray[np.int32] | None:
