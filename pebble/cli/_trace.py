@@ -74,8 +74,8 @@ def run_trace(args: argparse.Namespace) -> int:
         _output.print_json(document)
         return 0
     _output.say(
-        f"{args.trace}: {trace.touches:,} touches, {parse_policy(policy).title} cache of {format_capacity(cache_bytes)}; "
-        f"its tiles have {format_bytes(footprint)} in all"
+        f"{args.trace}: {trace.touches:,} touches, {parse_policy(policy).title} cache of "
+        f"{format_capacity(cache_bytes)}; its tiles have {format_bytes(footprint)} in all"
     )
     print_traffic(traffic)
     if bound:
