@@ -17,6 +17,9 @@ from pebble.units import ceil_div
 
 _LINES_AT_ONCE = 1 << 22  # between two looks at whether somebody interrupts
 Lines = NDArray[np.int32] | NDArray[np.int64]
+_MAX_PARTS, _MAX_DRAWN = 64, 1024
+_OLDEST = "oldest-of-"
+_ORDERS = {"lru": "least recently used", "fifo": "first in, first out"}
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,7 @@ class CacheCounts:
 class CachePolicy(ABC):
     """A cache model, read from its name; each kind of model is a subclass in a file of its own.
 
-    A subclass states its facts as class variables, adds the parameters that its ``pattern`` names as fields, and makes
-    an `Engine`.
+    A subclass states its facts as class variables and adds the parameters that its ``pattern`` names as fields.
 
     Attributes
     ----------
@@ -91,9 +93,11 @@ class CachePolicy(ABC):
     sm_map : str
         ``+map-...``: which SM sits in which part; empty for the model's own choice.
     replacement : str
-        What stands after the colon.
+        What stands after the colon: which line leaves.
     """
 
+    runs: ClassVar[type[Engine]]
+    """The engine; it gets a trace that `view` has prepared, the capacity and the policy."""
     pattern: ClassVar[str]
     """A regular expression for the name before the colon; named groups are fields, whole numbers where they look so."""
     examples: ClassVar[tuple[str, ...]]
@@ -110,19 +114,35 @@ class CachePolicy(ABC):
     warm: bool = False
     seed: int = 0
     sm_map: str = ""
-    replacement: str = ""
+    replacement: str = "lru"
     parts: int = 1
     pad_lines: int = 0
     last_level_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.parts <= _MAX_PARTS:
+            raise InputError(f"policy: got {self.name!r}, expected 1 to {_MAX_PARTS} parts.")
+        if self.replacement.startswith(_OLDEST) and not 1 <= self.drawn <= _MAX_DRAWN:
+            raise InputError(f"policy: got {self.name!r}, expected {_OLDEST}1 to {_OLDEST}{_MAX_DRAWN}.")
+
+    @property
+    def drawn(self) -> int:
+        """Lines drawn at random, the oldest of which leaves; 0 where none is drawn."""
+        return int(self.replacement.removeprefix(_OLDEST)) if self.replacement.startswith(_OLDEST) else (
+            int(self.replacement == "random")
+        )  # fmt: skip
+
+    @property
+    def order(self) -> str:
+        """Which line leaves, in words."""
+        if self.drawn > 1:
+            return f"oldest of {self.drawn} lines drawn at random"
+        return "random replacement" if self.drawn else _ORDERS[self.replacement]
 
     @property
     @abstractmethod
     def what(self) -> str:
         """The model in words, without its options."""
-
-    @abstractmethod
-    def engine(self, trace: Trace, capacity_lines: int) -> Engine:
-        """An empty cache for a trace that `view` has prepared."""
 
     def view(self, trace: Trace) -> Trace:
         """The trace as the model follows it: tiles, or lines where it tells the lines of a tile apart."""
@@ -157,8 +177,7 @@ class CachePolicy(ABC):
         InputError
             The cache is smaller than the largest tile, or the trace too long or without SMs for this model.
         """
-        trace = self.view(trace)
-        engine = self.engine(trace, capacity_lines)
+        engine = self.runs(self.view(trace), capacity_lines, self)
         for chunk in engine.chunks() if self.warm else ():
             engine.touch(chunk)
         engine.begin()
@@ -171,7 +190,7 @@ class CachePolicy(ABC):
 
 
 class Engine(ABC):
-    """A cache at work.
+    """A cache at work; ``capacity`` is that of each of the policy's parts, which must hold its share of every tile.
 
     Parameters
     ----------
@@ -179,8 +198,7 @@ class Engine(ABC):
         What will run, for the sizes and operands of its tiles.
     capacity_lines : int
         Capacity, of all parts together.
-    parts : int
-        Parts that each must hold their share of a tile.
+    policy : CachePolicy
 
     Raises
     ------
@@ -190,12 +208,17 @@ class Engine(ABC):
 
     unit_bytes = LINE_BYTES
 
-    def __init__(self, trace: Trace, capacity_lines: int, parts: int = 1) -> None:
-        check_capacity(trace, capacity_lines, parts)
-        self.trace, self.capacity = trace, capacity_lines // parts
+    def __init__(self, trace: Trace, capacity_lines: int, policy: CachePolicy) -> None:
+        check_capacity(trace, capacity_lines, policy.parts)
+        self.trace, self.policy, self.capacity = trace, policy, capacity_lines // policy.parts
         self.lines, self.operand, self.tiles = trace.tile_lines, trace.tile_operand, len(trace.tile_lines)
         self.write_backs = self.zeros()
         self._missed = np.empty(0, np.int32)
+        self.start()
+
+    @abstractmethod
+    def start(self) -> None:
+        """Make the empty cache."""
 
     def zeros(self) -> NDArray[np.int64]:
         """A count for each operand."""

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 
 from pebble.errors import InputError
 from pebble.models.caches.base import CachePolicy, Engine, check_capacity
-from pebble.models.caches.partitions import MAX_PARTS
 from pebble.models.caches.recency import ABSENT, empty_lists, leave, place
 from pebble.models.caches.sm_map import PartsOfSms
 from pebble.system.memory import check_memory
-from pebble.traces import LINE_BYTES, Trace, TraceChunk
+from pebble.traces import LINE_BYTES, TraceChunk
 from pebble.traces.jit import jit
 
 
@@ -83,25 +82,25 @@ def _run(  # type: ignore[no-untyped-def]
 
 
 class ChipletEngine(Engine):
-    """The L2s, of ``capacity_lines`` together, and the memory-side cache."""
+    """The L2s and the memory-side cache."""
 
-    def __init__(self, trace: Trace, capacity_lines: int, last_level_lines: int, where: PartsOfSms) -> None:
-        parts = where.parts
-        check_capacity(trace, capacity_lines // parts)
-        super().__init__(trace, last_level_lines)
-        self._where = where
+    def start(self) -> None:
+        parts, last_level_lines = self.policy.parts, self.policy.last_level_bytes // LINE_BYTES
+        check_capacity(self.trace, self.capacity)
+        check_capacity(self.trace, last_level_lines)
+        self._where = PartsOfSms(self.trace, self.policy, default="interleaved")
         check_memory("policy", self.tiles * (parts + 1), "tiles in parts", 9, "use fewer parts or larger tiles")
         self._newer, self._older = empty_lists(parts + 1, self.tiles)
         self._stale = np.zeros((parts, self.tiles), np.uint8)
         self._owner: NDArray[np.int32] = np.full(self.tiles, -1, np.int32)
         self._dirty = np.zeros(self.tiles, np.uint8)
         self._used = np.zeros(parts + 1, np.int64)
-        self._limits = np.array([capacity_lines // parts] * parts + [last_level_lines], np.int64)
+        self._limits = np.array([self.capacity] * parts + [last_level_lines], np.int64)
 
     def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
         """A read misses lines fetched from DRAM; a write those that the writer's L2 did not hold."""
         _run(
-            chunk.ids, chunk.ops, self._where.of(chunk), self._where.parts, self.lines, self.operand, self._newer,
+            chunk.ids, chunk.ops, self._where.of(chunk), self.policy.parts, self.lines, self.operand, self._newer,
             self._older, self._stale, self._owner, self._used, self._limits, self._dirty, missed, self.write_backs,
         )  # fmt: skip
 
@@ -114,6 +113,7 @@ class ChipletEngine(Engine):
 class Chiplets(CachePolicy):
     """``chiplets-P+llc-SIZE``: a private LRU on each of P chiplets, and a memory-side cache."""
 
+    runs = ChipletEngine
     pattern = "chiplets-(?P<parts>[0-9]{1,2})"
     examples = ("chiplets-8+llc-256MiB",)
     structure = "chiplets"
@@ -121,16 +121,11 @@ class Chiplets(CachePolicy):
     options = frozenset({"warm", "llc"})
 
     def __post_init__(self) -> None:
-        if not 1 <= self.parts <= MAX_PARTS or self.last_level_bytes == 0:
-            raise InputError(f"policy: got {self.name!r}, expected 1 to {MAX_PARTS} parts and +llc-SIZE.")
+        super().__post_init__()
+        if self.last_level_bytes == 0:
+            raise InputError(f"policy: got {self.name!r}, expected +llc-SIZE with chiplets.")
 
     @property
     def what(self) -> str:
-        return (
-            f"least recently used in a private L2 on each of {self.parts} chiplets, then a memory-side cache of "
-            f"{self.last_level_bytes / 2**20:g} MiB"
-        )
-
-    def engine(self, trace: Trace, capacity_lines: int) -> Engine:
-        where = PartsOfSms(trace, self.parts, self.sm_map or "interleaved", self.seed)
-        return ChipletEngine(trace, capacity_lines, self.last_level_bytes // LINE_BYTES, where)
+        last = f"{self.last_level_bytes / 2**20:g} MiB"
+        return f"{self.order} in a private L2 on each of {self.parts} chiplets, then a memory-side cache of {last}"

@@ -59,11 +59,9 @@ def _run(ids, ops, lines, operand, resident, dirty, queue, state, capacity, allo
 
 
 class FifoEngine(Engine):
-    """``allocate`` as for `LruEngine`."""
+    """Without write-allocate exact only on a trace of lines, as `LruEngine`."""
 
-    def __init__(self, trace: Trace, capacity_lines: int, allocate: bool) -> None:
-        super().__init__(trace, capacity_lines)
-        self._allocate = allocate
+    def start(self) -> None:
         self._resident, self._dirty = np.zeros((2, self.tiles), np.uint8)
         self._queue = np.zeros(self.tiles + 1, np.int32)
         self._state = np.zeros(4, np.int64)
@@ -71,7 +69,7 @@ class FifoEngine(Engine):
     def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
         _run(
             chunk.ids, chunk.ops, self.lines, self.operand, self._resident, self._dirty, self._queue, self._state,
-            self.capacity, self._allocate, missed, self.write_backs,
+            self.capacity, self.policy.write_allocate, missed, self.write_backs,
         )  # fmt: skip
 
     def dirty(self) -> NDArray[np.int64]:
@@ -86,6 +84,7 @@ class FifoEngine(Engine):
 class Fifo(CachePolicy):
     """``fifo``: one cache, the line that came first leaves."""
 
+    runs = FifoEngine
     pattern = "fifo"
     examples = ("fifo",)
 
@@ -95,6 +94,3 @@ class Fifo(CachePolicy):
 
     def view(self, trace: Trace) -> Trace:
         return trace if self.write_allocate else by_lines(trace)
-
-    def engine(self, trace: Trace, capacity_lines: int) -> Engine:
-        return FifoEngine(trace, capacity_lines, self.write_allocate)

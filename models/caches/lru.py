@@ -93,13 +93,9 @@ def _run(ids, ops, lines, operand, last, log, dirty, state, capacity, allocate, 
 
 
 class LruEngine(Engine):
-    """Without ``allocate`` written lines that are not there go straight to DRAM: exact only on a trace of lines,
-    because a tile may then be there in part.
-    """
+    """Without write-allocate exact only on a trace of lines, because a tile may then be there in part."""
 
-    def __init__(self, trace: Trace, capacity_lines: int, allocate: bool) -> None:
-        super().__init__(trace, capacity_lines)
-        self._allocate = allocate
+    def start(self) -> None:
         self._last: NDArray[np.int32] = np.full(self.tiles, _NEVER, np.int32)
         self._log = np.empty(max(4 * self.tiles, _LEAST_LOG), np.int32)
         self._dirty = np.zeros(self.tiles, np.uint8)
@@ -108,7 +104,7 @@ class LruEngine(Engine):
     def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
         _run(
             chunk.ids, chunk.ops, self.lines, self.operand, self._last, self._log, self._dirty, self._state,
-            self.capacity, self._allocate, missed, self.write_backs,
+            self.capacity, self.policy.write_allocate, missed, self.write_backs,
         )  # fmt: skip
 
     def dirty(self) -> NDArray[np.int64]:
@@ -123,6 +119,7 @@ class LruEngine(Engine):
 class Lru(CachePolicy):
     """``lru``: one cache, the line touched longest ago leaves."""
 
+    runs = LruEngine
     pattern = "lru"
     examples = ("lru",)
 
@@ -132,9 +129,6 @@ class Lru(CachePolicy):
 
     def view(self, trace: Trace) -> Trace:
         return trace if self.write_allocate else by_lines(trace)
-
-    def engine(self, trace: Trace, capacity_lines: int) -> Engine:
-        return LruEngine(trace, capacity_lines, self.write_allocate)
 
     def closed_form(self, gemm: LockstepGemm, capacity_lines: int) -> CacheCounts | None:
         return None if self.warm or not self.write_allocate else lockstep_lru(gemm, capacity_lines)

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.errors import InputError
 from pebble.models.caches.base import CachePolicy, Engine, draw, seeded
 from pebble.models.caches.sm_map import PartsOfSms
 from pebble.system.memory import check_memory
-from pebble.traces import Trace, TraceChunk
+from pebble.traces import TraceChunk
 from pebble.traces.jit import inlined, jit
 
 _MAX_K = 1024
@@ -100,83 +99,52 @@ def _run(  # type: ignore[no-untyped-def]
 
 
 class OldestOfKEngine(Engine):
-    """The oldest of ``k`` drawn lines leaves.
+    """The oldest of the policy's ``k`` drawn lines leaves.
 
-    ``granule`` lines move together, dividing every tile's share of a partition: 1 is the model itself, more the same
-    model on a coarser scale, about that many times faster. The arrays count granules.
+    In partitions up to 16 lines move together, as many as divide every tile's share of each: the same to 0.5 % and
+    several times faster. The arrays count these granules.
     """
 
-    def __init__(
-        self, trace: Trace, capacity_lines: int, k: int, seed: int, allocate: bool = True,
-        where: PartsOfSms | None = None, granule: int = 1,
-    ) -> None:  # fmt: skip
-        self._where = where or PartsOfSms(trace, 1)
-        parts = self._where.parts
-        super().__init__(trace, capacity_lines, parts)
-        self._granule, self._k, self._allocate = granule, k, allocate
-        self._count = self.lines.astype(np.int64) // granule
+    most_granule = 16
+
+    def start(self) -> None:
+        parts = self.policy.parts
+        self._where = PartsOfSms(self.trace, self.policy)
+        self._granule = self.most_granule if parts > 1 else 1
+        while np.any(self.lines % (self._granule * parts)) and self._granule > 1:
+            self._granule //= 2
+        self._count = self.lines.astype(np.int64) // self._granule
         total = int(self._count.sum())
         check_memory("policy", total * parts, "lines to tell apart", 10, "use lru or a smaller problem")
         self._first = np.cumsum(self._count) - self._count
         self._line_operand = np.repeat(self.operand, self._count)
         self._stamps = np.zeros((parts, total), np.int64)
         self._stale = np.zeros((parts, total if parts > 1 else 1), np.uint8)
-        self._slots = np.zeros(
-            (parts, min(capacity_lines // granule // parts, total)), np.int32
-        )  # more is never filled
+        self._slots = np.zeros((parts, min(self.capacity // self._granule, total)), np.int32)
         self._used = np.zeros(parts, np.int64)
         self._dirty = np.zeros(total, np.uint8)
-        self._random = seeded(seed)
+        self._random = seeded(self.policy.seed)
         self._clock = np.zeros(1, np.int64)
 
     def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
         _run(
             chunk.ids, chunk.ops, self._where.of(chunk), self._first, self._count, self._line_operand,
-            self._where.parts, self._k, self._slots.shape[1], self._allocate, self._stamps, self._stale, self._slots,
-            self._used, self._dirty, self._random, self._granule, self._clock, missed, self.write_backs,
+            self.policy.parts, self.policy.drawn, self._slots.shape[1], self.policy.write_allocate, self._stamps,
+            self._stale, self._slots, self._used, self._dirty, self._random, self._granule, self._clock, missed, self.write_backs,
         )  # fmt: skip
 
     def dirty(self) -> NDArray[np.int64]:
         return np.bincount(self._line_operand[self._dirty > 0], minlength=len(self.write_backs)) * self._granule
 
 
-def drawn(replacement: str, name: str) -> int:
-    """The k of ``random`` (1) and ``oldest-of-K``.
-
-    Raises
-    ------
-    InputError
-        A k out of range.
-    """
-    k = 1 if replacement == "random" else int(replacement.removeprefix("oldest-of-"))
-    if not 1 <= k <= _MAX_K:
-        raise InputError(f"policy: got {name!r}, expected oldest-of-1 to oldest-of-{_MAX_K}.")
-    return k
-
-
-def order_in_words(k: int) -> str:
-    """What leaves."""
-    return f"oldest of {k} lines drawn at random" if k > 1 else "random replacement"
-
-
 @dataclass(frozen=True, kw_only=True)
 class OldestOfK(CachePolicy):
     """``random`` and ``oldest-of-K``: one cache, the oldest of K lines drawn at random leaves."""
 
+    runs = OldestOfKEngine
     pattern = "(?P<replacement>random|oldest-of-[0-9]{1,4})"
     examples = ("random", "oldest-of-4")
 
-    def __post_init__(self) -> None:
-        drawn(self.replacement, self.name)
-
-    @property
-    def k(self) -> int:
-        """Lines drawn for each eviction."""
-        return drawn(self.replacement, self.name)
-
     @property
     def what(self) -> str:
-        return f"{order_in_words(self.k)}, fully associative"
-
-    def engine(self, trace: Trace, capacity_lines: int) -> Engine:
-        return OldestOfKEngine(trace, capacity_lines, self.k, self.seed, self.write_allocate)
+        return f"{self.order}, fully associative"

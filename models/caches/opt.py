@@ -183,8 +183,8 @@ class OptEngine(Engine):
         The trace is too long.
     """
 
-    def __init__(self, trace: Trace, capacity_lines: int) -> None:
-        super().__init__(trace, capacity_lines)
+    def start(self) -> None:
+        trace = self.trace
         advice = "OPT must see the whole trace, so use larger tiles or --policy lru"
         check_memory("policy opt", trace.touches, "touches", _TOUCH_BYTES, advice)
         self._chunks = list(trace.chunks())
@@ -240,13 +240,14 @@ def opt_curve(trace: Trace, most_lines: int | None = None) -> ConvexCurve:
     """
     least = int(trace.tile_lines.max())
     most = max(least, min(most_lines or 2**62, int(trace.tile_lines.sum(dtype=np.int64))))
-    return convex_curve(OptEngine(trace, least).misses, least, most)
+    return convex_curve(OptEngine(trace, least, Opt(name="opt")).misses, least, most)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Opt(CachePolicy):
     """``opt``: the fewest misses of any policy, with all of the trace known."""
 
+    runs = OptEngine
     pattern = "opt"
     examples = ("opt",)
     options = frozenset()
@@ -254,9 +255,6 @@ class Opt(CachePolicy):
     @property
     def what(self) -> str:
         return "fewest misses possible for this touch order (Belady), fully associative, exact at line level"
-
-    def engine(self, trace: Trace, capacity_lines: int) -> Engine:
-        return OptEngine(trace, capacity_lines)
 
     def curve(self, trace: Trace, capacities_lines: Sequence[int]) -> list[tuple[int, int]]:
         """From a few exact runs, where every written tile is touched that one time only."""

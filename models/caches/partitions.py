@@ -19,16 +19,12 @@ from numpy.typing import NDArray
 
 from pebble.errors import InputError
 from pebble.models.caches.base import CachePolicy, Engine
-from pebble.models.caches.oldest_of_k import OldestOfKEngine, drawn, order_in_words
+from pebble.models.caches.oldest_of_k import OldestOfKEngine
 from pebble.models.caches.recency import ABSENT, empty_lists, leave, place
 from pebble.models.caches.sm_map import PartsOfSms
 from pebble.system.memory import check_memory
-from pebble.traces import Trace, TraceChunk
+from pebble.traces import TraceChunk
 from pebble.traces.jit import jit
-
-MAX_PARTS = 64
-# Victims are drawn in granules of up to this many lines: the same to 0.5 % and several times faster.
-_GRANULE_LINES = 16
 
 
 @jit
@@ -115,38 +111,30 @@ def piece_lines(tile_lines: NDArray[np.int32], parts: int) -> NDArray[np.int32]:
 class PartitionedLruEngine(Engine):
     """The newest lines of each part; cost O(touches times parts)."""
 
-    def __init__(self, trace: Trace, capacity_lines: int, where: PartsOfSms) -> None:
-        super().__init__(trace, capacity_lines, where.parts)
-        self._where = where
-        places = self.tiles * where.parts * (where.parts + 2)
+    def start(self) -> None:
+        parts = self.policy.parts
+        self._where = PartsOfSms(self.trace, self.policy)
+        self._sizes = piece_lines(self.lines, parts)
+        places = len(self._sizes) * (parts + 2)
         check_memory("policy", places, "tiles in parts", 9, "use fewer parts or larger tiles")
-        self._sizes = piece_lines(self.lines, where.parts)
-        self._newer, self._older = empty_lists(where.parts, len(self._sizes))
-        self._stale = np.zeros((where.parts, len(self._sizes)), np.uint8)
+        self._newer, self._older = empty_lists(parts, len(self._sizes))
+        self._stale = np.zeros((parts, len(self._sizes)), np.uint8)
         self._dirty = np.zeros(len(self._sizes), np.uint8)
-        self._state = np.zeros((2, where.parts), np.int64)
+        self._state = np.zeros((2, parts), np.int64)
 
     def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
         _run(
-            chunk.ids, chunk.ops, self._where.of(chunk), self._where.parts, self._sizes, self.operand, self._newer,
+            chunk.ids, chunk.ops, self._where.of(chunk), self.policy.parts, self._sizes, self.operand, self._newer,
             self._older, self._stale, self._dirty, self._state, self.capacity, missed, self.write_backs,
         )  # fmt: skip
 
     def dirty(self) -> NDArray[np.int64]:
-        left, parts = self._dirty * self._sizes, self._where.parts
+        left, parts = self._dirty * self._sizes, self.policy.parts
         for part in range(parts):
             oldest, partial = int(self._newer[part, -1]), int(self._state[1, part])
             if partial and oldest % parts == part and left[oldest]:
                 left[oldest] = partial
         return self.by_operand(left.reshape(-1, parts).sum(axis=1))
-
-
-def common_granule(trace: Trace, parts: int, most: int) -> int:
-    """The largest power of two up to ``most`` that divides every tile's share of a partition."""
-    granule = most
-    while granule > 1 and np.any(trace.tile_lines % (granule * parts)):
-        granule //= 2
-    return granule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,24 +147,14 @@ class Partitions(CachePolicy):
     replacements = "lru|random|oldest-of-[0-9]{1,4}"
 
     def __post_init__(self) -> None:
-        if not 1 <= self.parts <= MAX_PARTS:
-            raise InputError(f"policy: got {self.name!r}, expected 1 to {MAX_PARTS} parts.")
-        if self.k == 0 and not self.write_allocate:
+        super().__post_init__()
+        if self.drawn == 0 and not self.write_allocate:
             raise InputError(f"policy: got {self.name!r}, expected +no-write-allocate with oldest-of-K only.")
 
     @property
-    def k(self) -> int:
-        """Lines drawn for each eviction; 0 for LRU."""
-        return 0 if self.replacement in ("", "lru") else drawn(self.replacement, self.name)
+    def runs(self) -> type[Engine]:  # type: ignore[override]
+        return OldestOfKEngine if self.drawn else PartitionedLruEngine
 
     @property
     def what(self) -> str:
-        order = order_in_words(self.k) if self.k else "least recently used"
-        return f"{order} in each of {self.parts} partitions, a line at home in one and copied into others"
-
-    def engine(self, trace: Trace, capacity_lines: int) -> Engine:
-        where = PartsOfSms(trace, self.parts, self.sm_map or "random", self.seed)
-        if self.k == 0:
-            return PartitionedLruEngine(trace, capacity_lines, where)
-        granule = common_granule(trace, self.parts, _GRANULE_LINES)
-        return OldestOfKEngine(trace, capacity_lines, self.k, self.seed, self.write_allocate, where, granule)
+        return f"{self.order} in each of {self.parts} partitions, a line at home in one and copied into others"

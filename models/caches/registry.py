@@ -78,12 +78,9 @@ def parse_policy(text: str) -> CachePolicy:
         allowed = f"one of {kind.replacements.replace('|', ', ')}" if kind.replacements else "nothing"
         raise InputError(f"policy: got {text!r}, expected {allowed} after {head!r}.")
     groups = {key: int(value) if value.isdecimal() else value for key, value in match.groupdict("").items()}
-    fields: dict[str, object] = {"name": text, **groups}
-    if colon:
-        fields["replacement"] = after
-    for option in options:
-        fields.update([_option(option, text, kind)])
-    return kind(**fields)  # type: ignore[arg-type]
+    replacement = {"replacement": after} if colon else {}
+    chosen = dict(_option(option, text, kind) for option in options)
+    return kind(name=text, **groups, **replacement, **chosen)  # type: ignore[arg-type]
 
 
 def _option(option: str, text: str, kind: type[CachePolicy]) -> tuple[str, object]:
@@ -92,14 +89,12 @@ def _option(option: str, text: str, kind: type[CachePolicy]) -> tuple[str, objec
     key = option if option in ("warm", "no-write-allocate") else name
     if key in ("warm", "no-write-allocate", "pad", "llc") and key not in kind.options:
         raise InputError(f"policy: got {text!r}, expected no +{key} with {kind.examples[0]}.")
-    if key == "warm":
-        return "warm", True
-    if key == "no-write-allocate":
-        return "write_allocate", False
+    if key in ("warm", "no-write-allocate"):
+        return ("warm", True) if key == "warm" else ("write_allocate", False)
     if key == "map" and value in SM_MAPS:
         return "sm_map", value
     if key in ("seed", "pad") and value.isdecimal() and len(value) <= 6:
-        return {"seed": "seed", "pad": "pad_lines"}[key], int(value)
+        return "seed" if key == "seed" else "pad_lines", int(value)
     if key == "llc":
         size = parse_size(value, "policy llc")
         if size.bytes is None:

@@ -52,8 +52,7 @@ class SectoredEngine(Engine):
 
     unit_bytes = SECTOR_BYTES
 
-    def __init__(self, trace: Trace, capacity_lines: int) -> None:
-        super().__init__(trace, capacity_lines)
+    def start(self) -> None:
         self._newer, self._older = empty_lists(1, self.tiles)
         self._valid, self._dirty = np.zeros((2, self.tiles), np.uint8)
         self._used = np.zeros(1, np.int64)
@@ -81,6 +80,7 @@ class SectoredEngine(Engine):
 class Sectored(CachePolicy):
     """``sectored``: room for 128-byte lines, data in 32-byte sectors, LRU."""
 
+    runs = SectoredEngine
     pattern = "sectored"
     examples = ("sectored",)
     structure = "sectored"
@@ -89,10 +89,7 @@ class Sectored(CachePolicy):
 
     @property
     def what(self) -> str:
-        return "least recently used, fully associative, 128-byte lines fetched by 32-byte sectors"
+        return f"{self.order}, fully associative, 128-byte lines fetched by 32-byte sectors"
 
     def view(self, trace: Trace) -> Trace:
         return by_lines(trace)
-
-    def engine(self, trace: Trace, capacity_lines: int) -> Engine:
-        return SectoredEngine(trace, capacity_lines)

@@ -17,7 +17,6 @@ from pebble.system.memory import check_memory
 from pebble.traces import Trace, TraceChunk, by_lines
 from pebble.traces.jit import inlined, jit
 
-_ORDERS = {"lru": "least recently used", "fifo": "first in, first out", "random": "random replacement"}
 _MAX_WAYS = 64
 
 
@@ -67,21 +66,21 @@ def _run(ids, ops, operand, tags, sets, ways, hashed, order, allocate, random, m
 class SetAssociativeEngine(Engine):
     """Over a trace of lines; the number of sets need not be a power of two. Cost: some 5 ns a line."""
 
-    def __init__(self, trace: Trace, capacity_lines: int, policy: SetAssociative) -> None:
-        super().__init__(trace, capacity_lines)
-        self._policy = policy
-        sets = capacity_lines // policy.ways
-        if sets < 1:
-            raise InputError(f"cache: got {capacity_lines} lines, expected at least one set of {policy.ways} ways.")
-        check_memory("policy", sets * policy.ways, "lines of cache", 8, "use a smaller cache, or lru")
-        self._tags = np.zeros((sets, policy.ways), np.int64)
-        self._random = seeded(policy.seed)
+    policy: SetAssociative
+
+    def start(self) -> None:
+        ways = self.policy.ways
+        if self.capacity < ways:
+            raise InputError(f"cache: got {self.capacity} lines, expected at least one set of {ways} ways.")
+        check_memory("policy", self.capacity, "lines of cache", 8, "use a smaller cache, or lru")
+        self._tags = np.zeros((self.capacity // ways, ways), np.int64)
+        self._random = seeded(self.policy.seed)
 
     def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
-        p = self._policy
+        order = ("lru", "fifo", "random").index(self.policy.replacement)
         _run(
-            chunk.ids, chunk.ops, self.operand, self._tags, *self._tags.shape, bool(p.hashed), p.order,
-            p.write_allocate, self._random, missed, self.write_backs,
+            chunk.ids, chunk.ops, self.operand, self._tags, *self._tags.shape, bool(self.policy.hashed), order,
+            self.policy.write_allocate, self._random, missed, self.write_backs,
         )  # fmt: skip
 
     def dirty(self) -> NDArray[np.int64]:
@@ -93,31 +92,25 @@ class SetAssociativeEngine(Engine):
 class SetAssociative(CachePolicy):
     """``set-W`` and ``set-W-hashed``: W ways, row-major addresses; LRU, FIFO or random within a set."""
 
+    runs = SetAssociativeEngine
     pattern = "set-(?P<ways>[0-9]{1,2})(?P<hashed>-hashed)?"
     examples = ("set-16", "set-16-hashed")
     structure = "sets"
-    replacements = "|".join(_ORDERS)
+    replacements = "lru|fifo|random"
     options = frozenset({"warm", "no-write-allocate", "pad"})
 
     ways: int
     hashed: str = ""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 1 <= self.ways <= _MAX_WAYS:
             raise InputError(f"policy: got {self.name!r}, expected 1 to {_MAX_WAYS} ways.")
 
     @property
-    def order(self) -> int:
-        """What leaves a set: 0 LRU, 1 FIFO, 2 random."""
-        return list(_ORDERS).index(self.replacement or "lru")
-
-    @property
     def what(self) -> str:
         index = "hashed" if self.hashed else "modulo"
-        return f"{_ORDERS[self.replacement or 'lru']} in sets of {self.ways} ways, {index}, row-major addresses"
+        return f"{self.order} in sets of {self.ways} ways, {index}, row-major addresses"
 
     def view(self, trace: Trace) -> Trace:
         return by_lines(trace, self.pad_lines)
-
-    def engine(self, trace: Trace, capacity_lines: int) -> Engine:
-        return SetAssociativeEngine(trace, capacity_lines, self)

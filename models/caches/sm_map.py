@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
+from pebble.models.caches.base import CachePolicy
 from pebble.traces import Trace, TraceChunk
 
 SM_MAPS = ("random", "interleaved", "halves")
 
 
 class PartsOfSms:
-    """The part of each SM of a trace.
+    """The part of each SM of a trace under a policy; ``default`` is the map of one that names none.
 
     Raises
     ------
@@ -25,18 +26,17 @@ class PartsOfSms:
         More than one part, and a trace that does not say which SM makes a touch.
     """
 
-    def __init__(self, trace: Trace, parts: int, sm_map: str = "random", seed: int = 0) -> None:
-        if parts > 1 and trace.sms < 1:
+    def __init__(self, trace: Trace, policy: CachePolicy, default: str = "random") -> None:
+        if policy.parts > 1 and trace.sms < 1:
             raise InputError(
                 "policy: partitions and chiplets need to know which SM makes a touch; this trace has no SMs."
             )
-        self.parts = parts
-        self.part = part_of_sm(trace.sms, parts, sm_map, seed)
+        self._part = part_of_sm(trace.sms, policy.parts, policy.sm_map or default, policy.seed)
 
     def of(self, chunk: TraceChunk) -> NDArray[np.int32]:
         """The part that makes each touch."""
-        sm = chunk.sm if self.part.any() else None
-        return np.zeros(len(chunk.ids), np.int32) if sm is None else self.part[sm]
+        sm = chunk.sm if self._part.any() else None
+        return np.zeros(len(chunk.ids), np.int32) if sm is None else self._part[sm]
 
 
 def part_of_sm(sms: int, parts: int, sm_map: str, seed: int) -> NDArray[np.int32]:

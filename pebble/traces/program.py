@@ -79,8 +79,8 @@ class Walk:
         turned = False if self.one_way else turned
         alike = self._alike
         if alike is not None and np.ndim(turned) == 0:
-            k = np.arange(alike.start, alike.stop, dtype=np.int32)[:, None, None]
-            return k[::-1] if self.backwards != turned else k
+            same = np.arange(alike.start, alike.stop, dtype=np.int32)[:, None, None]
+            return same[::-1] if self.backwards != turned else same
         begin, count, backwards, start = (
             value if np.ndim(value) == 0 else np.asarray(value)[blocks]
             for value in (self.begin, self.count, self.backwards, self.start)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,13 @@ __all__ = ["LINE_BYTES", "READ", "WRITE", "LockstepGemm", "Trace", "TraceChunk"]
 
 READ, WRITE = 0, 1
 CHUNK = 1 << 20
+
+
+T = TypeVar("T")
+
+
+def _identity(value: T) -> T:
+    return value
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,8 @@ class TraceChunk:
         sm, sectors = self.sm, self.sectors
         for start in range(0, count, most):
             at = slice(start, min(start + most, count))
-            of_sm, of_sectors = (None if whole is None else partial(whole.__getitem__, at) for whole in (sm, sectors))
+            of_sm = None if sm is None else partial(_identity, sm[at])
+            of_sectors = None if sectors is None else partial(_identity, sectors[at])
             yield TraceChunk(self.ids[at], self.ops[at], sm_source=of_sm, sector_source=of_sectors), at
 
     @property

@@ -80,7 +80,7 @@ def test_a_policy_from_one_module_is_known_everywhere(frozen: None, capsys: pyte
     with pytest.raises(InputError, match="no-write-allocate"):
         parse_policy("frozen-100+no-write-allocate")
     with pytest.raises(InputError, match="largest tile"):
-        parse_policy("frozen-1").simulate(make_trace([3], [(0, 0, 0)]), 3)
+        parse_policy("frozen-100").simulate(make_trace([3], [(0, 0, 0)]), 2)
     gemm = ("gemm", "-m", "512", "-n", "512", "-k", "256", "--cache", "128KiB", "--sms", "4")
     assert main(["compare", *gemm, "--policy", "frozen-90", "--schedules", "row,morton", "--json"]) == 0
     assert all(s["ratio_to_lower_bound"] >= 1 for s in json.loads(capsys.readouterr().out)["schedules"])

@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 from pebble.models.caches import parse_policy
 from pebble.models.caches.base import counted
 from pebble.models.caches.oldest_of_k import OldestOfKEngine
-from pebble.models.caches.sm_map import PartsOfSms, part_of_sm
+from pebble.models.caches.sm_map import part_of_sm
 from tests.models.caches.literal import SMS, Case, Line, Touched, cases, lines_of, make_trace, queue_model, totals
+
+
+class LineByLine(OldestOfKEngine):
+    """The model itself, also in partitions."""
+
+    most_granule = 1
 
 
 class Xorshift:
@@ -98,9 +104,7 @@ def test_oldest_of_k_and_random(case: Case, k: int, parts: int, seed: int, cut: 
     text = (f"partitions-{parts}:" if parts > 1 else "") + f"oldest-of-{k}+seed-{seed}"
     trace = make_trace(sizes, touches, cut)
     policy = parse_policy(text)
-    where = PartsOfSms(trace, parts, seed=seed)
-    engine = OldestOfKEngine(trace, capacity, k, seed, where=where)  # line by line, also in partitions
-    found = counted(engine)
+    found = counted(LineByLine(trace, capacity, policy))
     assert totals(found) == sampled(sizes, touches, capacity, k, parts, seed).totals()
     if parts == 1:
         assert policy.simulate(trace, capacity) == found
