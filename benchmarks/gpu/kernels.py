@@ -4,7 +4,8 @@ A table has one row a slot, in issue order; program p takes slots p, p + P, p + 
 launch of as many programs as slots runs one block a tile, and a launch of P resident programs is persistent.
 
 ``BARRIER`` keeps the waves of a persistent launch together: a block ticks a global counter once for each slot that it
-has finished, and waits before its next until all P blocks of the wave before have ticked. Tiles must divide the problem.
+has finished, and waits before its next until all P blocks of the wave before have ticked. Tiles must divide the
+problem.
 """
 
 import triton
@@ -68,9 +69,7 @@ def ffn_kernel(
         product, row, col = tl.load(entry), tl.load(entry + 1), tl.load(entry + 2)
         first, steps, direction = tl.load(entry + 3), tl.load(entry + 4), tl.load(entry + 5)
         adds, depends = tl.load(entry + 6), tl.load(entry + 7)
-        if BARRIER:
-            _wait(counter, slot // programs * programs)
-        elif depends == 1:
+        if BARRIER or depends == 1:
             _wait(counter, slot // programs * programs)
         rm, rn, rk = row * BM + tl.arange(0, BM), col * BN + tl.arange(0, BN), tl.arange(0, BK)
         acc = tl.zeros((BM, BN), dtype=tl.float32)

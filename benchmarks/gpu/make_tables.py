@@ -1,7 +1,8 @@
 """Write the tables and the plan of a measurement, on any machine with `pebble`; the GPU machine needs neither.
 
-    python benchmarks/gpu/make_tables.py plan gpu-plan            # the plan that the library's H200 rows come from
-    python benchmarks/gpu/make_tables.py plan gpu-plan --small    # a quick one: does everything work on this GPU?
+    python benchmarks/gpu/make_tables.py plan PLAN                  # layers of named models, orders in daily use
+    python benchmarks/gpu/make_tables.py plan PLAN --which drift    # what free-running blocks are to be tested on
+    python benchmarks/gpu/make_tables.py plan PLAN --which small    # a quick one: does everything work on this GPU?
     python benchmarks/gpu/make_tables.py order grouped-8 --grid 32x64 -o table.csv
 
 A plan is a folder: ``plan.csv`` with one row a case, in the columns of the library of measurements and ``table``, the
@@ -21,10 +22,10 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
 
-from plans import attention_cases, ffn_cases, gemm_cases
-from tables import Table, write_table
+import plans  # noqa: E402 - beside this file
+from tables import Table, write_table  # noqa: E402
 
-from pebble.schedules.orders import OrderParams, parse_order
+from pebble.schedules.orders import OrderParams, parse_order  # noqa: E402
 
 Case = dict[str, object]
 _FUSED = re.compile(r"row-fused-([0-9]+)(?:-split-([0-9]+))?")
@@ -140,7 +141,7 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     plan = commands.add_parser("plan", help="a folder of tables and plan.csv")
     plan.add_argument("folder", type=Path)
-    plan.add_argument("--small", action="store_true", help="a few small cases of each family")
+    plan.add_argument("--which", choices=("daily", "drift", "small"), default="daily")
     one = commands.add_parser("order", help="one tile order as a table")
     one.add_argument("name")
     one.add_argument("--grid", required=True, help="RxC, tile rows and columns")
@@ -154,8 +155,7 @@ def main() -> int:
         bm, bn = (int(side) for side in args.tile.split("x")[:2])
         write_table(args.output, order_table(args.name, rows, cols, bm, bn, args.sms))
         return 0
-    cases = (case for make in (gemm_cases, ffn_cases, attention_cases) for case in make(args.small))
-    print(f"{write_plan(args.folder, cases, args.sms)} cases in {args.folder}/plan.csv")
+    print(f"{write_plan(args.folder, plans.cases(args.which), args.sms)} cases in {args.folder}/plan.csv")
     return 0
 
 

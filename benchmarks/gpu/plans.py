@@ -24,6 +24,16 @@ GEMM_ORDERS = (
     "snake-strips-16+sawtooth", "thunderkittens-8",
 )  # fmt: skip
 
+# what the model of free-running blocks is to be tested on: other shapes, two blocks an SM, persistent blocks without a
+# barrier, and launches repeated to see their noise
+DRIFT_GEMMS = {
+    "llama-3-8b:gate or up, 4096 tokens": (4096, 14336, 4096),
+    "llama-2-70b:gate or up, 2048 tokens": (2048, 28672, 8192),
+    "llama-2-70b:down": (8192, 8192, 28672),
+    "very long k": (4096, 4096, 65536),
+}
+DRIFT_ORDERS = ("row", "column", "grouped-8", "grouped-16+sawtooth", "hilbert", "snake-strips-16+sawtooth")
+
 # tokens, d_model, hidden, gated
 FFNS = {
     "llama-2-7b:mlp": (8192, 4096, 11008, 1),
@@ -51,15 +61,24 @@ ATTENTION_ORDERS = ("fa2", "fa2+sawtooth", "fa2-heads-first", "fa3")
 SDPA = ("sdpa-flash", "sdpa-cudnn")
 
 
-def _runs(base: Case, orders: tuple[str, ...], launches: dict[str, str]) -> Iterator[Case]:
-    """Each order under each execution, one block an SM."""
+def _runs(base: Case, orders: tuple[str, ...], launches: dict[str, str], blocks_per_sm: int = 1) -> Iterator[Case]:
+    """Each order under each execution."""
     for order in orders:
         for execution, launch in launches.items():
-            yield base | {"order": order, "execution": execution, "launch": launch, "blocks_per_sm": 1}
+            yield base | {"order": order, "execution": execution, "launch": launch, "blocks_per_sm": blocks_per_sm}
 
 
 def _library(base: Case, name: str) -> Case:
     return base | {"order": name, "execution": "free", "launch": "library"}
+
+
+def cases(which: str) -> Iterator[Case]:
+    """All cases of a plan: ``daily``, ``drift`` or ``small``."""
+    if which == "drift":
+        yield from drift_cases()
+        return
+    for make in (gemm_cases, ffn_cases, attention_cases):
+        yield from make(which == "small")
 
 
 def gemm_cases(small: bool = False) -> Iterator[Case]:
@@ -72,6 +91,28 @@ def gemm_cases(small: bool = False) -> Iterator[Case]:
             kernel = base | {"tile": tile, "stages": stages}
             yield from _runs(kernel, orders, {"waves": "persistent", "free": "block-per-tile"})
         yield _library(base, "cuBLAS")
+
+
+def drift_cases() -> Iterator[Case]:
+    """GEMMs that stress what happens when blocks drift apart."""
+
+    def base(note: str, shape: tuple[int, int, int], tile: str, stages: int) -> Case:
+        m, n, k = shape
+        sizes: Case = {"family": "gemm", "m": m, "n": n, "k": k, "dtype": "bf16", "note": note}
+        return sizes | {"tile": tile, "stages": stages}
+
+    both = {"waves": "persistent", "free": "block-per-tile"}
+    for note, shape in DRIFT_GEMMS.items():
+        for tile, stages in GEMM_TILES.items():
+            yield from _runs(base(note, shape, tile, stages), DRIFT_ORDERS, both)
+    for note in ("square", "long k", "llama-2-7b:gate_up"):
+        yield from _runs(base(note, GEMMS[note], "128x128x64", 2), DRIFT_ORDERS, both, blocks_per_sm=2)
+        for tile, stages in GEMM_TILES.items():
+            yield from _runs(base(note, GEMMS[note], tile, stages), DRIFT_ORDERS, {"free": "persistent"})
+    for note in ("long k", "llama-3-70b:gate_up"):
+        for tile, stages in GEMM_TILES.items():
+            for _ in range(3):
+                yield from _runs(base(note, GEMMS[note], tile, stages), DRIFT_ORDERS, {"free": "block-per-tile"})
 
 
 def ffn_cases(small: bool = False) -> Iterator[Case]:

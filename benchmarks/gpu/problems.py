@@ -9,7 +9,7 @@ from typing import Any
 
 import kernels
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812 - its usual name
 from tables import check_cover, ffn_slots, read_table, tile_slots
 from torch.nn.attention import SDPBackend, sdpa_kernel
 

@@ -15,7 +15,9 @@ SHAPE_COLUMNS = {
     "cyclic-read": ("footprint_bytes",),
 }
 KERNEL_COLUMNS = ("dtype", "tile", "stages", "blocks_per_sm", "order", "execution", "launch")
-MEASURED_COLUMNS = ("dram_read_bytes", "dram_write_bytes", "l2_read_sectors", "milliseconds", "bytes_per_second")
+MEASURED_COLUMNS = (
+    "dram_read_bytes", "dram_write_bytes", "dram_bytes", "l2_read_sectors", "milliseconds", "bytes_per_second",
+)  # fmt: skip
 COLUMNS = (
     "date", "chip", "source", "family", *(name for names in SHAPE_COLUMNS.values() for name in names),
     *KERNEL_COLUMNS, *MEASURED_COLUMNS, "tool", "note",
