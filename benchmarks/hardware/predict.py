@@ -1,0 +1,242 @@
+"""Predicted beside measured: every row of the library that the model can be asked about.
+
+    python benchmarks/hardware/predict.py                                   # the summary
+    python benchmarks/hardware/predict.py --csv predicted.csv --figure predicted.png
+    python benchmarks/hardware/predict.py benchmarks/hardware/h200_kit_layers.csv --list
+
+Each row's DRAM reads (or reads and writes, where only their sum was published) are set beside the chip's own cache
+model. Rows without a tile, an order or bytes (libraries' own kernels, bandwidths, times) have no prediction; neither
+have chips without a machine file. About ten minutes on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import multiprocessing
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import exp, log
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
+
+from library import SHAPE_COLUMNS, Row, read_rows, shape_name  # noqa: E402 - beside this file
+
+MODELLED = ("gemm", "ffn", "attention")
+WITHIN = (0.05, 0.10, 0.15)
+Key = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class GroupedColumns:
+    """``grouped-columns-G``: Triton's grouped order with rows and columns exchanged."""
+
+    name: str
+    group: int
+    sawtooth: bool
+
+    def tiles(self, rows: int, cols: int, params: Any = None) -> Any:
+        """(tile row, tile column) in issue order."""
+        from pebble.schedules.orders import parse_order
+
+        return parse_order(f"grouped-{self.group}").tiles(cols, rows, params)[:, ::-1]
+
+
+def tile_order(name: str) -> Any:
+    """An order of `pebble`, or the one other name in the library."""
+    from pebble.schedules.orders import parse_order
+
+    mirrored = re.fullmatch(r"grouped-columns-([0-9]+)([+]sawtooth)?", name)
+    return GroupedColumns(name, int(mirrored[1]), bool(mirrored[2])) if mirrored else parse_order(name)
+
+
+def simulated_bytes(row: Row) -> tuple[int, int] | None:
+    """DRAM bytes (read, written before the kernel ends) of a row's kernel; None for a chip without a machine file.
+
+    The only place that knows the simulator. Rows of free-running blocks get the figure of blocks in lock step.
+    """
+    from pebble.comparison.attention import simulate_attention
+    from pebble.comparison.ffn import simulate_ffn
+    from pebble.errors import UnknownNameError
+    from pebble.models.machine import load_machine
+    from pebble.schedules.attention import parse_attention_schedule
+    from pebble.schedules.ffn import parse_ffn_schedule
+    from pebble.schedules.lockstep import TileShape
+    from pebble.simulation import KernelConfig, simulate_gemm
+    from pebble.workloads import Attention, Ffn, Gemm
+
+    try:
+        machine = load_machine(row["chip"])
+    except UnknownNameError:
+        return None
+    tile, blocks = TileShape.parse(row["tile"]), int(row["blocks_per_sm"] or 1)
+    config = KernelConfig(tile, machine.sms, blocks, machine.l2_bytes, machine.default_model.policy)
+    sizes = {name: int(row[name]) for name in SHAPE_COLUMNS[row["family"]]}
+    for flag in ("gated", "causal"):
+        if flag in sizes:
+            sizes[flag] = bool(sizes[flag])
+    if row["family"] == "gemm":
+        traffic = simulate_gemm(Gemm(**sizes, dtype=row["dtype"]), tile_order(row["order"]), config)
+    elif row["family"] == "ffn":
+        traffic = simulate_ffn(Ffn(**sizes, dtype=row["dtype"]), parse_ffn_schedule(row["order"]), config)
+    else:
+        attention = Attention(**sizes, dtype=row["dtype"])
+        traffic = simulate_attention(attention, parse_attention_schedule(row["order"]), config)
+    return traffic.dram_read_bytes, traffic.dram_write_bytes - traffic.residue_bytes
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One row with its prediction, in bytes."""
+
+    row: Row
+    measured: int
+    predicted: int
+
+    @property
+    def ratio(self) -> float:
+        """Predicted over measured."""
+        return self.predicted / self.measured
+
+
+def measured_bytes(row: Row) -> int:
+    """Reads, or reads and writes where only the sum is known; 0 where no bytes were measured."""
+    return int(row["dram_read_bytes"] or row["dram_bytes"] or 0)
+
+
+def question(row: Row) -> Key:
+    """What the model needs of a row: rows that agree in it share one simulation."""
+    names = ("chip", "family", *SHAPE_COLUMNS[row["family"]], "dtype", "tile", "blocks_per_sm", "order")
+    return tuple((name, row[name]) for name in names)
+
+
+def _answer(key: Key) -> tuple[Key, tuple[int, int] | None]:
+    from pebble.errors import PebbleError
+
+    row = dict(key)
+    try:
+        return key, simulated_bytes(row)
+    except PebbleError as error:  # of a kind that does not travel between processes
+        raise RuntimeError(f"{row}: {error}") from None
+
+
+def pairs(rows: Iterable[Row], jobs: int) -> list[Pair]:
+    """Predictions of all rows that can have one."""
+    asked = [row for row in rows if row["family"] in MODELLED and row["tile"] and row["order"] and measured_bytes(row)]
+    keys = sorted({question(row) for row in asked})
+    with multiprocessing.Pool(jobs) as pool:
+        answers = dict(pool.imap_unordered(_answer, keys, chunksize=4))
+    found = []
+    for row in asked:
+        answer = answers[question(row)]
+        if answer is not None:
+            found.append(Pair(row, measured_bytes(row), answer[0] if row["dram_read_bytes"] else sum(answer)))
+    return found
+
+
+def summary(ratios: list[float]) -> str:
+    """Number, geometric mean, spread and shares within 5, 10 and 15 %."""
+    logs = [log(ratio) for ratio in ratios]
+    middle = sum(logs) / len(logs)
+    spread = (sum((x - middle) ** 2 for x in logs) / len(logs)) ** 0.5
+    shares = " ".join(f"{sum(abs(r - 1) <= limit for r in ratios) / len(ratios):7.0%}" for limit in WITHIN)
+    return f"{len(ratios):5} {exp(middle):9.3f}   x/{exp(spread):.3f} {shares}"
+
+
+def group_of(pair: Pair) -> tuple[str, str, str]:
+    """Execution, family (causal attention apart) and chip."""
+    row = pair.row
+    family = row["family"] + (" causal" if row["causal"] == "1" else "")
+    return row["execution"], family, row["chip"]
+
+
+def groups(found: list[Pair]) -> Iterator[tuple[tuple[str, str, str], list[Pair]]]:
+    """Pairs by execution, family and chip, kept waves first."""
+    for key in sorted({group_of(pair) for pair in found}, key=lambda key: (key[0] != "waves", key)):
+        yield key, [pair for pair in found if group_of(pair) == key]
+
+
+def draw(found: list[Pair], path: str) -> None:
+    """Predicted against measured, one panel a family and chip, with the band of 10 %."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    colours = {"waves": "#0072B2", "free": "#D55E00"}
+    titles = {"waves": "waves kept together", "free": "free-running"}
+    families = [f for f in ("gemm", "ffn", "attention", "attention causal") if any(group_of(p)[1] == f for p in found)]
+    chips = sorted({pair.row["chip"] for pair in found})
+    size = (3.0 * len(families) + 0.8, 3.0 * len(chips) + 0.8)
+    figure, axes = plt.subplots(len(chips), len(families), figsize=size, squeeze=False, layout="constrained")
+    for line, chip in zip(axes, chips, strict=True):
+        for ax, family in zip(line, families, strict=True):
+            here = [pair for pair in found if group_of(pair)[1:] == (family, chip)]
+            if not here:
+                ax.set_axis_off()
+                continue
+            values = [value / 1e9 for pair in here for value in (pair.measured, pair.predicted)]
+            ends = [min(values) / 1.3, max(values) * 1.3]
+            ax.fill_between(ends, [0.9 * x for x in ends], [1.1 * x for x in ends], color="0.88", lw=0, label="±10 %")
+            ax.plot(ends, ends, color="0.5", lw=0.8)
+            for execution, colour in reversed(colours.items()):
+                chosen = [pair for pair in here if pair.row["execution"] == execution]
+                if chosen:
+                    x, y = [p.measured / 1e9 for p in chosen], [p.predicted / 1e9 for p in chosen]
+                    ax.scatter(x, y, s=9, color=colour, alpha=0.6, lw=0, label=f"{titles[execution]} ({len(chosen)})")
+            ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, title=f"{family}, {chip}", aspect="equal")
+            ax.set(xlabel="measured DRAM reads, GB", ylabel="predicted, GB")
+            ax.title.set_fontsize(9)
+            ax.legend(fontsize=7, loc="upper left")
+    figure.savefig(path, dpi=160)
+    print(f"wrote {path}")
+
+
+def main() -> int:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", help="tables of measurements (every file of the library)")
+    parser.add_argument("--figure", metavar="FILE", help="draw predicted against measured")
+    parser.add_argument("--csv", metavar="FILE", help="write each row's prediction")
+    parser.add_argument("--list", action="store_true", help="print each row")
+    parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
+    args = parser.parse_args()
+    rows = list(read_rows(args.files))
+    found = pairs(rows, args.jobs)
+    names = ("chip", "family", "problem", "tile", "order", "execution", "launch", "measured_bytes", "predicted_bytes")
+    table = [
+        [
+            p.row["chip"],
+            p.row["family"],
+            shape_name(p.row),
+            *(p.row[name] for name in names[3:7]),
+            p.measured,
+            p.predicted,
+        ]
+        for p in found
+    ]
+    if args.list:
+        for line in table:
+            print(*line[:-2], f"{line[-2] / 1e6:,.0f} {line[-1] / 1e6:,.0f} MB {line[-1] / line[-2]:.3f}")
+    if args.csv:
+        with open(args.csv, "w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([names, *table])
+    print(f"{len(rows)} rows, {len(found)} with a prediction; predicted / measured DRAM bytes")
+    print(f"{'execution':<10}{'family':<18}{'chip':<18} rows geo. mean  spread   within:" + "5 %    10 %    15 %")
+    for (execution, family, chip), here in groups(found):
+        print(f"{execution:<10}{family:<18}{chip:<18}{summary([pair.ratio for pair in here])}")
+    for execution in ("waves", "free"):
+        here = [pair.ratio for pair in found if pair.row["execution"] == execution]
+        if here:
+            print(f"{execution:<10}{'all':<36}{summary(here)}")
+    if args.figure:
+        draw(found, args.figure)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
