@@ -163,36 +163,44 @@ def groups(found: list[Pair]) -> Iterator[tuple[tuple[str, str, str], list[Pair]
 def draw(found: list[Pair], path: str) -> None:
     """Predicted against measured, one panel a family and chip, with the band of 10 %."""
     import matplotlib
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    from pebble.plots.save import BLUE, RED, save_figure, style
 
-    colours = {"waves": "#0072B2", "free": "#D55E00"}
-    titles = {"waves": "waves kept together", "free": "free-running"}
-    families = [f for f in ("gemm", "ffn", "attention", "attention causal") if any(group_of(p)[1] == f for p in found)]
-    chips = sorted({pair.row["chip"] for pair in found})
-    size = (3.0 * len(families) + 0.8, 3.0 * len(chips) + 0.8)
-    figure, axes = plt.subplots(len(chips), len(families), figsize=size, squeeze=False, layout="constrained")
-    for line, chip in zip(axes, chips, strict=True):
-        for ax, family in zip(line, families, strict=True):
+    labels = {"free": ("free-running", RED), "waves": ("waves kept together", BLUE)}
+    panels = sorted(
+        {group_of(pair)[1:] for pair in found}, key=lambda panel: (panel[1], MODELLED.index(panel[0].split()[0]))
+    )
+    columns = min(4, len(panels))
+    lines = -(-len(panels) // columns)
+    with matplotlib.rc_context(style()):
+        figure = Figure(figsize=(2.6 * columns, 2.8 * lines + 0.3), layout="constrained")
+        axes = list(figure.subplots(lines, columns, squeeze=False).flat)
+        for ax, (family, chip) in zip(axes, panels, strict=False):
             here = [pair for pair in found if group_of(pair)[1:] == (family, chip)]
-            if not here:
-                ax.set_axis_off()
-                continue
             values = [value / 1e9 for pair in here for value in (pair.measured, pair.predicted)]
-            ends = [min(values) / 1.3, max(values) * 1.3]
-            ax.fill_between(ends, [0.9 * x for x in ends], [1.1 * x for x in ends], color="0.88", lw=0, label="±10 %")
-            ax.plot(ends, ends, color="0.5", lw=0.8)
-            for execution, colour in reversed(colours.items()):
+            ends = [min(values) / 1.6, max(values) * 1.6]
+            ticks = [d * 10.0**e for e in range(-2, 3) for d in (1, 2, 5) if ends[0] < d * 10.0**e < ends[1]]
+            ax.fill_between(ends, [0.9 * x for x in ends], [1.1 * x for x in ends], color="0.88", lw=0)
+            ax.plot(ends, ends, color="0.5", lw=0.6)
+            for execution, (label, colour) in labels.items():
                 chosen = [pair for pair in here if pair.row["execution"] == execution]
                 if chosen:
                     x, y = [p.measured / 1e9 for p in chosen], [p.predicted / 1e9 for p in chosen]
-                    ax.scatter(x, y, s=9, color=colour, alpha=0.6, lw=0, label=f"{titles[execution]} ({len(chosen)})")
-            ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, title=f"{family}, {chip}", aspect="equal")
-            ax.set(xlabel="measured DRAM reads, GB", ylabel="predicted, GB")
-            ax.title.set_fontsize(9)
-            ax.legend(fontsize=7, loc="upper left")
-    figure.savefig(path, dpi=160)
+                    ax.scatter(x, y, s=7, color=colour, alpha=0.55, lw=0, label=f"{label}, {len(chosen)}")
+            ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
+            ax.set_title(f"{family}, {chip}", fontsize=8)
+            for axis in (ax.xaxis, ax.yaxis):
+                axis.set_major_locator(FixedLocator(ticks))
+                axis.set_minor_locator(NullLocator())
+                axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            ax.legend(fontsize=6, loc="upper left", frameon=False)
+        for ax in axes[len(panels) :]:
+            ax.set_axis_off()
+        figure.supxlabel("measured DRAM bytes, GB (band: 10 %)", fontsize=8)
+        figure.supylabel("predicted, GB", fontsize=8)
+    save_figure(figure, path)
     print(f"wrote {path}")
 
 
