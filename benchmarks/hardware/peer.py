@@ -1,25 +1,20 @@
 """NVIDIA's own model beside ours: `nvidia-matmul-heuristics`, which predicts DRAM reads of a GEMM on the CPU alone.
 
     pip install nvidia-matmul-heuristics==0.1.0.27
-    python benchmarks/hardware/peer.py [FILES] [--library libnvMatmulHeuristics.so.0]
+    python benchmarks/hardware/predict.py --peer
 
 Its C function is called directly, because the package's Python wrapper hands an enumeration over where a pointer is
-due. It knows plain, grouped (Triton) and swizzled (CUTLASS) orders; the GEMM rows of the library in those are compared.
+due. It knows plain, grouped (Triton) and swizzled (CUTLASS) orders.
 """
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import importlib.util
 import re
-import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
-
-from library import Row, read_rows, shape_name  # noqa: E402 - beside this file
-from predict import measured_bytes, pairs, summary  # noqa: E402
+from library import Row
 
 GPUS = {
     "a100-sxm4-80gb": 8000, "a30": 8002, "a40": 8600, "l40s": 8902, "rtx4090": 8904, "h100-sxm5-80gb": 9000,
@@ -80,7 +75,7 @@ class Peer:
 
     def read_bytes(self, row: Row) -> float:
         """Predicted DRAM reads of a row; 0 where the model has none."""
-        order = _ORDER.fullmatch(row["order"])
+        order = _ORDER.fullmatch(row["order"]) if row["family"] == "gemm" and row["dram_read_bytes"] else None
         if order is None or row["chip"] not in GPUS or row["dtype"] not in PRECISIONS or row["blocks_per_sm"] == "2":
             return 0.0
         # rasterization 1 is taken for orders that walk a row first: measurements agree with that reading, not the other
@@ -112,36 +107,6 @@ def installed() -> str:
     for place in places:
         for path in place.glob("nvMatmulHeuristics/lib/libnvMatmulHeuristics.so*"):
             return str(path)
-    raise SystemExit("nvidia-matmul-heuristics is not installed: pip install nvidia-matmul-heuristics, or --library.")
-
-
-def main() -> int:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", nargs="*", help="tables of measurements (every file of the library)")
-    parser.add_argument("--library", help="path of libnvMatmulHeuristics.so (that of the installed package)")
-    parser.add_argument("--list", action="store_true", help="print each row")
-    parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
-    args = parser.parse_args()
-    peer = Peer(args.library or installed())
-    rows = [r for r in read_rows(args.files) if r["family"] == "gemm" and r["tile"] and r["dram_read_bytes"]]
-    theirs = [(row, peer.read_bytes(row)) for row in rows]
-    known = [(row, found) for row, found in theirs if found > 0]
-    ours = pairs([row for row, _ in known], args.jobs)
-    if args.list:
-        print("chip, problem, tile, order, execution: measured, theirs, ours, MB")
-        for (row, found), pair in zip(known, ours, strict=True):
-            name = f"{row['chip']} {shape_name(row)} {row['tile']} {row['order']} {row['execution']}"
-            print(f"{name}: {pair.measured / 1e6:,.0f} {found / 1e6:,.0f} {pair.predicted / 1e6:,.0f}")
-    print("predicted / measured    rows geo. mean  spread   within:5 %    10 %    15 %")
-    for execution in ("waves", "free"):
-        chosen = [at for at, (row, _) in enumerate(known) if row["execution"] == execution]
-        if chosen:
-            ratios = [known[at][1] / measured_bytes(known[at][0]) for at in chosen]
-            print(f"{execution:<6} theirs          {summary(ratios)}")
-            print(f"{execution:<6} ours            {summary([ours[at].ratio for at in chosen])}")
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(
+        "nvidia-matmul-heuristics is not installed: pip install nvidia-matmul-heuristics, or --peer LIBRARY."
+    )

@@ -3,6 +3,7 @@
     python benchmarks/hardware/predict.py                                   # the summary
     python benchmarks/hardware/predict.py --csv predicted.csv --figure predicted.png
     python benchmarks/hardware/predict.py benchmarks/hardware/h200_kit_layers.csv --list
+    python benchmarks/hardware/predict.py --peer                            # NVIDIA's own model beside ours
 
 Each row's DRAM reads (or reads and writes, where only their sum was published) are set beside the chip's own cache
 model. Rows without a tile, an order or bytes (libraries' own kernels, bandwidths, times) have no prediction; neither
@@ -129,7 +130,11 @@ def pairs(rows: Iterable[Row], jobs: int) -> list[Pair]:
     asked = [row for row in rows if row["family"] in MODELLED and row["tile"] and row["order"] and measured_bytes(row)]
     keys = sorted({question(row) for row in asked})
     with multiprocessing.Pool(jobs) as pool:
-        answers = dict(pool.imap_unordered(_answer, keys, chunksize=4))
+        answers = {}
+        for key, answer in pool.imap_unordered(_answer, keys):
+            answers[key] = answer
+            print(f"\r{len(answers)} of {len(keys)} kernels simulated", end="", file=sys.stderr, flush=True)
+        print(file=sys.stderr)
     found = []
     for row in asked:
         answer = answers[question(row)]
@@ -158,6 +163,16 @@ def groups(found: list[Pair]) -> Iterator[tuple[tuple[str, str, str], list[Pair]
     """Pairs by execution, family and chip, kept waves first."""
     for key in sorted({group_of(pair) for pair in found}, key=lambda key: (key[0] != "waves", key)):
         yield key, [pair for pair in found if group_of(pair) == key]
+
+
+def beside_peer(found: list[Pair], theirs: list[float]) -> None:
+    """Summaries of both models on the rows that the peer knows."""
+    print("GEMMs that nvidia-matmul-heuristics knows (no sawtooth, no curves, one block an SM)")
+    for execution in ("waves", "free"):
+        chosen = [(p, t) for p, t in zip(found, theirs, strict=True) if t and p.row["execution"] == execution]
+        if chosen:
+            print(f"{execution:<10}{'theirs':<36}{summary([t / p.measured for p, t in chosen])}")
+            print(f"{execution:<10}{'ours':<36}{summary([p.ratio for p, _ in chosen])}")
 
 
 def draw(found: list[Pair], path: str) -> None:
@@ -211,28 +226,30 @@ def main() -> int:
     parser.add_argument("--figure", metavar="FILE", help="draw predicted against measured")
     parser.add_argument("--csv", metavar="FILE", help="write each row's prediction")
     parser.add_argument("--list", action="store_true", help="print each row")
+    parser.add_argument("--peer", nargs="?", const="", metavar="LIBRARY", help="nvidia-matmul-heuristics beside ours")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     args = parser.parse_args()
     rows = list(read_rows(args.files))
     found = pairs(rows, args.jobs)
-    names = ("chip", "family", "problem", "tile", "order", "execution", "launch", "measured_bytes", "predicted_bytes")
+    theirs = [0.0] * len(found)
+    if args.peer is not None:
+        from peer import Peer, installed
+
+        peer = Peer(args.peer or installed())
+        theirs = [peer.read_bytes(pair.row) for pair in found]
+    names = ("chip", "family", "problem", "tile", "order", "execution", "launch")
     table = [
-        [
-            p.row["chip"],
-            p.row["family"],
-            shape_name(p.row),
-            *(p.row[name] for name in names[3:7]),
-            p.measured,
-            p.predicted,
-        ]
-        for p in found
+        [shape_name(p.row) if name == "problem" else p.row[name] for name in names]
+        + [p.measured, p.predicted, round(t)]
+        for p, t in zip(found, theirs, strict=True)
     ]
     if args.list:
-        for line in table:
-            print(*line[:-2], f"{line[-2] / 1e6:,.0f} {line[-1] / 1e6:,.0f} MB {line[-1] / line[-2]:.3f}")
+        for *kernel, measured, predicted, _ in table:
+            print(*kernel, f"{measured / 1e6:,.0f} {predicted / 1e6:,.0f} MB {predicted / measured:.3f}")
     if args.csv:
+        header = (*names, "measured_bytes", "predicted_bytes", "peer_bytes")
         with open(args.csv, "w", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows([names, *table])
+            csv.writer(file, lineterminator="\n").writerows([header, *table])
     print(f"{len(rows)} rows, {len(found)} with a prediction; predicted / measured DRAM bytes")
     print(f"{'execution':<10}{'family':<18}{'chip':<18} rows geo. mean  spread   within:" + "5 %    10 %    15 %")
     for (execution, family, chip), here in groups(found):
@@ -241,6 +258,8 @@ def main() -> int:
         here = [pair.ratio for pair in found if pair.row["execution"] == execution]
         if here:
             print(f"{execution:<10}{'all':<36}{summary(here)}")
+    if args.peer is not None:
+        beside_peer(found, theirs)
     if args.figure:
         draw(found, args.figure)
     return 0
