@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from fractions import Fraction
 
-from pebble.dag.gemm import gemm_dag
+from pebble.cdag.gemm import gemm_dag
 from pebble.game import BufferModel
 from pebble.solvers import solve
 

@@ -1,26 +1,33 @@
 """Published hardware measurements beside the default cache model of each GPU: `python benchmarks/hardware_check.py`.
 
-One model per chip, that of its machine file; nothing is fitted to a case. Sources of the measurements are in `CASES`.
-Writes the table to stdout; a recorded run is in benchmarks/hardware_check.md.
+One model per chip, that of its machine file; nothing is fitted to a case. The measurements and their sources are those
+of benchmarks/hardware/published.csv. Writes the table to stdout; a recorded run is in benchmarks/hardware_check.md.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from pebble.families import simulate
-from pebble.models.caches import parse_policy
-from pebble.models.machine import load_machine
-from pebble.schedules.orders import parse_order
-from pebble.schedules.tile import TileShape
-from pebble.simulation import KernelConfig, Traffic
-from pebble.traces import Trace, TraceChunk
-from pebble.workloads import Gemm
+sys.path[:0] = [str(Path(__file__).parent / "hardware")]
+
+from library import HERE, read_rows  # noqa: E402
+
+from pebble.families import simulate  # noqa: E402
+from pebble.models.caches import parse_policy  # noqa: E402
+from pebble.models.machine import load_machine  # noqa: E402
+from pebble.schedules.orders import parse_order  # noqa: E402
+from pebble.schedules.tile import TileShape  # noqa: E402
+from pebble.simulation import KernelConfig, Traffic  # noqa: E402
+from pebble.traces import Trace, TraceChunk  # noqa: E402
+from pebble.workloads import Gemm  # noqa: E402
 
 MIB = 2**20
+PUBLISHED = list(read_rows([HERE / "published.csv"]))
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,10 @@ def in_kernel_bytes(traffic: Traffic) -> int:
 def h20() -> Iterator[Row]:
     """fp16 4096^3, tile 128x256x64, 512 blocks in row order; ncu memory throughput times duration."""
     megabytes = in_kernel_bytes(gemm_on("h20", Gemm(4096, 4096, 4096, "fp16"), "row", "128x256x64")) / 1e6
-    for kernel, measured in (("one tile a block", 305.4), ("persistent", 299.2), ("persistent, grouped no-op", 298.7)):
+    kernels = ("one tile a block", "persistent", "persistent, grouped no-op")
+    rows = [row for row in PUBLISHED if row["chip"] == "h20"]
+    for kernel, row in zip(kernels, rows, strict=True):
+        measured = int(row["dram_bytes"]) / 1e6
         yield Row(f"H20 fp16 4096^3, {kernel}", measured, megabytes, "MB", 0.10, "iwzbi/cutedsl-ops, ncu reports")
 
 
@@ -85,13 +95,16 @@ def knee(footprints: list[float], bandwidths: list[float], plateau: float) -> fl
 def knees() -> Iterator[Row]:
     """Effective bandwidth = min(plateau, DRAM floor / share of lines that miss)."""
     cases = [
-        ("a100-sxm4-80gb", 5.4, 1.86, [25.6, 28.2, 30.7, 33.8, 36.9], [5.4, 5.17, 4.00, 3.62, 3.00], 0.15),
-        ("h100-pcie-80gb", 7.0, 1.99, [36.9, 40.4, 44.0], [6.85, 5.73, 4.25], 0.15),
-        ("h200-sxm-141gb", 9.95, 3.89, [40.4, 48.0, 63.5], [9.9, 7.5, 4.5], 0.15),
-        ("l40s", 5.2, 0.80, [83.0, 110.0], [5.2, 1.08], None),
+        ("a100-sxm4-80gb", 5.4, 1.86, 0.15),
+        ("h100-pcie-80gb", 7.0, 1.99, 0.15),
+        ("h200-sxm-141gb", 9.95, 3.89, 0.15),
+        ("l40s", 5.2, 0.80, None),
     ]
-    for sku, plateau, floor, footprints, measured, limit in cases:
+    for sku, plateau, floor, limit in cases:
         machine = load_machine(sku)
+        rows = [row for row in PUBLISHED if (row["family"], row["chip"]) == ("cyclic-read", sku)]
+        footprints = [int(row["footprint_bytes"]) / 1024e3 for row in rows]
+        measured = [int(row["bytes_per_second"]) / 1e12 for row in rows]
         points = [float(x) for x in np.arange(20.0, 120.0, 1.0)]
         found: list[float] = []
         for at in points:
@@ -112,11 +125,14 @@ def knees() -> Iterator[Row]:
 def gb10() -> Iterator[Row]:
     """FP8 with bf16 result, 16384x16384x2560, tile 128x128x128; the memory rate is measured on the first of the two."""
     rate, peak = 225e9, 165e12  # GB/s achieved, FLOP/s where compute bound
-    for m, measured in ((16384, ((1, 52.0), (2, 93.0))), (8192, ((1, 91.0), (2, 111.0), (4, 140.5), (8, 151.0)))):
+    for m in (16384, 8192):
         gemm = Gemm(m, 16384, 2560, "fp8")
-        for swizzle, tflops in measured:
-            traffic = gemm_on("gb10", gemm, f"cutlass3-{swizzle}", "128x128x128")
+        for row in PUBLISHED:
+            if (row["chip"], row["m"], row["n"]) != ("gb10", str(gemm.m), str(gemm.n)):
+                continue
+            traffic = gemm_on("gb10", gemm, row["order"], row["tile"])
             flops = 2 * gemm.m * gemm.n * gemm.k
+            tflops, swizzle = flops / float(row["milliseconds"]) / 1e9, row["order"].removeprefix("cutlass3-")
             seconds = max(flops / peak, traffic.dram_bytes / rate)
             note = "vLLM pull requests 55180, 55174, 55661"
             limit = None
@@ -134,18 +150,16 @@ TILES = ("64x64x32", "64x128x32", "128x64x32", "128x128x16", "128x128x32", "128x
 def fp32() -> Iterator[tuple[str, str, float, float, float, str]]:
     """(case, measured, least, most, error of the nearest, what): tile sizes are not published."""
     gemm = Gemm(4096, 4096, 4096, "fp32")
-    measured = {
-        "h100-sxm5-80gb": (373, 373), "a100-sxm4-40gb": (411, 533), "a30": (562, 650),
-        "a2": (1.58 * 1024, 2.69 * 1024),
-    }  # fmt: skip
-    for sku, (tensor, simt) in measured.items():
+    measured = [row for row in PUBLISHED if row["source"].startswith("CUTLASS fp32")]
+    for sku in dict.fromkeys(row["chip"] for row in measured):
         found = {
             (tile, order): in_kernel_bytes(gemm_on(sku, gemm, order, tile)) / MIB
             for tile in TILES
             for order in ("cutlass2-1", "cutlass2-4", "cutlass2-8")
         }
         low, high = min(found.values()), max(found.values())
-        for kind, value in (("tensor core", tensor), ("SIMT", simt)):
+        for row in (row for row in measured if row["chip"] == sku):
+            kind, value = row["note"].split(";")[0], int(row["dram_bytes"]) / MIB
             nearest = min(found, key=lambda k: abs(found[k] / value - 1))
             where = f"nearest: {nearest[0]}, {nearest[1]}"
             yield f"{sku}, {kind}", f"{value:,.0f}", low, high, found[nearest] / value - 1, where

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import networkx as nx
 
-from pebble.dag.io import read_dag
+from pebble.cdag.io import read_dag
 from pebble.families import build_dag
 from pebble.solvers import solve
 

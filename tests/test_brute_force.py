@@ -2,7 +2,7 @@
 
 import pytest
 
-from pebble.dag import diamond_dag, dpgrid_dag, fft_dag, gemm_dag, matrix_chain_dag, tree_dag
+from pebble.cdag import diamond_dag, dpgrid_dag, fft_dag, gemm_dag, matrix_chain_dag, tree_dag
 from tests.brute_force import brute_force
 
 ONE, ONE_SLIDING, RE, RE_SLIDING = "one-shot", "one-shot-sliding", "recompute", "recompute-sliding"

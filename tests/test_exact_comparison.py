@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.reports.exact import compare_exactly
 from pebble.errors import InfeasibleError, InputError
 from pebble.reports.exact import ExactComparison, compare_exactly
 from pebble.schedules.orders import parse_order

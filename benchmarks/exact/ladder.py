@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from prove_optima import VARIANTS, Row, read_rows
 
-from pebble.dag.io import read_dag
+from pebble.cdag.io import read_dag
 from pebble.game import Game
 from pebble.solvers import solve
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from pebble.cdag.io import SUFFIXES
 from pebble.cli._workload import add_parameters, given_parameters
-from pebble.dag.io import SUFFIXES
 from pebble.families import DAG_FAMILIES
 from pebble.game import Variant
 from pebble.reports.dags import read_dag_source
 
 if TYPE_CHECKING:
-    from pebble.dag.base import Dag
+    from pebble.cdag.base import Dag
 
 
 def is_dag_file(workload: str) -> bool:

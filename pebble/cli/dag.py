@@ -14,9 +14,9 @@ from __future__ import annotations
 import argparse
 import dataclasses
 
+from pebble.cdag.io import SUFFIXES, write_dag
 from pebble.cli import _output
 from pebble.cli._dag import add_dag_arguments, family_help, read_dag_argument
-from pebble.dag.io import SUFFIXES, write_dag
 from pebble.system.files import check_output
 
 # statistic -> how it is printed
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         from pebble.plots.save import check_figure_path
 
         check_figure_path(args.figure)
-    from pebble.dag.statistics import dag_statistics
+    from pebble.game.statistics import dag_statistics
 
     label, dag = read_dag_argument(args)
     statistics = dag_statistics(dag)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pebble.dag.base import Dag
-from pebble.dag.catalogue import PATTERNS, DagFamily
+from pebble.cdag.base import Dag
+from pebble.cdag.catalogue import PATTERNS, DagFamily
 from pebble.errors import InputError, UnknownNameError
 from pebble.families.attention import ATTENTION
 from pebble.families.base import DTYPES, Explicit, Family, KernelFamily, OnSms

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from pebble.dag.attention import attention_dag
-from pebble.dag.catalogue import SUMS, DagFamily
+from pebble.cdag.attention import attention_dag
+from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InfeasibleError
 from pebble.families.base import Explicit, KernelFamily, OnSms
 from pebble.schedules.attention import (

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from pebble.bounds import Formula, LowerBound, lower_bound, published_bounds, separate_bound
-from pebble.dag.catalogue import SUMS, DagFamily
+from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InputError
 from pebble.game.buffer_model import BufferModel
 from pebble.schedules.tile import TileShape

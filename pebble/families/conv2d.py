@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pebble.dag.catalogue import DagFamily
-from pebble.dag.conv2d import conv2d_dag
+from pebble.cdag.catalogue import DagFamily
+from pebble.cdag.conv2d import conv2d_dag
 from pebble.families.base import Family
 from pebble.workloads import Conv2d
 from pebble.workloads.parameters import needed, optional

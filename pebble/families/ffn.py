@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from pebble.dag.catalogue import DagFamily
-from pebble.dag.ffn import ffn_dag
+from pebble.cdag.catalogue import DagFamily
+from pebble.cdag.ffn import ffn_dag
 from pebble.families.base import Explicit, KernelFamily, OnSms
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.schedules.explicit.parallel_chain import best_ffn_on_sms

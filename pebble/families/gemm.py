@@ -7,8 +7,8 @@ from collections.abc import Hashable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from pebble.dag.catalogue import DagFamily
-from pebble.dag.gemm import gemm_dag
+from pebble.cdag.catalogue import DagFamily
+from pebble.cdag.gemm import gemm_dag
 from pebble.errors import InputError
 from pebble.families.base import Explicit, KernelFamily, OnSms
 from pebble.models.caches import parse_policy

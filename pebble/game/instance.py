@@ -98,7 +98,7 @@ class Game:
 
     @classmethod
     def from_dag(cls, dag: nx.DiGraph[Hashable], variant: Variant | str | None = None) -> Game:
-        """Read a DAG; :mod:`pebble.dag.validate` says how a DAG is written.
+        """Read a DAG; :mod:`pebble.cdag.validate` says how a DAG is written.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class Game:
         -----
         Time O((V + E) log V).
         """
-        from pebble.dag.validate import validate_dag
+        from pebble.cdag.validate import validate_dag
 
         validate_dag(dag)
         default = Variant.default_for(dag)

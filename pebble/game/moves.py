@@ -141,7 +141,7 @@ def read_moves_file(path: str | Path) -> tuple[Move, ...]:
     InputError
         An unreadable file, text that is not JSON, or something else in it; the message starts with the file.
     """
-    from pebble.dag.io import read_text
+    from pebble.cdag.io import read_text
 
     path = Path(path)
     try:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pebble.dag.base import Dag
-from pebble.dag.validate import validate_dag
+from pebble.cdag.base import Dag
+from pebble.cdag.validate import validate_dag
 from pebble.errors import InputError
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, style
 

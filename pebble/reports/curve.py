@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from pebble.bounds.base import LowerBound
-from pebble.curves import ScheduleCurve, curve_of
 from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.models.caches import parse_policy
@@ -18,6 +17,7 @@ from pebble.reports.base import Report
 from pebble.reports.capacity import trace_capacity
 from pebble.reports.compare import read_schedules
 from pebble.reports.target import Kernel, KernelOptions, read_kernel, whole
+from pebble.simulation import ScheduleCurve, curve_of
 from pebble.traces import LINE_BYTES
 from pebble.units import format_bytes, format_capacity, parse_size
 from pebble.workloads.base import Workload

@@ -13,7 +13,7 @@ from pebble.system.files import exists
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
-    from pebble.dag.base import Dag
+    from pebble.cdag.base import Dag
 
 
 def read_dag_source(
@@ -54,7 +54,7 @@ def read_dag_source(
                 data.pop("weight", None)
         return family.label({p.name: p.read(given[p.name]) for p in family.parameters if p.name in given}), dag
     if isinstance(source, str | Path):
-        from pebble.dag.io import SUFFIXES, read_dag
+        from pebble.cdag.io import SUFFIXES, read_dag
 
         text = str(source)
         if Path(text).suffix.lower() not in SUFFIXES and not exists(text):
@@ -103,7 +103,7 @@ def dag(source: Any, **parameters: Any) -> Dag:
     Examples
     --------
     >>> import pebble
-    >>> len(pebble.dag("gemm", m=2, n=2, k=2))
+    >>> len(pebble.cdag("gemm", m=2, n=2, k=2))
     20
     """
     return read_dag_source(source, parameters)[1]

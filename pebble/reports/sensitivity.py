@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pebble.curves import curve_of
 from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.models.caches import parse_policy
 from pebble.models.caches.sm_map import SM_MAPS
 from pebble.schedules.execution import parse_execution
 from pebble.schedules.orders import TileOrder
-from pebble.simulation import KernelConfig
+from pebble.simulation import KernelConfig, curve_of
 from pebble.traces import LINE_BYTES
 from pebble.workloads.base import Workload
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pebble.bounds import lower_bound, separate_bound
 from pebble.bounds.families import strict_spills
-from pebble.dag.attention import attention_dag
+from pebble.cdag.attention import attention_dag
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.attention import attention_schedules, best_attention_schedule
 from pebble.workloads import Attention

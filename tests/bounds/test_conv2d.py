@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pebble.bounds import Box, lower_bound, published_bounds
 from pebble.bounds.box import FRACTION_BITS
-from pebble.dag.conv2d import conv2d_dag
+from pebble.cdag.conv2d import conv2d_dag
 from pebble.errors import InfeasibleError
 from pebble.workloads import Conv2d, Gemm
 from tests.brute_force import brute_force

@@ -12,7 +12,7 @@ from pebble.errors import InfeasibleError
 from pebble.families import build_dag
 from pebble.game import Game, Variant, minimum_capacity
 from tests.brute_force import brute_force
-from tests.dag.strategies import cell_dags, plain_dags
+from tests.cdag.strategies import cell_dags, plain_dags
 
 PLAIN = [v for v in Variant if v is not Variant.IN_PLACE]
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pebble.bounds import lower_bound, separate_bound
-from pebble.dag.ffn import ffn_dag
+from pebble.cdag.ffn import ffn_dag
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_schedules
 from pebble.workloads import Ffn

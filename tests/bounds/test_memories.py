@@ -8,8 +8,6 @@ from math import isqrt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pebble.bounds.gemm import gemm_lower_bound, segment_bound_elements
-from pebble.bounds.segments import touched_real_scaled
 
 from pebble.bounds import Box, lower_bound
 from pebble.bounds.box import sum_of_shares
@@ -22,7 +20,7 @@ from pebble.bounds.memories import (
 )
 from pebble.bounds.published import words_per_processor
 from pebble.bounds.splits import busiest_sm, least_over_splits
-from pebble.dag.gemm import gemm_dag
+from pebble.cdag.gemm import gemm_dag
 from pebble.errors import InfeasibleError, InputError
 from pebble.game import BufferModel
 from pebble.solvers import solve

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pebble.game import replay as referee_replay
 
+from pebble.cdag import diamond_dag, gemm_dag
 from pebble.certificate import RefusedError, check, positions, potential
 from pebble.certificate.games import read_game, replay
 from pebble.certificate.reading import parse
-from pebble.dag import diamond_dag, gemm_dag
 from pebble.errors import InputError, PebbleError
 from pebble.game import Game, Move, Pebbling, Task, Variant
+from pebble.game import replay as referee_replay
 from pebble.proof.optimum import game_statement, positions_proof
 from tests.brute_force import brute_force, brute_force_pebbling
 from tests.certificate.oracle import least_cost, sensible

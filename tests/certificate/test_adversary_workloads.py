@@ -13,9 +13,9 @@ from typing import Any
 import networkx as nx
 import pytest
 
+from pebble.cdag import attention_dag, conv2d_dag, ffn_dag, gemm_dag
 from pebble.certificate import RefusedError, check
 from pebble.certificate.statement import read_workload
-from pebble.dag import attention_dag, conv2d_dag, ffn_dag, gemm_dag
 from pebble.errors import InfeasibleError, InputError
 from pebble.proof.certificate import _DERIVED, bound_certificate
 from pebble.reports.bound import known_of as answer

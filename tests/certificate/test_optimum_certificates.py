@@ -14,12 +14,12 @@ from typing import Any
 import networkx as nx
 import pytest
 
+from pebble.cdag import diamond_dag, gemm_dag, tree_dag
+from pebble.cdag.io import read_dag
 from pebble.certificate import RefusedError, check, check_file
 from pebble.certificate.games import read_game
 from pebble.certificate.positions import MAGIC, Moves
 from pebble.cli import main
-from pebble.dag import diamond_dag, gemm_dag, tree_dag
-from pebble.dag.io import read_dag
 from pebble.game import Game, Move, Pebbling
 from pebble.game.referee import replay
 from pebble.proof.optimum import game_statement, positions_proof, solve_certificate

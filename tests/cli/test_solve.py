@@ -10,8 +10,8 @@ import time
 
 import pytest
 
+from pebble.cdag.io import write_dag
 from pebble.cli import main
-from pebble.dag.io import write_dag
 from pebble.families import build_dag
 from pebble.game import Move, Pebbling
 from pebble.game.referee import replay

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pebble.dag import attention_dag, diamond_dag, ffn_dag, fft_dag, gemm_dag, tree_dag
+from pebble.cdag import attention_dag, diamond_dag, ffn_dag, fft_dag, gemm_dag, tree_dag
 from pebble.errors import InfeasibleError, InputError, UnknownNameError
 from pebble.game import Game, Move, Task, Variant, check_capacity, minimum_capacity, moves_cost
 from tests.brute_force import brute_force
-from tests.dag.strategies import any_dags
+from tests.cdag.strategies import any_dags
 
 
 def test_variants_have_the_names_of_the_command_line() -> None:
@@ -159,7 +159,7 @@ def test_another_variant_of_the_same_game() -> None:
 
 def test_game_and_referee_stay_light() -> None:
     code = (
-        "import sys, pebble.game, pebble.dag, pebble.dag.catalogue, pebble.dag.io\n"
+        "import sys, pebble.game, pebble.cdag, pebble.cdag.catalogue, pebble.cdag.io\n"
         "heavy = {'numpy', 'networkx', 'ortools', 'pulp', 'matplotlib', 'pebble.solvers'} & set(sys.modules)\n"
         "sys.exit(str(heavy) if heavy else 0)"
     )

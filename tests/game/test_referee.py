@@ -5,11 +5,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pebble.dag import diamond_dag, ffn_dag, gemm_dag, tree_dag
+from pebble.cdag import diamond_dag, ffn_dag, gemm_dag, tree_dag
 from pebble.errors import IllegalMoveError, UnknownNameError, VerificationError
 from pebble.game import Game, Move, Pebbling, Variant, minimum_capacity, moves_cost, replay
 from tests.brute_force import brute_force_pebbling
-from tests.dag.strategies import any_dags
+from tests.cdag.strategies import any_dags
 
 PLAIN = nx.DiGraph([("a", "c"), ("b", "c"), ("c", "d"), ("b", "d")])
 CELL = gemm_dag(1, 1, 2)

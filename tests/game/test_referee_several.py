@@ -6,7 +6,7 @@ from fractions import Fraction
 import networkx as nx
 import pytest
 
-from pebble.dag import gemm_dag
+from pebble.cdag import gemm_dag
 from pebble.errors import IllegalMoveError, VerificationError
 from pebble.game import BufferModel, Game, Move, Pebbling, SmTraffic, Variant, at_sm, read_moves, replay
 from pebble.solvers import solve

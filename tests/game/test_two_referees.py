@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.prove_optima import Row, read_rows
-from pebble.dag.catalogue import build_dag
+from pebble.cdag.catalogue import build_dag
 from pebble.errors import IllegalMoveError, PebbleError
 from pebble.game import SINGLE, BufferModel, Game, Pebbling, minimum_capacity, moves_cost, replay
 from pebble.solvers import solve

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pebble.bounds.memories import buffer_lower_bound, multicast_bound
-from pebble.dag.gemm import gemm_dag
+from pebble.cdag.gemm import gemm_dag
 from pebble.errors import InfeasibleError
 from pebble.game import BufferModel, Game, Move, Pebbling, replay
 from pebble.schedules.explicit.parallel import ParallelSchedule, held

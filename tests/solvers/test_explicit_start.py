@@ -3,7 +3,7 @@
 import pytest
 
 from pebble.bounds import lower_bound
-from pebble.dag.gemm import gemm_dag
+from pebble.cdag.gemm import gemm_dag
 from pebble.game import Game
 from pebble.game.referee import replay
 from pebble.schedules.explicit import best_gemm_schedule

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from pebble.dag.catalogue import build_dag
+from pebble.cdag.catalogue import build_dag
 from pebble.errors import IllegalMoveError, InputError, PebbleError, UnknownNameError
-from pebble.system.isolation import Library, StoppedError, call
 from pebble.solvers import solve
+from pebble.system.isolation import Library, StoppedError, call
 
 ROOT = Path(__file__).parents[2]
 CALLS = {
@@ -30,7 +30,7 @@ CALLS = {
 }
 SETUP = """
     from pebble.bounds.dag import hong_kung
-    from pebble.dag.catalogue import build_dag
+    from pebble.cdag.catalogue import build_dag
     from pebble.game import Game
     from pebble.game.buffer_model import BufferModel, Topology
     from pebble.solvers.placement import block_deal, place_fast
@@ -95,7 +95,7 @@ def test_what_a_worker_raises_is_raised_here():
     with pytest.raises(ZeroDivisionError):
         call(Library.HIGHS, "operator:truediv", 1, 0)
     with pytest.raises(UnknownNameError, match="did you mean in-place") as error:
-        call(Library.HIGHS, "pebble.dag.base:check_form", "inplace")
+        call(Library.HIGHS, "pebble.cdag.base:check_form", "inplace")
     assert error.value.exit_code == 2
 
 

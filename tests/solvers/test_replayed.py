@@ -6,7 +6,7 @@ from fractions import Fraction
 import networkx as nx
 import pytest
 
-from pebble.dag import diamond_dag, gemm_dag
+from pebble.cdag import diamond_dag, gemm_dag
 from pebble.errors import InfeasibleError, InputError
 from pebble.game import BufferModel, Game
 from pebble.solvers import replay_moves, solve

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from pebble.dag.gemm import gemm_dag
+from pebble.cdag.gemm import gemm_dag
 from pebble.game import Game, Pebbling
 from pebble.game.referee import replay
 from pebble.solvers.gemm_shape import recognise

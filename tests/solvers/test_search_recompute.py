@@ -9,7 +9,7 @@ from pebble.families import build_dag
 from pebble.game import Game, Variant, minimum_capacity
 from pebble.solvers import solve
 from tests.brute_force import brute_force
-from tests.dag.strategies import plain_dags
+from tests.cdag.strategies import plain_dags
 
 VARIANTS = (Variant.RECOMPUTE, Variant.RECOMPUTE_SLIDING)
 

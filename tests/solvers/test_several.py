@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pebble.bounds.splits import cheapest_split
-from pebble.dag.gemm import gemm_dag
+from pebble.cdag.gemm import gemm_dag
 from pebble.errors import InfeasibleError, InputError
 from pebble.game import BufferModel, Game, minimum_capacity, replay
 from pebble.solvers import SolveResult, solve

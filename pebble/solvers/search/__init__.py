@@ -12,10 +12,10 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-from pebble.dag.base import Dag
-from pebble.dag.gemm import gemm_dag
-from pebble.dag.grids import diamond_dag
-from pebble.dag.trees import tree_dag
+from pebble.cdag.base import Dag
+from pebble.cdag.gemm import gemm_dag
+from pebble.cdag.grids import diamond_dag
+from pebble.cdag.trees import tree_dag
 from pebble.game import Game, Variant
 from pebble.solvers.gemm_shape import Shape, recognise
 from pebble.solvers.result import Incumbent, Problem

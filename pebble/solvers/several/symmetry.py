@@ -15,7 +15,7 @@ def task_representatives(game: Game) -> tuple[int, ...]:
 
     Examples
     --------
-    >>> from pebble.dag.gemm import gemm_dag
+    >>> from pebble.cdag.gemm import gemm_dag
     >>> len(task_representatives(Game.from_dag(gemm_dag(2, 2, 3))))
     1
     """

@@ -1,0 +1,144 @@
+"""What is measured: problems of named model layers, tiles, orders and executions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+Case = dict[str, object]
+
+# m, n, k; stages fill the shared memory, so that one block fits an SM
+GEMMS = {
+    "llama-2-7b:qkv": (8192, 12288, 4096),
+    "llama-2-7b:gate_up": (8192, 22016, 4096),
+    "llama-2-7b:down": (8192, 4096, 11008),
+    "llama-3-70b:gate_up": (8192, 57344, 8192),
+    "llama-2-13b:gate or up": (5120, 13824, 5120),
+    "llama-2-7b:o, 16384 tokens": (16384, 4096, 4096),
+    "long k": (6144, 6144, 16384),
+    "square": (8192, 8192, 8192),
+    "small square": (4096, 4096, 4096),
+}
+GEMM_TILES = {"128x128x64": 4, "128x256x64": 3}
+GEMM_ORDERS = (
+    "row", "column", "grouped-4", "grouped-8", "grouped-8+sawtooth", "grouped-16+sawtooth", "hilbert",
+    "snake-strips-16+sawtooth", "thunderkittens-8",
+)  # fmt: skip
+
+# what the model of free-running blocks is to be tested on: other shapes, two blocks an SM, persistent blocks without a
+# barrier, and launches repeated to see their noise
+DRIFT_GEMMS = {
+    "llama-3-8b:gate or up, 4096 tokens": (4096, 14336, 4096),
+    "llama-2-70b:gate or up, 2048 tokens": (2048, 28672, 8192),
+    "llama-2-70b:down": (8192, 8192, 28672),
+    "very long k": (4096, 4096, 65536),
+}
+DRIFT_ORDERS = ("row", "column", "grouped-8", "grouped-16+sawtooth", "hilbert", "snake-strips-16+sawtooth")
+
+# tokens, d_model, hidden, gated
+FFNS = {
+    "llama-2-7b:mlp": (8192, 4096, 11008, 1),
+    "llama-2-7b:mlp without gate": (8192, 4096, 11008, 0),
+    "llama-3-8b:mlp": (8192, 4096, 14336, 1),
+    "llama-2-13b:mlp": (5120, 5120, 13824, 1),
+    "llama-2-70b:mlp": (4096, 8192, 28672, 1),
+}
+FFN_ORDERS = (
+    "separate:row", "separate:grouped-8", "separate:grouped-16+sawtooth", "row-fused-8", "row-fused-16+sawtooth",
+    "row-fused-24+sawtooth", "row-fused-16-split-2+sawtooth",
+)  # fmt: skip
+
+# queries, keys, head_dim, heads, kv_heads, batch
+ATTENTIONS = {
+    "llama-2-7b:attention": (8192, 8192, 128, 32, 32, 1),
+    "llama-3-8b:attention": (8192, 8192, 128, 32, 8, 1),
+    "llama-3-8b:attention, batch 2": (4096, 4096, 128, 32, 8, 2),
+    "long": (32768, 32768, 128, 8, 8, 1),
+    "long, grouped, batch 2": (32768, 32768, 128, 4, 2, 2),
+    "very long": (65536, 65536, 128, 4, 4, 1),
+    "narrow heads": (16384, 16384, 64, 32, 32, 1),
+}
+ATTENTION_ORDERS = ("fa2", "fa2+sawtooth", "fa2-heads-first", "fa3")
+SDPA = ("sdpa-flash", "sdpa-cudnn")
+
+
+def _runs(base: Case, orders: tuple[str, ...], launches: dict[str, str], blocks_per_sm: int = 1) -> Iterator[Case]:
+    """Each order under each execution."""
+    for order in orders:
+        for execution, launch in launches.items():
+            yield base | {"order": order, "execution": execution, "launch": launch, "blocks_per_sm": blocks_per_sm}
+
+
+def _library(base: Case, name: str) -> Case:
+    return base | {"order": name, "execution": "free", "launch": "library"}
+
+
+def cases(which: str) -> Iterator[Case]:
+    """All cases of a plan: ``daily``, ``drift`` or ``small``."""
+    if which == "drift":
+        yield from drift_cases()
+        return
+    for make in (gemm_cases, ffn_cases, attention_cases):
+        yield from make(which == "small")
+
+
+def gemm_cases(small: bool = False) -> Iterator[Case]:
+    """Every tile and order, waves kept together and free-running, and cuBLAS."""
+    shapes = {"small": (2048, 2048, 1024), "square": (8192, 8192, 8192)} if small else GEMMS
+    for note, (m, n, k) in shapes.items():
+        base: Case = {"family": "gemm", "m": m, "n": n, "k": k, "dtype": "bf16", "note": note}
+        for tile, stages in GEMM_TILES.items():
+            orders = ("row", "grouped-16+sawtooth") if small else GEMM_ORDERS
+            kernel = base | {"tile": tile, "stages": stages}
+            yield from _runs(kernel, orders, {"waves": "persistent", "free": "block-per-tile"})
+        yield _library(base, "cuBLAS")
+
+
+def drift_cases() -> Iterator[Case]:
+    """GEMMs that stress what happens when blocks drift apart."""
+
+    def base(note: str, shape: tuple[int, int, int], tile: str, stages: int) -> Case:
+        m, n, k = shape
+        sizes: Case = {"family": "gemm", "m": m, "n": n, "k": k, "dtype": "bf16", "note": note}
+        return sizes | {"tile": tile, "stages": stages}
+
+    both = {"waves": "persistent", "free": "block-per-tile"}
+    for note, shape in DRIFT_GEMMS.items():
+        for tile, stages in GEMM_TILES.items():
+            yield from _runs(base(note, shape, tile, stages), DRIFT_ORDERS, both)
+    for note in ("square", "long k", "llama-2-7b:gate_up"):
+        yield from _runs(base(note, GEMMS[note], "128x128x64", 2), DRIFT_ORDERS, both, blocks_per_sm=2)
+        for tile, stages in GEMM_TILES.items():
+            yield from _runs(base(note, GEMMS[note], tile, stages), DRIFT_ORDERS, {"free": "persistent"})
+    for note in ("long k", "llama-3-70b:gate_up"):
+        for tile, stages in GEMM_TILES.items():
+            for _ in range(3):
+                yield from _runs(base(note, GEMMS[note], tile, stages), DRIFT_ORDERS, {"free": "block-per-tile"})
+
+
+def ffn_cases(small: bool = False) -> Iterator[Case]:
+    """Separate kernels, bands and split bands; free-running blocks still wait between phases. And two cuBLAS calls."""
+    shapes = {"small": (2048, 1024, 2816, 1), "small, no gate": (2048, 1024, 2816, 0)} if small else FFNS
+    for note, (tokens, d_model, hidden, gated) in shapes.items():
+        base: Case = {
+            "family": "ffn", "tokens": tokens, "d_model": d_model, "hidden": hidden, "gated": gated, "dtype": "bf16",
+            "note": note,
+        }  # fmt: skip
+        tile = {"tile": "128x128x64", "stages": 3} if gated else {"tile": "128x256x64", "stages": 3}
+        orders = ("separate:grouped-8", "row-fused-8-split-2+sawtooth") if small else FFN_ORDERS
+        yield from _runs(base | tile, orders, {"waves": "persistent", "free": "persistent"})
+        yield _library(base, "cuBLAS, two calls")
+
+
+def attention_cases(small: bool = False) -> Iterator[Case]:
+    """Causal and not, FlashAttention's orders, and PyTorch's two kernels."""
+    shapes = {"small": (2048, 2048, 128, 8, 2, 2), "narrow": (2048, 4096, 64, 4, 4, 1)} if small else ATTENTIONS
+    names = ("queries", "keys", "head_dim", "heads", "kv_heads", "batch")
+    for note, shape in shapes.items():
+        for causal in (0, 1):
+            base: Case = {"family": "attention", **dict(zip(names, shape, strict=True)), "causal": causal}
+            base |= {"dtype": "bf16", "note": note}
+            orders = ("fa2+sawtooth", "fa3") if small else ATTENTION_ORDERS
+            kernel = base | {"tile": "128x128", "stages": 2}
+            yield from _runs(kernel, orders, {"waves": "persistent", "free": "block-per-tile"})
+            for name in SDPA:
+                yield _library(base, name)

@@ -1,0 +1,262 @@
+"""Predicted beside measured: every row of the library that the model can be asked about.
+
+    python benchmarks/hardware/predict.py                                   # the summary
+    python benchmarks/hardware/predict.py --csv predicted.csv --figure predicted.png
+    python benchmarks/hardware/predict.py benchmarks/hardware/h200_kit_layers.csv --list
+    python benchmarks/hardware/predict.py --peer                            # NVIDIA's own model beside ours
+
+Each row's DRAM reads (or reads and writes, where only their sum was published) are set beside the chip's own cache
+model. Rows without a tile, an order or bytes (libraries' own kernels, bandwidths, times) have no prediction; neither
+have chips without a machine file. About ten minutes on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import multiprocessing
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import exp, log
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
+
+from library import SHAPE_COLUMNS, Row, read_rows, shape_name  # noqa: E402 - beside this file
+
+MODELLED = ("gemm", "ffn", "attention")
+WITHIN = (0.05, 0.10, 0.15)
+Key = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class GroupedColumns:
+    """``grouped-columns-G``: Triton's grouped order with rows and columns exchanged."""
+
+    name: str
+    group: int
+    sawtooth: bool
+
+    def tiles(self, rows: int, cols: int, params: Any = None) -> Any:
+        """(tile row, tile column) in issue order."""
+        from pebble.schedules.orders import parse_order
+
+        return parse_order(f"grouped-{self.group}").tiles(cols, rows, params)[:, ::-1]
+
+
+def tile_order(name: str) -> Any:
+    """An order of `pebble`, or the one other name in the library."""
+    from pebble.schedules.orders import parse_order
+
+    mirrored = re.fullmatch(r"grouped-columns-([0-9]+)([+]sawtooth)?", name)
+    return GroupedColumns(name, int(mirrored[1]), bool(mirrored[2])) if mirrored else parse_order(name)
+
+
+def simulated_bytes(row: Row) -> tuple[int, int] | None:
+    """DRAM bytes (read, written before the kernel ends) of a row's kernel; None for a chip without a machine file.
+
+    The only place that knows the simulator. Rows of free-running blocks get the figure of blocks in lock step.
+    """
+    from pebble.errors import UnknownNameError
+    from pebble.families import FAMILIES, kernel_family
+    from pebble.models.machine import load_machine
+    from pebble.schedules.tile import TileShape
+    from pebble.simulation import KernelConfig
+
+    try:
+        machine = load_machine(row["chip"])
+    except UnknownNameError:
+        return None
+    tile, blocks = TileShape.parse(row["tile"]), int(row["blocks_per_sm"] or 1)
+    config = KernelConfig(tile, machine.sms, blocks, machine.l2_bytes, machine.default_model.policy)
+    sizes = {name: int(row[name]) for name in SHAPE_COLUMNS[row["family"]]}
+    for flag in ("gated", "causal"):
+        if flag in sizes:
+            sizes[flag] = bool(sizes[flag])
+    workload = FAMILIES[row["family"]].shape(**sizes, dtype=row["dtype"])
+    family = kernel_family(workload)
+    schedule = tile_order(row["order"]) if row["family"] == "gemm" else family.parse_schedule(row["order"])
+    traffic = family.simulate(workload, schedule, config)
+    return traffic.dram_read_bytes, traffic.dram_write_bytes - traffic.residue_bytes
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One row with its prediction, in bytes."""
+
+    row: Row
+    measured: int
+    predicted: int
+
+    @property
+    def ratio(self) -> float:
+        """Predicted over measured."""
+        return self.predicted / self.measured
+
+
+def measured_bytes(row: Row) -> int:
+    """Reads, or reads and writes where only the sum is known; 0 where no bytes were measured."""
+    return int(row["dram_read_bytes"] or row["dram_bytes"] or 0)
+
+
+def question(row: Row) -> Key:
+    """What the model needs of a row: rows that agree in it share one simulation."""
+    names = ("chip", "family", *SHAPE_COLUMNS[row["family"]], "dtype", "tile", "blocks_per_sm", "order")
+    return tuple((name, row[name]) for name in names)
+
+
+def _answer(key: Key) -> tuple[Key, tuple[int, int] | None]:
+    from pebble.errors import PebbleError
+
+    row = dict(key)
+    try:
+        return key, simulated_bytes(row)
+    except PebbleError as error:  # of a kind that does not travel between processes
+        raise RuntimeError(f"{row}: {error}") from None
+
+
+def pairs(rows: Iterable[Row], jobs: int) -> list[Pair]:
+    """Predictions of all rows that can have one."""
+    asked = [row for row in rows if row["family"] in MODELLED and row["tile"] and row["order"] and measured_bytes(row)]
+    keys = sorted({question(row) for row in asked})
+    with multiprocessing.Pool(jobs) as pool:
+        answers = {}
+        for key, answer in pool.imap_unordered(_answer, keys):
+            answers[key] = answer
+            print(f"\r{len(answers)} of {len(keys)} kernels simulated", end="", file=sys.stderr, flush=True)
+        print(file=sys.stderr)
+    found = []
+    for row in asked:
+        answer = answers[question(row)]
+        if answer is not None:
+            found.append(Pair(row, measured_bytes(row), answer[0] if row["dram_read_bytes"] else sum(answer)))
+    return found
+
+
+def summary(ratios: list[float]) -> str:
+    """Number, geometric mean, spread and shares within 5, 10 and 15 %."""
+    logs = [log(ratio) for ratio in ratios]
+    middle = sum(logs) / len(logs)
+    spread = (sum((x - middle) ** 2 for x in logs) / len(logs)) ** 0.5
+    shares = " ".join(f"{sum(abs(r - 1) <= limit for r in ratios) / len(ratios):7.0%}" for limit in WITHIN)
+    return f"{len(ratios):5} {exp(middle):9.3f}   x/{exp(spread):.3f} {shares}"
+
+
+def group_of(pair: Pair) -> tuple[str, str, str]:
+    """Execution, family (causal attention apart) and chip."""
+    row = pair.row
+    family = row["family"] + (" causal" if row["causal"] == "1" else "")
+    return row["execution"], family, row["chip"]
+
+
+def groups(found: list[Pair]) -> Iterator[tuple[tuple[str, str, str], list[Pair]]]:
+    """Pairs by execution, family and chip, kept waves first."""
+    for key in sorted({group_of(pair) for pair in found}, key=lambda key: (key[0] != "waves", key)):
+        yield key, [pair for pair in found if group_of(pair) == key]
+
+
+def beside_peer(found: list[Pair], theirs: list[float]) -> None:
+    """Summaries of both models on the rows that the peer knows."""
+    print("GEMMs that nvidia-matmul-heuristics knows (no sawtooth, no curves, one block an SM)")
+    for execution in ("waves", "free"):
+        chosen = [(p, t) for p, t in zip(found, theirs, strict=True) if t and p.row["execution"] == execution]
+        if chosen:
+            print(f"{execution:<10}{'theirs':<36}{summary([t / p.measured for p, t in chosen])}")
+            print(f"{execution:<10}{'ours':<36}{summary([p.ratio for p, _ in chosen])}")
+
+
+def draw(found: list[Pair], path: str) -> None:
+    """Predicted against measured, one panel a family and chip, with the band of 10 %."""
+    import matplotlib
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    from pebble.plots.save import BLUE, RED, save_figure, style
+
+    labels = {"free": ("free-running", RED), "waves": ("waves kept together", BLUE)}
+    panels = sorted(
+        {group_of(pair)[1:] for pair in found}, key=lambda panel: (panel[1], MODELLED.index(panel[0].split()[0]))
+    )
+    columns = min(4, len(panels))
+    lines = -(-len(panels) // columns)
+    with matplotlib.rc_context(style()):
+        figure = Figure(figsize=(2.6 * columns, 2.8 * lines + 0.3), layout="constrained")
+        axes = list(figure.subplots(lines, columns, squeeze=False).flat)
+        for ax, (family, chip) in zip(axes, panels, strict=False):
+            here = [pair for pair in found if group_of(pair)[1:] == (family, chip)]
+            values = [value / 1e9 for pair in here for value in (pair.measured, pair.predicted)]
+            ends = [min(values) / 1.6, max(values) * 1.6]
+            ticks = [d * 10.0**e for e in range(-2, 3) for d in (1, 2, 5) if ends[0] < d * 10.0**e < ends[1]]
+            ax.fill_between(ends, [0.9 * x for x in ends], [1.1 * x for x in ends], color="0.88", lw=0)
+            ax.plot(ends, ends, color="0.5", lw=0.6)
+            for execution, (label, colour) in labels.items():
+                chosen = [pair for pair in here if pair.row["execution"] == execution]
+                if chosen:
+                    x, y = [p.measured / 1e9 for p in chosen], [p.predicted / 1e9 for p in chosen]
+                    ax.scatter(x, y, s=7, color=colour, alpha=0.55, lw=0, label=f"{label}, {len(chosen)}")
+            ax.set(xscale="log", yscale="log", xlim=ends, ylim=ends, aspect="equal")
+            ax.set_title(f"{family}, {chip}", fontsize=8)
+            for axis in (ax.xaxis, ax.yaxis):
+                axis.set_major_locator(FixedLocator(ticks))
+                axis.set_minor_locator(NullLocator())
+                axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            ax.legend(fontsize=6, loc="upper left", frameon=False)
+        for ax in axes[len(panels) :]:
+            ax.set_axis_off()
+        figure.supxlabel("measured DRAM bytes, GB (band: 10 %)", fontsize=8)
+        figure.supylabel("predicted, GB", fontsize=8)
+    save_figure(figure, path)
+    print(f"wrote {path}")
+
+
+def main() -> int:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", help="tables of measurements (every file of the library)")
+    parser.add_argument("--figure", metavar="FILE", help="draw predicted against measured")
+    parser.add_argument("--csv", metavar="FILE", help="write each row's prediction")
+    parser.add_argument("--list", action="store_true", help="print each row")
+    parser.add_argument("--peer", nargs="?", const="", metavar="LIBRARY", help="nvidia-matmul-heuristics beside ours")
+    parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
+    args = parser.parse_args()
+    rows = list(read_rows(args.files))
+    found = pairs(rows, args.jobs)
+    theirs = [0.0] * len(found)
+    if args.peer is not None:
+        from peer import Peer, installed
+
+        peer = Peer(args.peer or installed())
+        theirs = [peer.read_bytes(pair.row) for pair in found]
+    names = ("chip", "family", "problem", "tile", "order", "execution", "launch")
+    table = [
+        [shape_name(p.row) if name == "problem" else p.row[name] for name in names]
+        + [p.measured, p.predicted, round(t)]
+        for p, t in zip(found, theirs, strict=True)
+    ]
+    if args.list:
+        for *kernel, measured, predicted, _ in table:
+            print(*kernel, f"{measured / 1e6:,.0f} {predicted / 1e6:,.0f} MB {predicted / measured:.3f}")
+    if args.csv:
+        header = (*names, "measured_bytes", "predicted_bytes", "peer_bytes")
+        with open(args.csv, "w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows([header, *table])
+    print(f"{len(rows)} rows, {len(found)} with a prediction; predicted / measured DRAM bytes")
+    print(f"{'execution':<10}{'family':<18}{'chip':<18} rows geo. mean  spread   within:" + "5 %    10 %    15 %")
+    for (execution, family, chip), here in groups(found):
+        print(f"{execution:<10}{family:<18}{chip:<18}{summary([pair.ratio for pair in here])}")
+    for execution in ("waves", "free"):
+        here = [pair.ratio for pair in found if pair.row["execution"] == execution]
+        if here:
+            print(f"{execution:<10}{'all':<36}{summary(here)}")
+    if args.peer is not None:
+        beside_peer(found, theirs)
+    if args.figure:
+        draw(found, args.figure)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,30 @@
+"""Computation DAGs as networkx graphs: one family per module, files, statistics.
+
+:mod:`pebble.cdag.validate` documents the node attributes, :mod:`pebble.cdag.catalogue` lists the families by
+name.
+"""
+
+from pebble.cdag.attention import attention_dag
+from pebble.cdag.conv2d import conv2d_dag
+from pebble.cdag.ffn import ffn_dag
+from pebble.cdag.fft import fft_dag
+from pebble.cdag.gemm import gemm_dag, matrix_chain_dag
+from pebble.cdag.grids import diamond_dag, dpgrid_dag
+from pebble.cdag.stencils import stencil1d_dag, stencil2d_dag
+from pebble.cdag.trees import tree_dag
+from pebble.cdag.validate import validate_dag
+
+__all__ = [
+    "attention_dag",
+    "conv2d_dag",
+    "diamond_dag",
+    "dpgrid_dag",
+    "ffn_dag",
+    "fft_dag",
+    "gemm_dag",
+    "matrix_chain_dag",
+    "stencil1d_dag",
+    "stencil2d_dag",
+    "tree_dag",
+    "validate_dag",
+]

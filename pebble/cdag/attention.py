@@ -1,0 +1,153 @@
+"""Attention, with strict or online softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pebble.cdag.base import (
+    Dag,
+    Finish,
+    add_input,
+    add_sum,
+    add_value,
+    check_form,
+    name_of,
+    new_dag,
+    split,
+)
+from pebble.errors import InputError, UnknownNameError
+from pebble.workloads.base import check_dimension
+
+SOFTMAX = ("online", "strict")
+
+
+def attention_dag(
+    queries: int,
+    keys: int,
+    head_dim: int,
+    *,
+    heads: int = 1,
+    kv_heads: int | None = None,
+    batch: int = 1,
+    causal: bool = False,
+    softmax: str = "online",
+    form: str = "in-place",
+    tile: Sequence[int] = (1, 1, 1),
+    in_bytes: int = 1,
+    out_bytes: int = 1,
+) -> Dag:
+    """O := softmax(Q K^T) V, per head; the row sum r stands for all softmax state.
+
+    Parameters
+    ----------
+    queries, keys, head_dim : int
+        Q is queries x head_dim, K and V are keys x head_dim, in each head.
+    heads, kv_heads, batch : int
+        Query heads, key-value heads (they divide the query heads, which share them in order; by default as
+        many) and independent sequences.
+    causal : bool
+        The last query sees all keys, each query before it one key less. A tile is kept when a pair in it is
+        seen.
+    softmax : str
+        ``strict``: S_ij += Q_ix K_jx; r_i += S_ij over the row; P_ij <- S_ij, r_i; O_ix += P_ij V_jx.
+        ``online``: O_ix += S_ij V_jx, and O_ix /= r_i at any time once r_i is complete: in place it is one more
+        update of the cell, in no fixed order with the others, which can then be divided as they are added.
+    form : str
+        As in :func:`pebble.cdag.gemm.gemm_dag`, for the sums S, r and O.
+    tile : sequence of three int
+        Extents over queries, keys, head_dim of a tile operation.
+    in_bytes, out_bytes : int
+        Weight of one value of Q, K, V, S, P or r, and of O.
+
+    Raises
+    ------
+    InputError
+        A dimension or tile below 1, kv_heads that do not divide heads, causal with fewer keys than queries,
+        or a DAG too large.
+
+    Examples
+    --------
+    >>> attention_dag(2, 2, 1).number_of_nodes()
+    28
+    """
+    check_form(form)
+    if softmax not in SOFTMAX:
+        raise UnknownNameError("softmax", softmax, SOFTMAX, "pebble dag --help")
+    if len(tile) != 3:
+        raise InputError(
+            f"tile: got {'x'.join(map(str, tile))}, expected three extents, for queries, keys and head-dim."
+        )
+    heads = check_dimension("heads", heads)
+    kv_heads = heads if kv_heads is None else check_dimension("kv-heads", kv_heads)
+    batch = check_dimension("batch", batch)
+    if heads % kv_heads:
+        raise InputError(f"kv-heads: got {kv_heads}, expected a divisor of the {heads} heads.")
+    if causal and keys < queries:
+        raise InputError(f"keys: got {keys} for {queries} causal queries, expected at least as many keys.")
+    rows, cols = split("queries", queries, tile[0]), split("keys", keys, tile[1])
+    inner = split("head-dim", head_dim, tile[2])
+    pairs = [
+        [j for j in range(len(cols)) if not causal or j * tile[1] <= _last_query(i, rows, tile[0]) + keys - queries]
+        for i in range(len(rows))
+    ]
+    seen = sum(map(len, pairs))
+    per_head = seen * (4 * len(inner) + 4) + len(rows) * (3 * len(inner) + 2) + 2 * len(cols) * len(inner)
+    dag = new_dag(batch * heads * per_head)
+    for b in range(batch):
+        for h in range(heads):
+            own = ((b,) if batch > 1 else ()) + ((h,) if heads > 1 else ())
+            shared = ((b,) if batch > 1 else ()) + ((h // (heads // kv_heads),) if heads > 1 else ())
+            for i, height in enumerate(rows):
+                for x, depth in enumerate(inner):
+                    add_input(dag, "Q", (*own, i, x), height * depth * in_bytes)
+            for j in sorted({j for row in pairs for j in row}):
+                for x, depth in enumerate(inner):
+                    add_input(dag, "K", (*shared, j, x), cols[j] * depth * in_bytes)
+                    add_input(dag, "V", (*shared, j, x), cols[j] * depth * in_bytes)
+            for i, height in enumerate(rows):
+                _add_row(dag, form, softmax, own, shared, i, height, cols, inner, pairs[i], in_bytes, out_bytes)
+    return dag
+
+
+def _last_query(i: int, rows: Sequence[int], tile: int) -> int:
+    return i * tile + rows[i] - 1
+
+
+def _add_row(
+    dag: Dag,
+    form: str,
+    softmax: str,
+    own: tuple[int, ...],
+    shared: tuple[int, ...],
+    i: int,
+    height: int,
+    cols: Sequence[int],
+    inner: Sequence[int],
+    seen: Sequence[int],
+    in_bytes: int,
+    out_bytes: int,
+) -> None:
+    scores = []
+    for j in seen:
+        terms = [(name_of("Q", (*own, i, x)), name_of("K", (*shared, j, x))) for x in range(len(inner))]
+        scores.append(add_sum(dag, form, "S", (*own, i, j), terms, weight=height * cols[j] * in_bytes))
+    total = add_sum(dag, form, "r", (*own, i), [(s,) for s in scores], weight=height * in_bytes)
+    finish: list[Finish] = [Finish("divide", "/=", (total,), ordered=False)]
+    if softmax == "strict":
+        finish = []
+        scores = [
+            add_value(
+                dag,
+                name_of("P", (*own, i, j)),
+                (score, total),
+                operation="divide",
+                operand="P",
+                index=(*own, i, j),
+                weight=height * cols[j] * in_bytes,
+            )
+            for j, score in zip(seen, scores, strict=True)
+        ]
+    for x, depth in enumerate(inner):
+        terms = [(score, name_of("V", (*shared, j, x))) for j, score in zip(seen, scores, strict=True)]
+        weight = height * depth * out_bytes
+        add_sum(dag, form, "O", (*own, i, x), terms, weight=weight, finish=finish, output=True)
