@@ -157,9 +157,7 @@ def _format_of(path: Path) -> _Format:
 
 
 def _read_text(path: Path) -> str:
-    content = read_bytes(path, most=MAX_FILE_BYTES)
-    if len(content) > MAX_FILE_BYTES:
-        raise InputError(f"{path}: it is larger than {MAX_FILE_BYTES // 2**20} MiB, too large for a DAG to solve.")
+    content = read_bytes(path, most=MAX_FILE_BYTES, expected=" for a DAG to solve")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
