@@ -1,6 +1,5 @@
 """What is packaged is what is in the tree, under pebble and nowhere else."""
 
-import re
 import subprocess
 import sys
 import tomllib
@@ -46,24 +45,3 @@ def test_pypi_namesake_is_refused(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode != 0
     assert "pip uninstall Pebble" in done.stderr
-
-
-def imports(path: Path) -> set[str]:
-    return set(re.findall(r"^\s*(?:from|import)\s+(pebble(?:\.\w+)*)", path.read_text(), re.MULTILINE))
-
-
-def test_rooms_import_only_what_they_may() -> None:
-    shared = ("pebble.workloads", "pebble.traces", "pebble.units", "pebble.errors")
-    for room in ("models", "schedules"):
-        for file in (ROOT / room).rglob("*.py"):
-            for name in imports(file):
-                assert name.startswith((*shared, f"pebble.{room}")), f"{file} imports {name}"
-    for file in (ROOT / "pebble" / "traces").rglob("*.py"):
-        for name in imports(file):
-            assert name.startswith(("pebble.traces", "pebble.units", "pebble.errors")), f"{file} imports {name}"
-    for room in ("bounds", "solvers"):
-        for file in (ROOT / "pebble" / room).rglob("*.py"):
-            assert not any(name.startswith("pebble.schedules") for name in imports(file)), file
-    for file in (ROOT / "pebble").rglob("*.py"):
-        if "cli" not in file.parts and file.name != "__main__.py":
-            assert not any(name.startswith("pebble.cli") for name in imports(file)), file

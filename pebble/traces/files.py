@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.system.files import check_output, faults, shown
+from pebble.system.files import check_output, faults, lines_of, shown
 from pebble.traces.layout import Layout
 from pebble.traces.trace import Trace, chunked
 
@@ -131,7 +131,8 @@ def _read_csv(file: TextIO, where: str) -> _Content:
     content = _Content([], [], {}, 0)
     number, sms = 0, 0
     names: list[str] = []
-    for line in file:
+    lines = lines_of(file, where)
+    for line in lines:
         number += 1
         text = line.strip()
         if text.startswith("#"):
@@ -150,7 +151,7 @@ def _read_csv(file: TextIO, where: str) -> _Content:
     index = {name: i for i, name in enumerate(content.names)}
     wanted = [(c, names.index(c)) for c in _COLUMNS if c in names]
     found: dict[str, list[int]] = {c: [] for c, _ in wanted}
-    for cells in csv.reader(file):
+    for cells in csv.reader(lines):
         number += 1
         if not cells or cells[0].lstrip().startswith("#"):
             continue

@@ -30,8 +30,9 @@ def test_ffn_tables_touch_what_the_simulated_phases_touch(name):
     assert len(np.unique(table[:, 0])) == len(group.phases)
     for number, phase in enumerate(group.phases):
         here = table[table[:, 0] == number]
-        blocks = np.arange(phase.blocks)
-        expected = phase.steps.ids(blocks, False)  # (steps, blocks, touches)
+        bases, strides = phase.steps.bases, phase.steps.strides
+        walked = phase.steps.walk.k(slice(0, len(bases)), False)  # (steps, 1, 1)
+        expected = bases + walked * strides  # (steps, blocks, touches)
         weights = kernel.w2 if here[0, 1] else kernel.ups[0]
         rows = kernel.h if here[0, 1] else kernel.x
         k = here[0, 4] + np.arange(here[0, 5])[:, None]

@@ -58,7 +58,8 @@ NAMES = {
     "--policy": words(
         "lru fifo opt random oldest-of-4 oldest-of-0 oldest-of-9999 set-16 set-16-hashed set-0 set-99 sectored "
         "partitions-2 partitions-64 partitions-2:oldest-of-4 chiplets-8+llc-256MiB "
-        "chiplets-64+llc-1152921504606846976B chiplets-2 hardware lru+warm opt+warm fifo+no-write-allocate set-16+pad-999999 lru+seed-1 + : nosuch"
+        "chiplets-64+llc-1152921504606846976B chiplets-2 "
+        "hardware lru+warm opt+warm fifo+no-write-allocate set-16+pad-999999 lru+seed-1 + : nosuch"
     ),
     "--execution": words(
         "lockstep persistent dynamic-0 dynamic-0.05 dynamic-9 split-k-2 split-k-1000000 stream-k "
