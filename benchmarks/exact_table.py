@@ -59,7 +59,8 @@ def main() -> int:
     for family, parameters, variant, extra in CASES:
         game = Game.from_dag(build_dag(family, parameters), variant)
         capacity = minimum_capacity(game) + extra
-        line = f"{find_dag_family(family).label(parameters):<56}{variant:<18}{capacity:>3}{game.size:>7}{len(game.tasks):>5}"
+        label = find_dag_family(family).label(parameters)
+        line = f"{label:<56}{variant:<18}{capacity:>3}{game.size:>7}{len(game.tasks):>5}"
         for name in args.solver:
             try:
                 result = solve(game, capacity, solver=name, time_limit=args.time_limit)

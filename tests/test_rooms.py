@@ -37,7 +37,7 @@ def modules() -> Iterator[tuple[Path, str]]:
 
 
 def imports(path: Path, name: str) -> Iterator[tuple[str, int]]:
-    """What a module imports of the package when it runs, relative imports resolved; not what only type checkers read."""
+    """What a module imports of the package when it runs, relative imports resolved; not for type checkers only."""
     tree = ast.parse(path.read_text())
     typing_only = {
         id(inner)

@@ -130,7 +130,8 @@ class OldestOfKEngine(Engine):
         _run(
             chunk.ids, chunk.ops, self._where.of(chunk), self._first, self._count, self._line_operand,
             self.policy.parts, self.policy.drawn, self._slots.shape[1], self.policy.write_allocate, self._stamps,
-            self._stale, self._slots, self._used, self._dirty, self._random, self._granule, self._clock, missed, self.write_backs,
+            self._stale, self._slots, self._used, self._dirty, self._random, self._granule, self._clock, missed,
+            self.write_backs,
         )  # fmt: skip
 
     def dirty(self) -> NDArray[np.int64]:

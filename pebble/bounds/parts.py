@@ -1,27 +1,29 @@
 r"""Bounds of parts add up: products that share nothing, or only values that one part makes and another uses.
 
-**Theorem 6.** A workload consists of parts, each a set of products in a box, in any order and interleaving. Let an operand
-value of a part be *handed over* when another part computes it, and a cell *handed over* when it is an operand of another
-part. For each part cut the schedule by that part's work into :math:`h` segments and let :math:`X_s` be the values that its
-operations touch in segment :math:`s`. If every value is computed once,
+**Theorem 6.** A workload consists of parts, each a set of products in a box, in any order and interleaving. Let an
+operand value of a part be *handed over* when another part computes it, and a cell *handed over* when it is an operand
+of another part. For each part cut the schedule by that part's work into :math:`h` segments and let :math:`X_s` be the
+values that its operations touch in segment :math:`s`. If every value is computed once,
 
 .. math:: Q \ge \sum_{\text{parts}} \max\Big(\text{own inputs and outputs},\;
           \sum_s X_s - (h - 1) S - \text{cells begun and not stored} - \text{operands handed over}\Big),
 
 where cells that are handed over count among those begun and not stored.
 
-*Proof.* Fix a part. A value touched in a segment was in fast memory at the segment's start (at most :math:`S` at each of the
-:math:`h - 1` cuts; none at the first start), or was loaded in the segment before it was touched, or is a cell begun in it
-(once in all), or is an operand handed over that was completed in it (once in all). So :math:`\sum_s X_s` is at most the
-part's loads, plus :math:`(h - 1) S`, plus its cells, plus its operands handed over; and each of its outputs is stored. Now
-give every transfer to one part: those of weights, inputs and outputs of the workload to the part they belong to; a load of a
-value that is handed over to the part that makes it while it is incomplete, and to the part that uses it once it is
-complete. The part that makes it needs it in fast memory only before it is complete, the part that uses it only after. So
-no transfer is counted twice, and the parts' bounds add, each with all of :math:`S`. The first term of the maximum is the
-weights, inputs and outputs of the workload that belong to the part. (One part: Theorem 1.) :math:`\square`
+*Proof.* Fix a part. A value touched in a segment was in fast memory at the segment's start (at most :math:`S` at each
+of the :math:`h - 1` cuts; none at the first start), or was loaded in the segment before it was touched, or is a cell
+begun in it (once in all), or is an operand handed over that was completed in it (once in all). So :math:`\sum_s X_s`
+is at most the part's loads, plus :math:`(h - 1) S`, plus its cells, plus its operands handed over; and each of its
+outputs is stored. Now give every transfer to one part: those of weights, inputs and outputs of the workload to the
+part they belong to; a load of a value that is handed over to the part that makes it while it is incomplete, and to the
+part that uses it once it is complete. The part that makes it needs it in fast memory only before it is complete, the
+part that uses it only after. So no transfer is counted twice, and the parts' bounds add, each with all of :math:`S`.
+The first term of the maximum is the weights, inputs and outputs of the workload that belong to the part. (One part:
+Theorem 1.) :math:`\square`
 
-Without anything handed over (independent products) each part's projection is a legal schedule of that part alone, so the
-sum holds with recomputation as well. Capacity may be held by any part at any time: no share of :math:`S` is assumed.
+Without anything handed over (independent products) each part's projection is a legal schedule of that part alone, so
+the sum holds with recomputation as well. Capacity may be held by any part at any time: no share of :math:`S` is
+assumed.
 """
 
 from __future__ import annotations

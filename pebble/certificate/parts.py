@@ -1,14 +1,16 @@
 """Workloads made of parts: groups of matrix products, a transformer layer. The bounds of the parts add up.
 
-Fix a part and cut the schedule by its work into h segments. A value that its operations touch in a segment was held at the
-segment's start (at most S at each of h - 1 cuts), or is loaded in it before it is touched, or is a cell begun in it (once
-in all), or is an operand that another part computes and that was completed in it (once in all). So
+Fix a part and cut the schedule by its work into h segments. A value that its operations touch in a segment was held at
+the segment's start (at most S at each of h - 1 cuts), or is loaded in it before it is touched, or is a cell begun in
+it (once in all), or is an operand that another part computes and that was completed in it (once in all). So
 
-    loads + stores >= sum of values touched - (h - 1) S - cells begun and not stored - operands that another part computes.
+    loads + stores >= sum of values touched - (h - 1) S - cells begun and not stored - operands that another part
+    computes.
 
-A load of a value that one part computes and another uses belongs to the first while the value is incomplete, to the second
-afterwards; every other transfer belongs to the part whose weight, input or output it moves. No transfer counts twice, so
-the parts add up, each with all of S. This needs every value computed once where a part uses what another computes.
+A load of a value that one part computes and another uses belongs to the first while the value is incomplete, to the
+second afterwards; every other transfer belongs to the part whose weight, input or output it moves. No transfer counts
+twice, so the parts add up, each with all of S. This needs every value computed once where a part uses what another
+computes.
 """
 
 from __future__ import annotations
@@ -212,7 +214,7 @@ def _kernel_by_kernel(whole: Whole, capacity: int, proof: Any, at: str) -> tuple
 
 
 def check_upper_of_parts(whole: Whole, claim: dict[str, Any], at: str) -> str:
-    """Check one claim of an upper bound, the parts one after the other through slow memory; errors as for lower ones."""
+    """Check one claim of an upper bound, the parts in turn through slow memory; errors as for lower ones."""
     fields(claim, at, ("claim", "capacity_elements", "elements", "bytes", "moved", "schedule"))
     capacity = integer(claim["capacity_elements"], f"{at}.capacity_elements", 3)
     schedule = fields(claim["schedule"], f"{at}.schedule", ("kind", "parts"))

@@ -28,9 +28,8 @@ def add_level_arguments(parser: argparse.ArgumentParser) -> None:
 def print_sm_comparison(found: SmComparison) -> None:
     """The comparison for a reader."""
     document, capacity, say = found.document(), found.capacity, _output.say
-    say(
-        f"{found.workload.label}: L2 to SMs, {found.buffers}; each holds {format_capacity(capacity.bytes)}: {capacity.detail}"
-    )
+    held = f"each holds {format_capacity(capacity.bytes)}: {capacity.detail}"
+    say(f"{found.workload.label}: L2 to SMs, {found.buffers}; {held}")
     print()
     say(f"proved bound     {format_bytes(document['lower_bound']['bytes'])}: however the work is split")
     say(f"balanced bound   {format_bytes(document['balanced_bound']['bytes'])}: no SM does more than its share")

@@ -19,10 +19,10 @@ import threading
 from contextlib import nullcontext
 
 from pebble.cli import _output
-from pebble.cli._dag import is_dag_file
+from pebble.cli._dag_argument import is_dag_file
 from pebble.cli._sms import add_buffer_arguments, add_level_arguments, print_sm_bound
 from pebble.cli._target import add_machine_arguments, seconds, where
-from pebble.cli._workload import add_workload_arguments, workload_of
+from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError
 from pebble.families import family_of
 from pebble.reports.bound import Bound, bound
@@ -154,7 +154,8 @@ def _print_dag(found: DagBounds, interrupted: bool) -> None:
     for theorem in found.bounds:
         value = "not here" if theorem.value is None else str(theorem.value)
         say(
-            f"{theorem.name}: {value}: {theorem.note} [{theorem.source}; holds for {', '.join(map(str, theorem.variants))}]",
+            f"{theorem.name}: {value}: {theorem.note} "
+            f"[{theorem.source}; holds for {', '.join(map(str, theorem.variants))}]",
             "  ",
         )
     print()

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from pebble.cli import _output
 from pebble.cli._sms import add_buffer_arguments, print_sm_comparison
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel, where
-from pebble.cli._workload import add_workload_arguments, workload_of
+from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError
 from pebble.families import kernel_family, schedules_help
 from pebble.models.caches import parse_policy

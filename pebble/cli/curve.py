@@ -15,7 +15,7 @@ import numpy as np
 
 from pebble.cli import _output
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
-from pebble.cli._workload import add_workload_arguments, workload_of
+from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.families import schedules_help
 from pebble.models.caches import parse_policy
 from pebble.plots.save import check_figure_path

@@ -16,7 +16,7 @@ import dataclasses
 
 from pebble.cdag.io import SUFFIXES, write_dag
 from pebble.cli import _output
-from pebble.cli._dag import add_dag_arguments, family_help, read_dag_argument
+from pebble.cli._dag_argument import add_dag_arguments, family_help, read_dag_argument
 from pebble.system.files import check_output
 
 # statistic -> how it is printed

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pebble.cli import _output
-from pebble.cli._workload import add_workload_arguments, workload_of
+from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError, UnknownNameError
 from pebble.families import family_of
 from pebble.reports.target import whole

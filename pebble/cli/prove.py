@@ -12,7 +12,7 @@ import sys
 
 from pebble.cli import _output
 from pebble.cli._target import add_machine_arguments, where
-from pebble.cli._workload import add_workload_arguments, workload_of
+from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.reports.proof import prove
 from pebble.system.files import check_output, write_text
 

@@ -1,8 +1,8 @@
 """A pebbling of your own: checked move by move, costed, and set beside the optimum.
 
 MOVES is a JSON file: a list of moves, or what `pebble solve --json` prints. A move is ["load", "a"], ["store", "a"],
-["compute", "c"], ["delete", "a"], or ["slide", "c", "a"] where c takes the place of a; with several memories the SM comes
-third and the source of a copy last. Exit code 5 when a move is illegal.
+["compute", "c"], ["delete", "a"], or ["slide", "c", "a"] where c takes the place of a; with several memories the SM
+comes third and the source of a copy last. Exit code 5 when a move is illegal.
 
 examples:
   pebble replay dag.json moves.json --capacity 3
@@ -15,10 +15,10 @@ import argparse
 import threading
 
 from pebble.cli import _output
-from pebble.cli._dag import add_dag_arguments, family_help
+from pebble.cli._dag_argument import add_dag_arguments, family_help
 from pebble.cli._sms import add_buffer_arguments
 from pebble.cli._target import seconds
-from pebble.cli._workload import given_parameters
+from pebble.cli._workload_argument import given_parameters
 from pebble.reports.solve import replay, shown
 from pebble.system.clock import interruptible
 

@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pebble.cli import _output
-from pebble.cli._dag import add_dag_arguments, family_help
+from pebble.cli._dag_argument import add_dag_arguments, family_help
 from pebble.cli._sms import add_buffer_arguments
-from pebble.cli._workload import given_parameters
+from pebble.cli._workload_argument import given_parameters
 from pebble.errors import GapOpenError, InfeasibleError, InputError
 from pebble.game import SINGLE, Variant
 from pebble.reports.solve import Solution, Unread, shown, solve_in_time

@@ -38,8 +38,8 @@ def _(grouped: GroupedGemm) -> Accounting:
     return Accounting(
         (),
         parts=parts,
-        game="$C_g$ ($m_g \\times n$) $:= A_g$ ($m_g \\times k$) $B_g$ ($k \\times n$) for every group $g$, one multiply-add "
-        "per triple, in any order",
+        game="$C_g$ ($m_g \\times n$) $:= A_g$ ($m_g \\times k$) $B_g$ ($k \\times n$) for every group $g$, "
+        "one multiply-add per triple, in any order",
         symbols={"n": grouped.n, "k": grouped.k, "groups": len(grouped.rows)},
     )
 

@@ -1,4 +1,4 @@
-"""A whole transformer layer: QKV, attention, output projection and FFN, with everything between free to stay on chip."""
+"""A transformer layer: QKV, attention, output projection and FFN, with everything between free to stay on chip."""
 
 from __future__ import annotations
 

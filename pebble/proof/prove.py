@@ -45,8 +45,8 @@ def proof_blocks(workload: Workload, found: Answer, command: str) -> list[Block]
 
         ## Statement
 
-        Every schedule of `{workload.label}` whose fast memory holds at most $S = {number(bound.capacity)}$ values makes at
-        least $Q = {number(bound.elements)}$ loads and stores, ${number(bound.bytes)}$ bytes.
+        Every schedule of `{workload.label}` whose fast memory holds at most $S = {number(bound.capacity)}$ values
+        makes at least $Q = {number(bound.elements)}$ loads and stores, ${number(bound.bytes)}$ bytes.
         """,
         _game(stated, accounting(workload), bound),
         _proof(stated, bound),
@@ -127,14 +127,14 @@ def _parts(proof: Parts) -> str:
 
         Fix a part and cut the schedule by its multiply-adds into $h$ segments. A value that its operations touch in a
         segment was in fast memory when the segment began (at most $S$ values at each of the $h - 1$ cuts, none at the
-        start), or is loaded in it before it is touched, or is an accumulator begun in it (once in all), or is an operand
-        that another part computes and that is completed in it (once in all). A load of a value that passes from one part to
-        another belongs to the first while the value is incomplete and to the second afterwards; every other transfer belongs
-        to the part whose weight, input or output it moves. So no transfer is counted twice and the parts add up, each with
-        all of $S$:
+        start), or is loaded in it before it is touched, or is an accumulator begun in it (once in all), or is an
+        operand that another part computes and that is completed in it (once in all). A load of a value that passes
+        from one part to another belongs to the first while the value is incomplete and to the second afterwards; every
+        other transfer belongs to the part whose weight, input or output it moves. So no transfer is counted twice and
+        the parts add up, each with all of $S$:
 
-        $$ Q \ge \sum_{\text{parts}} \max\Big(\text{its own inputs and outputs},\ \sum_s x(v_s) - (h - 1) S - \text{begun or
-        completed free}\Big).
+        $$ Q \ge \sum_{\text{parts}} \max\Big(\text{its own inputs and outputs},\ \sum_s x(v_s) - (h - 1) S -
+        \text{begun or completed free}\Big).
         """
     for part, found in zip(proof.parts, proof.segments, strict=True):
         times = f"{number(part.count)} times " if part.count > 1 else ""
@@ -156,12 +156,13 @@ def _parts(proof: Parts) -> str:
             + _geometry(found.piece.box, shares)
             + _arithmetic(found, shares)
         )
+    terms = " + ".join(number(p.count * of_part(p, s)) for p, s in zip(proof.parts, proof.segments, strict=True))
     return (
         text
         + f"""
         ## Together
 
-        $$ Q \\ge {" + ".join(number(p.count * of_part(p, s)) for p, s in zip(proof.parts, proof.segments, strict=True))} = {number(proof.elements)}
+        $$ Q \\ge {terms} = {number(proof.elements)}
         """
     )
 

@@ -85,10 +85,8 @@ class Bound(Report):
         known = "no schedule known"
         if self.upper is not None:
             known = f"best schedule {format_bytes(self.upper.bytes)} ({self.gap:.3f}x)"
-        return (
-            f"{self.workload.label}: at least {format_bytes(self.lower.bytes)} with {format_capacity(self.capacity.bytes)}"
-            f" ({self.capacity.what}), {known}"
-        )
+        held = f"{format_capacity(self.capacity.bytes)} ({self.capacity.what})"
+        return f"{self.workload.label}: at least {format_bytes(self.lower.bytes)} with {held}, {known}"
 
     def rows(self) -> list[dict[str, Any]]:
         """The bound, the schedule, and each published bound."""

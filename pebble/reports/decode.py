@@ -1,4 +1,4 @@
-"""``decode``: a decode step of one layer: how much of its least traffic is the KV cache, and whether the rest stays on chip.
+"""``decode``: a decode step of one layer: its least traffic, the KV cache's share, and whether the rest stays on chip.
 
 One new token per sequence attends to ``context`` keys. Each K and V value is used by the one query of its group of
 heads only, so every schedule reads the KV cache once, and the attention bound says so. The weights are read

@@ -1,4 +1,4 @@
-"""``compare --exact``: tile orders against the exact optimum over all tile schedules, on grids small enough to be solved."""
+"""``compare --exact``: tile orders against the exact optimum over all tile schedules, on small grids."""
 
 from __future__ import annotations
 

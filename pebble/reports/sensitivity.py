@@ -82,8 +82,8 @@ def sensitivity(workload: Workload, order: TileOrder, config: KernelConfig) -> S
     Parameters
     ----------
     workload, order, config
-        A GEMM, its order and kernel; the skew starts from dynamic dispatch of the same tiles (clusters kept), the capacities
-        from the execution of ``config``.
+        A GEMM, its order and kernel; the skew starts from dynamic dispatch of the same tiles (clusters kept), the
+        capacities from the execution of ``config``.
 
     Returns
     -------

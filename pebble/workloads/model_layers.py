@@ -20,9 +20,8 @@ def named_workload(
     Parameters
     ----------
     text : str
-        ``MODEL:mlp`` (the whole FFN, gated where the model's is), ``MODEL:attention``, ``MODEL:layer`` (all of one layer), or
-        ``MODEL:LAYER`` of
-        :func:`~pebble.workloads.named.named_gemm`.
+        ``MODEL:mlp`` (the whole FFN, gated where the model's is), ``MODEL:attention``, ``MODEL:layer`` (all of one
+        layer), or ``MODEL:LAYER`` of :func:`~pebble.workloads.named.named_gemm`.
     tokens : int
         Rows of the input.
     dtype, out_dtype : str

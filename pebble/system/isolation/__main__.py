@@ -1,4 +1,4 @@
-"""A worker: ``python -m pebble.system.isolation LIBRARY`` answers on standard output what it is asked on standard input."""
+"""A worker: ``python -m pebble.system.isolation LIBRARY`` answers on standard output what standard input asks."""
 
 import sys
 

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from pebble.cdag.io import SUFFIXES
-from pebble.cli._workload import add_parameters, given_parameters
+from pebble.cli._workload_argument import add_parameters, given_parameters
 from pebble.families import DAG_FAMILIES
 from pebble.game import Variant
 from pebble.reports.dags import read_dag_source
