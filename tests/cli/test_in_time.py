@@ -16,7 +16,7 @@ import networkx as nx
 import pytest
 
 from pebble.bounds.dag import best_bound, dag_bounds
-from pebble.cdag.catalogue import build_dag
+from pebble.families import build_dag
 from pebble.cdag.io import write_dag
 from pebble.cli import main
 from pebble.game import Game
