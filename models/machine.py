@@ -270,7 +270,7 @@ def load_machine_file(path: str | Path) -> Machine:
     path = Path(path)
     expected = "; expected a TOML file"
     try:
-        text = read_bytes(path, "machine file ", expected=expected).decode("utf-8-sig")
+        text = read_bytes(path, "machine file ", 2**20, expected).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"machine file {shown(path)}: cannot be read: it is not UTF-8 text{expected}.") from None
     try:

@@ -6,10 +6,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from pebble.errors import InputError
 
+MAX_BYTES = 256 * 2**20
 _LONGEST_SHOWN = 120
+_LONGEST_LINE = 2**20
 
 
 def shown(path: str | Path) -> str:
@@ -48,16 +51,35 @@ def faults(path: str | Path, what: str, verb: str, expected: str = "") -> Iterat
         raise InputError(f"{what}{shown(path)}: cannot be {verb}: {error.strerror or error}{expected}.") from None
 
 
-def read_bytes(path: str | Path, what: str = "", most: int | None = None, expected: str = "") -> bytes:
-    """The content of a file; at most ``most`` + 1 bytes of it.
+def read_bytes(path: str | Path, what: str = "", most: int = MAX_BYTES, expected: str = "") -> bytes:
+    """The content of a file.
 
     Raises
     ------
     InputError
-        It cannot be read.
+        It cannot be read, or has more than ``most`` bytes.
     """
     with faults(path, what, "read", expected), open(path, "rb") as file:
-        return file.read() if most is None else file.read(most + 1)
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise InputError(f"{what}{shown(path)}: it is larger than {most // 2**20} MiB, too large{expected}.")
+    return content
+
+
+def lines_of(file: IO[str], where: str) -> Iterator[str]:
+    """The lines of an open text file.
+
+    Raises
+    ------
+    InputError
+        One is too long for a line; ``where`` begins the message.
+    """
+    number = 0
+    while line := file.readline(_LONGEST_LINE):
+        number += 1
+        if len(line) == _LONGEST_LINE:
+            raise InputError(f"{where}, line {number}: it has {_LONGEST_LINE} characters or more, too many for a line.")
+        yield line
 
 
 def write_bytes(path: str | Path, content: bytes, what: str = "") -> None:

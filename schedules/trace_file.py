@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.files import faults, shown
+from pebble.files import faults, lines_of, shown
 from pebble.schedules.layout import Layout
 from pebble.schedules.trace import Trace, TraceChunk
 
@@ -131,7 +131,8 @@ def _read_csv(path: Path, where: str) -> Trace:
     sms, number = 0, 0
     with path.open(encoding="utf-8-sig", newline="") as file:
         columns: list[str] = []
-        for line in file:
+        lines = lines_of(file, where)
+        for line in lines:
             number += 1
             text = line.strip()
             if text.startswith("#"):
@@ -150,7 +151,7 @@ def _read_csv(path: Path, where: str) -> Trace:
         index = {name: i for i, name in enumerate(names)}
         wanted = [(c, columns.index(c)) for c in ("operand", "row", "col", "op", "sm", "copy") if c in columns]
         found: dict[str, list[int]] = {c: [] for c, _ in wanted}
-        for cells in csv.reader(file):
+        for cells in csv.reader(lines):
             number += 1
             if not cells or cells[0].lstrip().startswith("#"):
                 continue

@@ -15,6 +15,7 @@ from pebble.errors import InputError
 LINE_BYTES = 128
 
 READ, WRITE = 0, 1
+_LINES_AT_ONCE = 1 << 22
 
 
 class Chunk(Protocol):
@@ -140,6 +141,18 @@ class CacheCounts:
         return sum(self.read_misses) + sum(self.write_misses)
 
 
+@dataclass(frozen=True)
+class Piece:
+    """Some touches of a chunk; fields as in `Chunk`."""
+
+    ids: NDArray[np.int32]
+    ops: NDArray[np.uint8]
+    step_starts: NDArray[np.int64]
+    step_end: int
+    sm: NDArray[np.int32] | None = None
+    sectors: NDArray[np.uint8] | None = None
+
+
 class CacheModel(Protocol):
     """A policy: a stream and a capacity in lines give counts."""
 
@@ -175,14 +188,30 @@ class Engine(Protocol):
 
 def drive(engine: Engine, stream: Touches, warm: bool = False) -> CacheCounts:
     """Run a stream through a cache and write the rest back; ``warm``: the same stream has just run once before."""
+    most = max(1, _LINES_AT_ONCE // int(stream.tile_lines.max(initial=1)))
     if warm:
         for chunk in stream.chunks():
-            engine.touch(chunk)
+            _touch(engine, chunk, most)
     before = engine.write_backs.copy()
     tally = Tally(stream)
     for chunk in stream.chunks():
-        tally.add(chunk, engine.touch(chunk))
+        tally.add(chunk, _touch(engine, chunk, most))
     return tally.counts(engine.write_backs - before, engine.dirty())
+
+
+def _touch(engine: Engine, chunk: Chunk, most: int) -> NDArray[np.int32]:
+    """Missed lines of each touch; a long chunk in pieces, so that an interrupt is seen within a second."""
+    count = len(chunk.ids)
+    if count <= most:
+        return engine.touch(chunk)
+    missed = np.empty(count, np.int32)
+    none: NDArray[np.int64] = np.empty(0, np.int64)
+    sm, sectors = chunk.sm, chunk.sectors
+    for start in range(0, count, most):
+        at = slice(start, start + most)
+        of_sm, of_sectors = None if sm is None else sm[at], None if sectors is None else sectors[at]
+        missed[at] = engine.touch(Piece(chunk.ids[at], chunk.ops[at], none, 0, of_sm, of_sectors))
+    return missed
 
 
 @numba.njit(cache=True, nogil=True)

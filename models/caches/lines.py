@@ -13,21 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.memory import check_memory
-from pebble.models.caches.base import Chunk, Placement, Touches
+from pebble.models.caches.base import Chunk, Piece, Placement, Touches
 
 _LINE_BYTES_KEPT = 40
-
-
-@dataclass(frozen=True)
-class LineChunk:
-    """Consecutive line touches; fields as in `Chunk`."""
-
-    ids: NDArray[np.int32]
-    ops: NDArray[np.uint8]
-    step_starts: NDArray[np.int64]
-    step_end: int
-    sm: NDArray[np.int32] | None = None
-    sectors: NDArray[np.uint8] | None = None
 
 
 @numba.njit(cache=True, nogil=True)
@@ -104,4 +92,4 @@ class LineStream:
             ends = np.zeros(len(chunk.ids) + 1, np.int64)
             _expand(chunk.ids, chunk.ops, at.base, at.height, at.span, at.stride, ids, ops, ends)
             sm = None if chunk.sm is None else np.repeat(chunk.sm, counts)
-            yield LineChunk(ids, ops, ends[chunk.step_starts], int(ends[chunk.step_end]), sm)
+            yield Piece(ids, ops, ends[chunk.step_starts], int(ends[chunk.step_end]), sm)

@@ -37,6 +37,8 @@ COMMANDS: dict[str, str] = {
     "versions": "versions of pebble and of what it stands on",
 }
 
+_LONGEST_SENTENCE = 1000
+
 
 class _Parser(argparse.ArgumentParser):
     """argparse, but every mistake is one sentence and nothing is abbreviated."""
@@ -108,7 +110,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()  # a full disk shows here, not at exit
         return code
     except PebbleError as error:
-        print(f"pebble: {error}", file=sys.stderr)
+        text = str(error)
+        if len(text) > _LONGEST_SENTENCE:  # somebody's number of thousands of digits
+            text = text[: _LONGEST_SENTENCE // 2] + " ... " + text[-_LONGEST_SENTENCE // 2 :]
+        print(f"pebble: {text}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("pebble: interrupted.", file=sys.stderr)

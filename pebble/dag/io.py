@@ -158,9 +158,7 @@ def _format_of(path: Path) -> _Format:
 
 def read_text(path: Path) -> str:
     """The text of a file of at most 256 MiB, or InputError."""
-    content = read_bytes(path, most=MAX_FILE_BYTES)
-    if len(content) > MAX_FILE_BYTES:
-        raise InputError(f"{path}: it is larger than {MAX_FILE_BYTES // 2**20} MiB, too large for a game to solve.")
+    content = read_bytes(path, most=MAX_FILE_BYTES, expected=" for a game to solve")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -149,6 +149,7 @@ def _run_to_the_limit(
     threading.Thread(target=work, daemon=True, name="pebble-solver").start()
     theorems = GeneralBounds(best) if general_bounds else None
     shown: tuple[Cost, Cost | None, int] | None = None
+    late = False
     try:
         while not (finished.wait(0.05) and (theorems is None or not isinstance(outcome[0], str) or theorems.done())):
             now = best.snapshot()
@@ -159,6 +160,7 @@ def _run_to_the_limit(
             if theorems is not None:
                 theorems.look()
             if best.stop.is_set() or best.seconds_left == 0:
+                late = best.seconds_left == 0  # a solver that begins to compile puts the limit off
                 finished.wait(_GRACE_SECONDS)
                 break
     except BaseException:
@@ -176,6 +178,6 @@ def _run_to_the_limit(
         return reason if reason.startswith("proved") else "proved optimal"
     if best.stop.is_set():
         return "interrupted"
-    if best.seconds_left == 0 or outcome[0] == "stopped":  # a solver leaves a moment before its time is up
+    if late or best.seconds_left == 0 or outcome[0] == "stopped":  # a solver leaves a moment before its time is up
         return f"time limit of {best.deadline - best.started:g} s"
     return outcome[0]  # type: ignore[return-value]

@@ -1,0 +1,105 @@
+"""Time limits and Ctrl-C count from the start of a command, and leave what is known by then."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+from pebble.bounds.dag import best_bound, dag_bounds
+from pebble.cli import main
+from pebble.cli._in_time import Clock, OutOfTimeError
+from pebble.dag.catalogue import build_dag
+from pebble.dag.io import write_dag
+from pebble.game import Game
+from pebble.solvers import solve
+
+ROOT = Path(__file__).parents[2]
+LARGE = ["solve", "gemm", "-m", "75", "-n", "75", "-k", "75", "--capacity", "100"]
+
+
+def random_dag(nodes: int, seed: int) -> nx.DiGraph:
+    draw = random.Random(seed)
+    dag = nx.DiGraph()
+    for v in range(nodes):
+        dag.add_node(f"v{v}")
+        near = range(max(0, v - 40), v)
+        dag.add_edges_from((f"v{u}", f"v{v}") for u in draw.sample(near, min(v, draw.choice([0, 1, 2, 2, 3]))))
+    return dag
+
+
+def test_the_time_limit_counts_while_the_dag_is_built(capsys):
+    assert main([*LARGE, "--time-limit", "0.2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["status"], found["lower_bound"], found["upper_bound"]) == ("unknown", 0, None)
+    assert found["stop_reason"] == "time limit of 0.2 s, before the DAG was ready"
+    assert main([*LARGE, "--time-limit", "0.2", "--require-optimal"]) == 3
+
+
+@pytest.mark.parametrize("command", [LARGE, ["solve", "fft", "--size", "16", "--capacity", "5", "--solver", "cpsat"]])
+def test_ctrl_c_ends_with_what_is_known(command):
+    run = subprocess.Popen(
+        [sys.executable, "-m", "pebble", *command, "--time-limit", "500", "--json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    time.sleep(4)
+    run.send_signal(signal.SIGINT)
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 130, err
+    assert "interrupted" in json.loads(out)["stop_reason"]
+
+
+def test_a_clock_leaves_work_behind():
+    clock = Clock(0.1)
+    with pytest.raises(OutOfTimeError, match=r"time limit of 0\.1 s"):
+        clock.finish(threading.Event().wait)
+    with pytest.raises(ZeroDivisionError):
+        Clock(60).finish(lambda: 1 // 0)
+    asked = Clock(60)
+    threading.Timer(0.1, asked.stop.set).start()
+    with pytest.raises(OutOfTimeError, match="interrupted"):
+        asked.finish(threading.Event().wait)
+
+
+@pytest.mark.parametrize(
+    ("solver", "nodes", "capacity"), [("heuristic", 60, 8), ("heuristic", 120, 8), ("auto", 60, 5)]
+)
+def test_solve_is_never_weaker_than_bound(solver, nodes, capacity):
+    game = Game.from_dag(random_dag(nodes, 1))
+    known = best_bound(dag_bounds(game, capacity)).value
+    assert known > game.compulsory
+    assert solve(game, capacity, solver=solver, time_limit=20).lower_bound >= known
+
+
+def test_solve_says_who_proved_what(tmp_path, capsys):
+    dag = tmp_path / "dag.json"
+    write_dag(build_dag("gemm", {"m": 2, "n": 2, "k": 2}), dag)
+    assert main(["solve", str(dag), "--capacity", "5", "--solver", "milp", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["solver"], found["proof"]) == ("milp", ["segment bound"])
+    assert found["stop_reason"] == "proved optimal by segment bound and heuristic, without milp"
+
+
+def test_the_first_search_says_that_it_compiles(tmp_path, monkeypatch):
+    from pebble.solvers import search
+
+    class Cache:
+        cache_path = str(tmp_path)
+
+    class Loop:
+        _cache = Cache()
+
+    monkeypatch.setattr("pebble.solvers.search.recompute._advance", Loop())
+    assert search._is_cold("recompute")
+    (tmp_path / "recompute._advance-1.py311.nbi").write_bytes(b"")
+    assert not search._is_cold("recompute")
