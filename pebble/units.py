@@ -42,7 +42,9 @@ def floor_cbrt(x: int) -> int:
     """Largest whole number whose cube is at most x."""
     if x < 1:
         return 0
-    guess = 1 << ceil_div(x.bit_length(), 3)
+    # Newton's method falls to the root from any guess above it; a floating-point root of the leading bits is near
+    shift = max(0, (x.bit_length() - 100) // 3)
+    guess = int(((x >> 3 * shift) + 1) ** (1 / 3) * (1 + 1e-9) + 1) << shift
     while True:
         better = (2 * guess + x // (guess * guess)) // 3
         if better >= guess:

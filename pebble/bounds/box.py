@@ -36,7 +36,8 @@ down or up, a schedule that computes nothing twice has*
 
 *Proof.* Cut the schedule by work, so that segment :math:`s` does :math:`v_s` multiply-adds; then :math:`X_s \ge
 x(v_s)`. :math:`\Box` *Where every cell is an output it also holds with recomputation:* only one completion of each is
-useful. Delete every operation that no stored output depends on; each multiply-add that is left is done once.
+useful. Delete every operation that no stored output depends on; each multiply-add that is left is done once. Reports
+call it equation (2) for one product and equation (3) for a chain.
 
 For :math:`h = 1` this is compulsory traffic; for large boxes and the best :math:`h` it tends to :math:`2 V / \sqrt{R
 S}` for :math:`V` multiply-adds. Adding :math:`S`, or the output once more, to that closed form is wrong: ``pebble bound
@@ -60,7 +61,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import isqrt
 from typing import Any
 
@@ -92,14 +93,18 @@ class Box:
         """2^100 x(v) over the reals, rounded down; concave in v up to that rounding."""
         if v == 0:
             return 0
-        # the limits that bind first are v / p, then v / q
-        one, shared = FRACTION_BITS, self.overlap
-        p, q, _ = sorted((self.rows, self.cols * shared, self.depth))
-        if v * shared <= p**3:
+        one, shared, (p, q, cube, slab) = FRACTION_BITS, self.overlap, self._regimes
+        if v <= cube:
             return floor_cbrt(((27 * v * v) << (3 * one)) // shared)
-        if v * shared <= p * q * q:  # v / p + 2 sqrt(v p / R)
+        if v <= slab:  # v / p + 2 sqrt(v p / R)
             return (v << one) // p + isqrt(((4 * v * p) << (2 * one)) // shared)
         return (v << one) // p + (v << one) // q + ((p * q) << one) // shared
+
+    @cached_property
+    def _regimes(self) -> tuple[int, int, int, int]:
+        """p and q, of the limits v / p and v / q that bind first; up to which v none does, and only the first."""
+        p, q, _ = sorted((self.rows, self.cols * self.overlap, self.depth))
+        return p, q, p**3 // self.overlap, p * q * q // self.overlap
 
     def touched_whole(self, v: int) -> int:
         """x(v) over whole a, b, c, for an overlap of 1.

@@ -58,6 +58,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from math import isqrt
 from typing import Any
 
@@ -86,6 +87,11 @@ class Chain:
     def streams(self) -> int:
         """First products: 2 when gated."""
         return 2 if self.gated else 1
+
+    @cached_property
+    def second(self) -> Box:
+        """The box of the second product alone."""
+        return Box(self.m, self.f, self.l)
 
     @property
     def up_weights(self) -> int:
@@ -182,7 +188,7 @@ def touched_redone(chain: Chain, v: int) -> int:
         return 0
     one, k, l = FRACTION_BITS, chain.k, chain.l
     p = min(chain.m, chain.f)
-    kept = Box(chain.m, chain.f, l).touched(v)
+    kept = chain.second.touched(v)
     # (v + k e) G(e), with G(e) = 2 / sqrt e up to p^2 and 1 / p + p / e beyond, is least at e = v / k up to p^2, at
     # p sqrt(v / k) beyond, unless the limit e >= v / l is above that
     if l >= k and v <= k * p * p:

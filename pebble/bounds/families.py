@@ -1,7 +1,7 @@
 r"""What each family tells the theorems: its boxes, which cells are begun free, what is taken off and what is added.
 
 **GEMM**, :math:`C := A B`: one box :math:`m \times n \times k`, all cells stored, with and without recomputation;
-:math:`C \mathrel{+}= A B` loads its :math:`mn` cells besides.
+:math:`C \mathrel{+}= A B` begins none of them free, so its :math:`mn` stores come on top.
 
 **Convolution** without padding: pixels x out_channels x taps with taps = in_channels kernel\ :sup:`2`. The row of pixel
 :math:`p` and the column of tap :math:`t` meet in one input value, and one input value is met by at most :math:`R =

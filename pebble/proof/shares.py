@@ -91,8 +91,7 @@ def recomputed_shares(proof: Recomputed) -> list[Share]:
     """
     chain = proof.chain
     if proof.by_second:
-        box = Box(chain.m, chain.f, chain.l)
-        return [_redone(chain, v, count, _real(box, v, count)) for v, count in proof.shares]
+        return [_redone(chain, v, count, _real(chain.second, v, count)) for v, count in proof.shares]
     box = Box(chain.m, chain.f, chain.k + chain.l)
     (small, count), *longer = proof.shares
     return [_kept(chain, box, small, count), *(_real(box, v, n) for v, n in longer)]

@@ -1,6 +1,6 @@
 """Bounds and certificates of random workloads of every family, as they were recorded once.
 
-``python -m tests.certificate.test_recorded_bounds`` records anew: only where an answer is meant to change. The rows were
+``python -m tests.certificate.test_recorded_bounds`` records anew: only where an answer is meant to change. They were
 recorded when the theorem of a GEMM stood in a module of its own: they are what the box of m x n x k must give.
 """
 
