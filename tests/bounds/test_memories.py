@@ -8,8 +8,6 @@ from math import isqrt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pebble.bounds.gemm import gemm_lower_bound, segment_bound_elements
-from pebble.bounds.segments import touched_real_scaled
 
 from pebble.bounds import Box, lower_bound
 from pebble.bounds.box import sum_of_shares
