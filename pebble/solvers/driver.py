@@ -150,6 +150,7 @@ def _run_to_the_limit(
     theorems = GeneralBounds(best) if general_bounds else None
     late = False
     shown: tuple[Cost, Cost | None, int] | None = None
+    late = False
     try:
         while not (finished.wait(0.05) and (theorems is None or not isinstance(outcome[0], str) or theorems.done())):
             now = best.snapshot()

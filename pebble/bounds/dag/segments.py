@@ -1,6 +1,6 @@
 """Windows of consecutive tasks: each touches at least so many values, all but the held ones are loaded or begun in it.
 
-The argument is that of `pebble.bounds.gemm`, with the least number of touched values found by search over sets
+The argument is that of `pebble.bounds.box`, with the least number of touched values found by search over sets
 of tasks instead of geometry. `pebble.bounds.task_windows` computes it, from which every solver starts.
 """
 
