@@ -16,9 +16,9 @@ import networkx as nx
 import pytest
 
 from pebble.bounds.dag import best_bound, dag_bounds
-from pebble.families import build_dag
 from pebble.cdag.io import write_dag
 from pebble.cli import main
+from pebble.families import build_dag
 from pebble.game import Game
 from pebble.solvers import solve
 from pebble.system.clock import Clock, OutOfTimeError

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.prove_optima import Row, read_rows
-from pebble.cdag.catalogue import build_dag
 from pebble.errors import IllegalMoveError, PebbleError
+from pebble.families import build_dag
 from pebble.game import SINGLE, BufferModel, Game, Pebbling, minimum_capacity, moves_cost, replay
 from pebble.solvers import solve
 from tests.game.second_referee import replay_again

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from pebble.cdag.catalogue import build_dag
 from pebble.errors import IllegalMoveError, InputError, PebbleError, UnknownNameError
+from pebble.families import build_dag
 from pebble.solvers import solve
 from pebble.system.isolation import Library, StoppedError, call
 
@@ -30,7 +30,7 @@ CALLS = {
 }
 SETUP = """
     from pebble.bounds.dag import hong_kung
-    from pebble.cdag.catalogue import build_dag
+    from pebble.families import build_dag
     from pebble.game import Game
     from pebble.game.buffer_model import BufferModel, Topology
     from pebble.solvers.placement import block_deal, place_fast

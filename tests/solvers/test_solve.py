@@ -12,8 +12,8 @@ import networkx as nx
 import pytest
 
 from pebble.bounds.task_windows import segment_bound
-from pebble.cdag.catalogue import build_dag
 from pebble.errors import IllegalMoveError, InfeasibleError, InputError, SolverDisagreementError, UnknownNameError
+from pebble.families import build_dag
 from pebble.game import BufferModel, Game, Move, Pebbling, Variant, minimum_capacity, replay
 from pebble.solvers import SOLVERS, solve
 from pebble.solvers.heuristic import belady, solve_heuristic
