@@ -55,19 +55,22 @@ if TYPE_CHECKING:
     from pebble.reports.decode import Decode, decode
     from pebble.reports.proof import Proof, Verification, certify, prove, verify
     from pebble.reports.simulate import Simulation, simulate
+    from pebble.reports.solve import Replayed, Solution, replay, solve
     from pebble.reports.target import find_gpu as gpu
-    from pebble.workloads import Attention, Conv2d, Ffn, Gemm
+    from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, TransformerLayer
 
 # name -> where it is, and what it is called there
 _EXPORTS = {
-    **dict.fromkeys(("Attention", "Conv2d", "Ffn", "Gemm"), "pebble.workloads"),
+    **dict.fromkeys(("Attention", "Conv2d", "Ffn", "Gemm", "GroupedGemm", "TransformerLayer"), "pebble.workloads"),
     "Bound": "pebble.reports.bound",
     "Comparison": "pebble.reports.compare",
     "CurveReport": "pebble.reports.curve",
     "Decode": "pebble.reports.decode",
     "Machine": "pebble.models.machine",
     "Proof": "pebble.reports.proof",
+    "Replayed": "pebble.reports.solve",
     "Simulation": "pebble.reports.simulate",
+    "Solution": "pebble.reports.solve",
     "Verification": "pebble.reports.proof",
     "bound": "pebble.reports.bound",
     "certify": "pebble.reports.proof",
@@ -77,7 +80,9 @@ _EXPORTS = {
     "decode": "pebble.reports.decode",
     "gpu": "pebble.reports.target:find_gpu",
     "prove": "pebble.reports.proof",
+    "replay": "pebble.reports.solve",
     "simulate": "pebble.reports.simulate",
+    "solve": "pebble.reports.solve",
     "verify": "pebble.reports.proof",
     "workload": "pebble.families",
 }
@@ -90,9 +95,13 @@ __all__ = [
     "Decode",
     "Ffn",
     "Gemm",
+    "GroupedGemm",
     "Machine",
     "Proof",
+    "Replayed",
     "Simulation",
+    "Solution",
+    "TransformerLayer",
     "Verification",
     "__version__",
     "bound",
@@ -103,7 +112,9 @@ __all__ = [
     "decode",
     "gpu",
     "prove",
+    "replay",
     "simulate",
+    "solve",
     "verify",
     "workload",
 ]

@@ -31,6 +31,7 @@ COMMANDS: dict[str, str] = {
     "decode": "a decode step: the KV cache's share of the least traffic, what fits on chip",
     "dag": "a computation DAG: write it, count it, draw it",
     "solve": "the cheapest pebbling of a computation DAG, proved, or the tightest interval",
+    "replay": "a pebbling of your own: checked, costed, beside the optimum",
     "schedules": "list the tile orders, with their sources",
     "machines": "list the GPUs, or explain one",
     "workloads": "list the workload families, models and layers",

@@ -285,7 +285,7 @@ def solve(
     Parameters
     ----------
     dag : networkx.DiGraph, workload, str or Path
-        As for `pebble.cdag`; a family takes its ``parameters`` by keyword.
+        As for `pebble.dag`; a family takes its ``parameters`` by keyword.
     capacity : int
         Pebbles (with weights: weight units) that fit in fast memory; with several SMs, in each.
     variant : str, optional
