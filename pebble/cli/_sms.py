@@ -15,7 +15,9 @@ def add_buffer_arguments(parser: argparse.ArgumentParser) -> None:
     """--buffers, --omega, --topology."""
     group = parser.add_argument_group("buffers")
     group.add_argument("--buffers", default=None, metavar="MODEL", help=f"{', '.join(KINDS)} (single)")
-    group.add_argument("--omega", metavar="W", help="connected: cost of a value copied between SMs, 0 to 1 (0.25)")
+    group.add_argument(
+        "--omega", metavar="W", help="connected: cost of a value copied between SMs, in reads of L2 (0.25)"
+    )
     group.add_argument("--topology", metavar="NET", help=f"connected: {', '.join(TOPOLOGIES)} (all-to-all)")
 
 
@@ -120,3 +122,5 @@ def print_sm_bound(found: SmBound) -> None:
         for model in document["models"]
     ]
     print(_output.table(["buffers", "bound MB", "balanced MB", "x pooled"], rows))
+    for note in found.notes:
+        say(f"note: {note}")

@@ -151,15 +151,18 @@ def _print(result: Comparison) -> None:
     print()
     rows = [
         [
-            t.order,
+            t.order if len(tied) == 1 else f"{t.order} and {len(tied) - 1} more",
             f"{t.dram_read_bytes / 1e6:,.1f}",
             f"{t.dram_write_bytes / 1e6:,.1f}",
             f"{t.dram_bytes / 1e6:,.1f}",
             f"{t.hit_rate:.1%}",
             f"{result.ratio(t.dram_bytes):.2f}",
         ]
-        for t in result.orders
+        for t, tied in ((tied[0], tied) for tied in result.equals)
     ]
     print(_output.table(["schedule", "read MB", "write MB", "total MB", "L2 hit", "x bound"], rows))
+    for tied in result.equals:
+        if len(tied) > 1:
+            say(f"the same: {', '.join(t.order for t in tied)}")
     for note in result.notes:
         say(f"note: {note}")

@@ -110,6 +110,14 @@ class Comparison(Report):
         """The simulated schedules that share the least traffic."""
         return tuple(t for t in self.orders if t.dram_bytes == self.orders[0].dram_bytes)
 
+    @property
+    def equals(self) -> tuple[tuple[Traffic, ...], ...]:
+        """The simulated schedules, those that read, write and hit the same together, least traffic first."""
+        found: dict[tuple[int, int, float], list[Traffic]] = {}
+        for t in self.orders:
+            found.setdefault((t.dram_read_bytes, t.dram_write_bytes, t.hit_rate), []).append(t)
+        return tuple(map(tuple, found.values()))
+
     def summary(self) -> str:
         best = "nothing simulated"
         if self.orders:

@@ -265,8 +265,19 @@ class SmBound(Report):
         rows: list[dict[str, Any]] = self.found["models"]
         return rows
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know of the assumptions."""
+        net = self.buffers.topology
+        if self.buffers.kind != "connected" or not net.startswith(("ring", "mesh")):
+            return ()
+        return (
+            f"the bounds are those of all-to-all: every copy counts as one hop; {net} may need more, so they hold, but "
+            "longer ways are not proved",
+        )
+
     def document(self) -> dict[str, Any]:
-        return dict(self.found)
+        return {**self.found, "notes": list(self.notes)}
 
 
 def read_buffers(
@@ -284,7 +295,7 @@ def read_buffers(
         raise InputError(f"--omega, --topology: got buffers {kind}, expected --buffers connected with them.")
     if kind != "connected":
         return BufferModel(kind, 1 if kind == "single" else sms)
-    return BufferModel(kind, sms, parse_omega(str(omega or "0.25")), topology or "all-to-all")
+    return BufferModel(kind, sms, parse_omega("0.25" if omega is None else str(omega)), topology or "all-to-all")
 
 
 def read_sms(sms: int | str | None, target: Target) -> int:
