@@ -28,3 +28,17 @@ def test_output_is_current(
 def test_every_command_is_in_the_table() -> None:
     for name in COMMANDS:
         assert f"| `pebble {name}" in README, name
+
+
+def test_the_python_of_the_readme_gives_what_it_says() -> None:
+    (code,) = re.findall(r"```python\n(.*?)\n```", README, re.DOTALL)
+    names: dict[str, object] = {}
+    checked = 0
+    for line in code.splitlines():
+        said = re.fullmatch(r"(\S.*?)\s+# (\d+)", line)
+        if said:
+            assert eval(said[1], names) == int(said[2]), line
+            checked += 1
+        elif not line.startswith("found.plot"):
+            exec(line, names)
+    assert checked >= 3

@@ -18,7 +18,8 @@ class GroupedGemm(Workload):
     Parameters
     ----------
     rows : tuple of int
-        m_g: rows of each group, such as the tokens routed to each expert; equal for a batch.
+        m_g: rows of each group, such as the tokens routed to each expert; equal for a batch. Groups of 0 rows
+        compute and move nothing and are left out.
     n, k : int
         Columns of every B_g and C_g, and of every A_g.
     dtype : str
@@ -33,7 +34,7 @@ class GroupedGemm(Workload):
     Raises
     ------
     InputError
-        No group, more than 4096, a dimension below 1 or above 2^32, or an unknown data type.
+        No group with rows, more than 4096, a dimension below 1 or above 2^32, or an unknown data type.
 
     Examples
     --------
@@ -56,9 +57,9 @@ class GroupedGemm(Workload):
         rows = self.rows
         if isinstance(rows, str | bytes) or not hasattr(rows, "__iter__"):
             raise InputError(f"rows: got {rows!r}, expected the rows of each group, such as (128, 64).")
-        checked = tuple(check_dimension("rows", value) for value in rows)
+        checked = tuple(check_dimension("rows", m) for m in rows if type(m) is not int or m != 0)
         if not 1 <= len(checked) <= MAX_GROUPS:
-            raise InputError(f"rows: got {len(checked)} groups, expected 1 to {MAX_GROUPS}.")
+            raise InputError(f"rows: got {len(checked)} groups, expected 1 to {MAX_GROUPS} with rows.")
         object.__setattr__(self, "rows", checked)
         super().__post_init__()
 

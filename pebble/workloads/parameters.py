@@ -79,9 +79,10 @@ class Parameter:
             raise InputError(f"{self.option}: got {value[:40]!r}, expected whole numbers such as {example}.")
         if not 1 <= len(numbers) <= _MOST_COUNTS:
             raise InputError(f"{self.option}: got {len(numbers)} numbers, expected 1 to {_MOST_COUNTS}.")
-        return tuple(self._whole(word, f"whole numbers such as {example}") for word in numbers)
+        least = 0 if self.kind == "counts" else 1  # an expert may get no token
+        return tuple(self._whole(word, f"whole numbers such as {example}", least) for word in numbers)
 
-    def _whole(self, value: object, expected: str = "a whole number such as 4096") -> int:
+    def _whole(self, value: object, expected: str = "a whole number such as 4096", least: int = 1) -> int:
         if isinstance(value, str):
             digits = value.strip().removeprefix("-")
             if not (digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST):
@@ -91,8 +92,8 @@ class Parameter:
             number = int(value.__index__())  # type: ignore[attr-defined]
         except (AttributeError, TypeError):
             raise InputError(f"{self.option}: got {value!r}, expected {expected}.") from None
-        if number < 1:
-            raise InputError(f"{self.option}: got {number}, expected a whole number of at least 1.")
+        if number < least:
+            raise InputError(f"{self.option}: got {number}, expected a whole number of at least {least}.")
         return number
 
 
