@@ -129,10 +129,11 @@ class OldestOfKEngine(Engine):
         self._clock = np.zeros(1, np.int64)
 
     def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
+        p = self.policy
         _run(
-            chunk.ids, chunk.ops, self._where.of(chunk), self._first, self._count, self._line_operand,
-            self.policy.parts, self.policy.drawn, self._slots.shape[1], self.policy.write_allocate, self._stamps,
-            self._stale, self._slots, self._used, self._dirty, self._random, self._granule, self._clock, missed, self.write_backs,
+            chunk.ids, chunk.ops, self._where.of(chunk), self._first, self._count, self._line_operand, p.parts, p.drawn,
+            self._slots.shape[1], p.write_allocate, self._stamps, self._stale, self._slots, self._used, self._dirty,
+            self._random, self._granule, self._clock, missed, self.write_backs,
         )  # fmt: skip
 
     def dirty(self) -> NDArray[np.int64]:
