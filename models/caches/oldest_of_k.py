@@ -11,12 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pebble.errors import InputError
 from pebble.models.caches.base import CachePolicy, Engine, draw, seeded
 from pebble.models.caches.sm_map import PartsOfSms
-from pebble.system.memory import check_memory
 from pebble.traces import TraceChunk
 from pebble.traces.jit import inlined, jit
 
+_MAX_LINES = 2_000_000_000
 _MAX_K = 1024
 
 
@@ -115,23 +116,24 @@ class OldestOfKEngine(Engine):
             self._granule //= 2
         self._count = self.lines.astype(np.int64) // self._granule
         total = int(self._count.sum())
-        check_memory("policy", total * parts, "lines to tell apart", 10, "use lru or a smaller problem")
+        if total * parts > _MAX_LINES:
+            raise InputError(f"policy: got {total} lines to tell apart, expected at most {_MAX_LINES // parts}.")
         self._first = np.cumsum(self._count) - self._count
         self._line_operand = np.repeat(self.operand, self._count)
         self._stamps = np.zeros((parts, total), np.int64)
         self._stale = np.zeros((parts, total if parts > 1 else 1), np.uint8)
-        self._slots = np.zeros((parts, min(self.capacity // self._granule, total)), np.int32)
+        self._slots = np.zeros((parts, self.capacity // self._granule), np.int32)
         self._used = np.zeros(parts, np.int64)
         self._dirty = np.zeros(total, np.uint8)
         self._random = seeded(self.policy.seed)
         self._clock = np.zeros(1, np.int64)
 
     def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
+        p = self.policy
         _run(
-            chunk.ids, chunk.ops, self._where.of(chunk), self._first, self._count, self._line_operand,
-            self.policy.parts, self.policy.drawn, self._slots.shape[1], self.policy.write_allocate, self._stamps,
-            self._stale, self._slots, self._used, self._dirty, self._random, self._granule, self._clock, missed,
-            self.write_backs,
+            chunk.ids, chunk.ops, self._where.of(chunk), self._first, self._count, self._line_operand, p.parts, p.drawn,
+            self._slots.shape[1], p.write_allocate, self._stamps, self._stale, self._slots, self._used, self._dirty,
+            self._random, self._granule, self._clock, missed, self.write_backs,
         )  # fmt: skip
 
     def dirty(self) -> NDArray[np.int64]:

@@ -207,6 +207,10 @@ class OptEngine(Engine):
 
     def misses(self, capacity_lines: int) -> int:
         """Lines that miss at a capacity, reads and writes."""
+        return int(self._at_capacity(capacity_lines).sum(dtype=np.int64))
+
+    def _at_capacity(self, capacity_lines: int) -> NDArray[np.int32]:
+        """Missed lines of each touch; the array is used again by the next run."""
         while True:
             self.write_backs[:] = 0
             words = np.zeros(self._offsets[-1], np.uint64)
@@ -216,14 +220,14 @@ class OptEngine(Engine):
                 self._ids, self._ops, self._following, self.lines, self.operand, kept, dirty, runs, starts, ends, words,
                 self._offsets, self._depth, capacity_lines, self._all_missed, self.write_backs,
             ):  # fmt: skip
-                return int(self._all_missed.sum(dtype=np.int64))
+                return self._all_missed
             self._room = min(4 * self._room, self._most_runs)
 
     def chunks(self) -> Sequence[TraceChunk]:
         return self._chunks
 
     def begin(self) -> None:
-        self.misses(self.capacity)
+        self._at_capacity(self.capacity)
 
     def touch(self, chunk: TraceChunk) -> NDArray[np.int32]:
         self._at += len(chunk.ids)

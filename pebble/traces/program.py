@@ -111,11 +111,12 @@ class Script:
 
 
 @jit
-def _fill(bases, strides, k, kinds, ids, ops, ends, at):  # type: ignore[no-untyped-def]
+def _fill(bases, strides, k, kinds, ids, ops, begins, at):  # type: ignore[no-untyped-def]
     # From ``at`` on, the tiles base + k stride of each step of each block, those left out where either is negative.
     by_block, by_touch = k.shape[1] > 1, k.shape[2] > 1
     for step in range(k.shape[0]):
         for block in range(bases.shape[0]):
+            begins[step, block] = at
             for touch in range(bases.shape[1]):
                 here = k[step, block if by_block else 0, touch if by_touch else 0]
                 base = bases[block, touch]
@@ -123,7 +124,6 @@ def _fill(bases, strides, k, kinds, ids, ops, ends, at):  # type: ignore[no-unty
                     ids[at] = base + here * strides[touch]
                     ops[at] = kinds[touch]
                     at += 1
-            ends[step, block] = at
     return at
 
 
@@ -154,33 +154,34 @@ class Steps:
 class _Made(NamedTuple):
     """Touches of some blocks of a phase, in order: step by step, in a step block by block.
 
-    ``ends`` says where those of each block end in the prologue, in each step, and in the epilogue; ``steps`` which rows
-    of it are the steps.
+    ``begins`` says where those of each block begin in the prologue, in each step, and in the epilogue; ``steps`` which
+    rows of it are the steps; ``whole`` that no touch is absent.
     """
 
     ids: NDArray[np.int32]
     ops: NDArray[np.uint8]
-    ends: NDArray[np.int64]
+    begins: NDArray[np.int64]
     steps: slice
+    whole: bool
 
     def sizes(self) -> NDArray[np.int64]:
         """Touches in each row of each block, in order."""
-        return np.diff(self.ends.ravel(), prepend=0)
+        return np.diff(self.begins.ravel(), append=len(self.ids))
 
     def blocks(self) -> NDArray[np.int32]:
         """The block of each touch."""
-        rows, blocks = self.ends.shape
+        rows, blocks = self.begins.shape
         return np.repeat(np.arange(rows * blocks, dtype=np.int32) % np.int32(blocks), self.sizes())
+
+    def cuts(self) -> list[int]:
+        """Where the prologue with the first step ends, each other step, and the epilogue."""
+        return [*self.begins[self.steps.start + 1 :, 0].tolist(), len(self.ids)]
 
     def block_steps(self) -> tuple[NDArray[np.int64], int]:
         """Where the touches of each block step begin, of those that have some, and where the last ones end."""
-        first = self.steps.start
-        before = int(self.ends[first - 1, -1]) if first else 0
-        ends = self.ends[self.steps].ravel()
-        starts = np.empty_like(ends)
-        starts[:1], starts[1:] = before, ends[:-1]
-        some = starts < ends
-        return starts if some.all() else starts[some], int(ends[-1]) if len(ends) else before
+        starts = self.begins[self.steps].ravel()
+        end = int(self.begins[self.steps.stop, 0]) if self.steps.stop < len(self.begins) else len(self.ids)
+        return (starts if self.whole else starts[np.diff(starts, append=end) > 0]), end
 
 
 @dataclass(frozen=True)
@@ -212,13 +213,13 @@ class Phase:
         parts = [(part, part.bases[blocks], part.walk.k(blocks, turned)) for part in self.parts]
         most = sum(len(k) * bases.size for _, bases, k in parts)
         ids, ops = np.empty(most, np.int32), np.empty(most, np.uint8)  # one for all: fresh memory is dear
-        ends = np.empty((sum(len(k) for _, _, k in parts), len(parts[0][1])), np.int64)
+        begins = np.empty((sum(len(k) for _, _, k in parts), len(parts[0][1])), np.int64)
         row = at = 0
         for part, bases, k in parts:
-            at = _fill(bases, part.strides, k, part.ops, ids, ops, ends[row : row + len(k)], at)
+            at = _fill(bases, part.strides, k, part.ops, ids, ops, begins[row : row + len(k)], at)
             row += len(k)
         steps = slice(self.prologue is not None, row - (self.epilogue is not None))
-        return _Made(ids[:at], ops[:at], ends, steps)
+        return _Made(ids[:at], ops[:at], begins, steps, at == most)
 
 
 @dataclass(frozen=True)
@@ -273,7 +274,7 @@ def _turns(groups: Sequence[Group], me: int, first_slot: int, finished: list[int
     for wave, phase, is_last in _waves(groups[me]):
         while any(done < phase.after for other, done in enumerate(finished) if other != me):
             yield None
-        cuts = [0, *wave.ends[wave.steps.start :, -1].tolist()]
+        cuts = [0, *wave.cuts()]
         slots = wave.blocks() + np.int32(first_slot)
         for i in range(1, len(cuts)):
             finished[me] += is_last and i + 1 == len(cuts)
@@ -373,7 +374,7 @@ def timed_trace(
     keys, made = [], []
     for phase, clock in runs:
         all_of_it = phase.made(slice(None), sawtooth & (clock.turn % 2 == 1))
-        steps, rows = all_of_it.steps, len(all_of_it.ends)
+        steps, rows = all_of_it.steps, len(all_of_it.begins)
         time = clock.start + (np.arange(rows) - steps.start)[:, None] * clock.pace
         time[: steps.start], time[steps.stop :] = clock.start, clock.finish
         rank = np.full(rows, 2)  # at one time: results, then what comes before steps, then steps
