@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from pebble.schedules.explicit.fused import FusedSchedule
-from pebble.schedules.explicit.fused_moves import fused_moves
 from pebble.workloads import Ffn
+from tests.schedules.fused_moves import fused_moves
 
 Value = tuple[str, tuple[int, ...]]
 

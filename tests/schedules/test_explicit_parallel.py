@@ -14,9 +14,9 @@ from pebble.cdag.gemm import gemm_dag
 from pebble.errors import InfeasibleError
 from pebble.game import BufferModel, Game, Move, Pebbling, replay
 from pebble.schedules.explicit.parallel import ParallelSchedule, held
-from pebble.schedules.explicit.parallel_moves import parallel_moves
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule, cluster_shapes, parallel_schedules
 from pebble.workloads import Gemm
+from tests.schedules.parallel_moves import parallel_moves
 
 QUARTER = Fraction(1, 4)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pebble.schedules.explicit.chain import ChainPlan
-from pebble.schedules.explicit.chain_moves import Event, chain_moves
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
 from pebble.schedules.explicit.gemm import ExplicitSchedule
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.workloads import Ffn
+from tests.schedules.chain_moves import Event, chain_moves
 
 
 def fused_moves(schedule: FusedSchedule) -> Iterator[Event]:
