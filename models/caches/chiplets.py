@@ -33,6 +33,7 @@ def _last_level(tile, dirties, parts, lines, operand, newer, older, used, limits
         while used[parts] > limits[parts]:
             victim = newer[parts, n]
             leave(parts, victim, newer, older)
+            newer[parts, victim] = ABSENT
             used[parts] -= lines[victim]
             if dirty[victim]:
                 dirty[victim] = 0
@@ -59,6 +60,7 @@ def _run(  # type: ignore[no-untyped-def]
             while used[here] > limits[here]:
                 victim = newer[here, n]
                 leave(here, victim, newer, older)
+                newer[here, victim] = ABSENT
                 used[here] -= lines[victim]
                 if owner[victim] == here:
                     owner[victim] = -1

@@ -56,6 +56,7 @@ def _access(part, piece, parts, capacity, newer, older, state, sizes, dirty, ope
         state[1, part] = kept - gone
         if kept == gone:
             leave(part, victim, newer, older)
+            newer[part, victim] = ABSENT
             if home:
                 dirty[victim] = 0
     place(part, piece, newer, older)

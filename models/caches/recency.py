@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.traces.jit import jit
+from pebble.traces.jit import inlined
 
 ABSENT = -2
 
@@ -17,7 +17,7 @@ def empty_lists(levels: int, items: int) -> tuple[NDArray[np.int32], NDArray[np.
     return newer, older
 
 
-@jit
+@inlined
 def place(level, item, newer, older):  # type: ignore[no-untyped-def]
     """Make an item that is not in the list its newest."""
     n = newer.shape[1] - 1
@@ -28,9 +28,8 @@ def place(level, item, newer, older):  # type: ignore[no-untyped-def]
     newer[level, head] = item
 
 
-@jit
+@inlined
 def leave(level, item, newer, older):  # type: ignore[no-untyped-def]
-    """Take an item out."""
+    """Take an item out to place it again, or to mark it ``newer[level, item] = ABSENT``."""
     newer[level, older[level, item]] = newer[level, item]
     older[level, newer[level, item]] = older[level, item]
-    newer[level, item] = ABSENT

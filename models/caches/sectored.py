@@ -36,6 +36,7 @@ def _run(  # type: ignore[no-untyped-def]
         else:
             victim = newer[0, n]
             leave(0, victim, newer, older)
+            newer[0, victim] = ABSENT
             write_backs[operand[victim]] += bits[dirty[victim]]
             valid[victim] = 0
             dirty[victim] = 0

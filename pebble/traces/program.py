@@ -127,6 +127,16 @@ def _fill(bases, strides, k, kinds, ids, ops, begins, at):  # type: ignore[no-un
     return at
 
 
+@jit
+def _deal(begins, sms, found):  # type: ignore[no-untyped-def]
+    # From the end: the touches of each row of each block, up to where the next begin.
+    end = found.shape[0]
+    for row in range(begins.shape[0] - 1, -1, -1):
+        for block in range(begins.shape[1] - 1, -1, -1):
+            found[begins[row, block] : end] = block % sms
+            end = begins[row, block]
+
+
 class Steps:
     """What blocks touch, step by step.
 
@@ -168,10 +178,11 @@ class _Made(NamedTuple):
         """Touches in each row of each block, in order."""
         return np.diff(self.begins.ravel(), append=len(self.ids))
 
-    def blocks(self) -> NDArray[np.int32]:
-        """The block of each touch."""
-        rows, blocks = self.begins.shape
-        return np.repeat(np.arange(rows * blocks, dtype=np.int32) % np.int32(blocks), self.sizes())
+    def blocks(self, sms: int = MAX_TOUCHES) -> NDArray[np.int32]:
+        """The block of each touch, or its SM where blocks are dealt to ``sms`` in turn."""
+        found = np.empty(len(self.ids), np.int32)
+        _deal(self.begins, sms, found)
+        return found
 
     def cuts(self) -> list[int]:
         """Where the prologue with the first step ends, each other step, and the epilogue."""
@@ -263,7 +274,7 @@ def _waves(group: Group) -> Iterator[tuple[_Made, Phase, bool]]:
 
 def _one_group(group: Group, sms: int) -> Iterator[TraceChunk]:
     for wave, _, _ in _waves(group):
-        yield TraceChunk(wave.ids, wave.ops, *wave.block_steps(), lambda wave=wave: wave.blocks() % np.int32(sms))  # type: ignore[misc]
+        yield TraceChunk(wave.ids, wave.ops, *wave.block_steps(), lambda wave=wave: wave.blocks(sms))  # type: ignore[misc]
 
 
 _Piece = tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int32]]  # tiles, operations, slots
