@@ -8,6 +8,8 @@ from typing import Any
 from pebble.certificate.parts import Whole
 from pebble.certificate.schedules import _moved
 from pebble.certificate.statement import Workload as Statement
+from pebble.certificate.upper_chain import MAX_MASKED_BANDS
+from pebble.errors import InputError
 from pebble.families.parts import PartSchedule
 from pebble.proof.shares import NotCertifiedError
 from pebble.schedules.explicit import ExplicitSchedule
@@ -117,6 +119,12 @@ def _bands(plan: ChainPlan) -> dict[str, Any]:
     chain = plan.chain
     runs: list[dict[str, Any]] = []
     # with a mask each band sees other columns, so each is written on its own
+    bands = sum(count for _, count in plan.runs)
+    if chain.masked and bands > MAX_MASKED_BANDS:
+        raise InputError(
+            f"--certificate: the schedule has {bands:,} bands to write, expected at most {MAX_MASKED_BANDS:,}; "
+            "use a larger memory or a smaller problem."
+        )
     listed = [(band, 1) for band in plan.bands] if chain.masked else list(plan.runs)
     done = 0
     for number, (band, count) in enumerate(listed):

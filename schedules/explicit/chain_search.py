@@ -6,7 +6,10 @@ from collections.abc import Iterator
 
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.chain import Band, Chain, ChainPlan, best_band, kept_for_next
+from pebble.schedules.explicit.gemm import block_sizes
 from pebble.units import ceil_div
+
+_MOST_COUNTS = 2048  # more than any extent up to 2^20 has
 
 
 def _highest(chain: Chain, side: str, capacity: int) -> list[int]:
@@ -33,19 +36,13 @@ def _splits(chain: Chain, side: str, capacity: int) -> Iterator[list[tuple[int, 
         size, longer = divmod(total, count)
         return [run for run in ((size + 1, longer), (size, count - longer)) if run[1]]
 
-    counts, size = [], extent
-    while True:  # each number of bands that is the fewest for some size
-        counts.append(ceil_div(extent, size))
-        if size == 1:
-            break
-        size = ceil_div(extent, (extent - 1) // (size - 1) + 1)
     highest = _highest(chain, side, capacity)
     fewest = ceil_div(extent, highest[-1])
-    if chain.masked:  # only high bands are any good, and each costs time
-        counts = [c for c in counts if c <= fewest + 2]
-    for count in counts:
-        if count >= fewest:
-            yield even(extent, count)
+    for size in block_sizes(extent, highest[-1], _MOST_COUNTS):  # each number of bands that is the fewest for some size
+        count = ceil_div(extent, size)
+        if chain.masked and count > fewest + 2:  # only high bands are any good
+            break
+        yield even(extent, count)
     for high in highest:
         most = extent // high
         for count in range(max(1, most - (1 if chain.masked else 4)), most + 1):
@@ -82,19 +79,50 @@ def _plan(chain: Chain, side: str, sizes: list[tuple[int, int]], capacity: int, 
     return _totals(chain, side, runs, capacity, kept, peak, bands * chain.f)
 
 
+def _seen_in_all(chain: Chain, rows: int, extent: int, bands: int) -> int:
+    """Columns of H that bands of one extent see in all, counted at the end of each; so many rows come before."""
+    base = chain.seen(1)
+    return bands * base + _floor_sum(bands, chain.masked, extent, rows - 1 + extent)
+
+
+def _bands_that_keep(chain: Chain, rows: int, band: Band, capacity: int) -> int:
+    """Of equal bands after those rows, how many may keep all that they saw of B and D for the next."""
+    columns = (capacity - band.peak) // chain.weights_per_column
+    return max(0, ((columns - chain.seen(1) + 1) * chain.masked - rows) // band.extent)
+
+
+def _floor_sum(count: int, divisor: int, step: int, first: int) -> int:
+    """Sum of (first + i step) // divisor for i = 0 .. count - 1, in time that grows like a logarithm."""
+    total = 0
+    while count > 0:
+        total += count * (count - 1) // 2 * (step // divisor) + count * (first // divisor)
+        step, first = step % divisor, first % divisor
+        count, first = divmod(step * count + first, divisor)
+        divisor, step = step, divisor
+    return total
+
+
 def _masked_plan(chain: Chain, side: str, runs: list[tuple[Band, int]], capacity: int) -> ChainPlan:
     """As `_plan`, where a band sees only some columns of H."""
     kept, peak, done, columns = [], 0, 0, 0
     before: Band | None = None
     for band, count in runs:
-        for _ in range(count):
-            if before is not None:
-                between = kept_for_next(chain, side, capacity, before, band, chain.seen(done) if done else 0)
-                kept.append((between, 1))
-                peak = max(peak, max(before.peak, band.peak) + between)
-            done += band.extent
-            columns += chain.seen(done) if side == "rows" else chain.f
-            before, peak = band, max(peak, band.peak)
+        peak = max(peak, band.peak)
+        if before is not None:
+            between = kept_for_next(chain, side, capacity, before, band, chain.seen(done))
+            kept.append((between, 1))
+            peak = max(peak, max(before.peak, band.peak) + between)
+        last = done + count * band.extent
+        if count > 1:  # the same band again: what it sees grows, until it no longer fits
+            between = kept_for_next(chain, side, capacity, band, band, chain.seen(last - band.extent))
+            peak = max(peak, band.peak + between)
+            whole = 0
+            if side == "rows":
+                whole = min(count - 1, _bands_that_keep(chain, done, band, capacity))
+                kept.append((chain.weights_per_column * _seen_in_all(chain, done, band.extent, whole), 1))
+            kept.append((between, count - 1 - whole))
+        columns += _seen_in_all(chain, done, band.extent, count) if side == "rows" else count * chain.f
+        before, done = band, last
     return _totals(chain, side, runs, capacity, kept, peak, columns)
 
 

@@ -26,6 +26,7 @@ _AXES = {"C": ("m", "n", "k"), "A": ("m", "k", "n"), "B": ("k", "n", "m")}
 _OPERAND_OF = {frozenset("mk"): "A", frozenset("kn"): "B", frozenset("mn"): "C"}
 
 _LOOK_CLOSELY = 24
+MOST_SIZES = 1 << 15  # more than any extent up to 2^28 has
 
 
 @dataclass(frozen=True)
@@ -202,15 +203,28 @@ def _evaluate(gemm: Gemm, capacity: int, stationary: str, bp: int, bq: int, acro
     )
 
 
-def _block_sizes(extent: int) -> Iterator[int]:
-    """Each whole number that is ceil(extent / count) for some count: the block sizes worth trying."""
-    size = extent
+def block_sizes(extent: int, largest: int, most: int = MOST_SIZES) -> Iterator[int]:
+    """Each whole number up to ``largest`` that is ceil(extent / count) for some count: the sizes worth trying.
+
+    After ``most`` of them they fall by a 256th at least, so that their number stays small for any extent.
+
+    Examples
+    --------
+    >>> list(block_sizes(10, 10))
+    [10, 5, 4, 3, 2, 1]
+    """
+    if largest < 1:
+        return
+    size = ceil_div(extent, ceil_div(extent, min(largest, extent)))
+    number = 0
     while True:
         yield size
         if size == 1:
             return
+        number += 1
+        below = size if number < most else max(2, size - size // 256)
         # the fewest blocks that need less than this size
-        size = ceil_div(extent, (extent - 1) // (size - 1) + 1)
+        size = ceil_div(extent, (extent - 1) // (below - 1) + 1)
 
 
 def _largest_partner(capacity: int, side: int) -> int:
@@ -247,7 +261,7 @@ def gemm_schedules(gemm: Gemm, capacity: int) -> Iterator[ExplicitSchedule]:
     size = {"m": gemm.m, "n": gemm.n, "k": gemm.k}
     for stationary, (first, second, _) in _AXES.items():
         blocks = []
-        for bp in _block_sizes(size[first]):
+        for bp in block_sizes(size[first], capacity):
             partner = min(_largest_partner(capacity, bp), size[second])
             if partner > 0:
                 # the same number of blocks, evened out, leaves the most memory for what is kept

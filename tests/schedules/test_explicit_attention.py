@@ -1,11 +1,16 @@
 """Attention schedules: every one is played move by move, softmax state counted."""
 
+import random
+
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from pebble.bounds.attention import attention_lower_bound
 
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.attention import attention_schedules, best_attention_schedule
+from pebble.schedules.explicit.chain import Chain, best_band
+from pebble.schedules.explicit.chain_search import _masked_plan
 from pebble.workloads import Attention, named_workload
 from tests.schedules.fused_replay import replay
 
@@ -68,3 +73,36 @@ def test_too_small() -> None:
         best_attention_schedule(Attention(64, 64, 16, causal=True), 20)
     with pytest.raises(InfeasibleError, match="at least 3"):
         best_attention_schedule(Attention(64, 64, 16), 2)
+
+
+def test_runs_of_masked_bands_count_as_their_bands_one_by_one():
+    draw = random.Random(1)
+    checked = 0
+    while checked < 300:
+        masked, queries = draw.randint(1, 4), draw.randint(1, 12)
+        keys, k, l = queries + draw.randint(0, 5), draw.randint(1, 5), draw.randint(1, 5)
+        chain = Chain(masked * queries, k, keys, l, state=draw.choice([0, 2]), masked=masked)
+        capacity, side = draw.randint(5, 200), draw.choice(["rows", "hidden"])
+        runs, left = [], chain.m if side == "rows" else chain.f
+        while left:
+            extent = draw.randint(1, left)
+            band = best_band(chain, side, extent, capacity)
+            if band is None:
+                break
+            runs.append((band, draw.randint(1, left // extent)))
+            left -= extent * runs[-1][1]
+        if left:
+            continue
+        told = _masked_plan(chain, side, runs, capacity)
+        alone = _masked_plan(chain, side, [(band, 1) for band, count in runs for _ in range(count)], capacity)
+        assert (told.loads, told.stores, told.peak_elements) == (alone.loads, alone.stores, alone.peak_elements)
+        checked += 1
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_largest_attention_has_a_schedule(causal):
+    wide = Attention(4, 4, 4, heads=2**32, kv_heads=1, causal=causal, softmax="strict")
+    long = Attention(2**32, 2**32, 4, causal=causal, softmax="strict")
+    for attention in (wide, long):
+        best = best_attention_schedule(attention, 2**19)
+        assert best.elements >= attention_lower_bound(attention, 2**19).elements
