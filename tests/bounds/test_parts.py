@@ -167,6 +167,17 @@ def test_a_layer_is_its_kernels() -> None:
     assert layer.compulsory_elements == 2 * 64 * 32 + weights
 
 
+def test_what_a_layer_hands_over_is_taken_off() -> None:
+    """Where segments bound every kernel: QKV twice, the heads' outputs twice, the projection's result twice."""
+    layer, capacity = TransformerLayer(512, 512, 1024, 8, 4, 64, 32, gated=False), 3000
+    kernels = [lower_bound(kernel, capacity) for kernel in layer.kernels]
+    assert all(type(kernel.proof).__name__ == "Segments" for kernel in kernels)
+    qkv = 512 * (8 * 64 + 4 * 64 + 4 * 32)
+    heads, projected = 512 * 8 * 32, 512 * 512
+    least = sum(kernel.elements for kernel in kernels) - 2 * (qkv + heads + projected)
+    assert lower_bound(layer, capacity).elements == least
+
+
 def test_a_large_layer_moves_more_than_its_weights() -> None:
     layer = read_workload("llama-3-8b:layer", {"tokens": 8192})
     lower = lower_bound(layer, 40 * 2**19)
