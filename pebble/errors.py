@@ -47,12 +47,48 @@ class UnknownNameError(InputError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], where: str) -> None:
         names = list(known)
+        name = name if isinstance(name, str) else repr(name)
         near = difflib.get_close_matches(name[:200].lower(), names, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"the names are listed by `{where}`."
         told = name if len(name) <= 80 else name[:77] + "..."
         super().__init__(f"unknown {kind} {told!r}: {hint}")
         self.name = name
         self.nearest = near
+
+
+def check_text(what: str, value: object, expected: str) -> str:
+    """A text, or one clear sentence.
+
+    Parameters
+    ----------
+    what : str
+        What it is, for the message.
+    value : object
+        What was given.
+    expected : str
+        An example, or what it should be.
+
+    Raises
+    ------
+    InputError
+        Not a text.
+    """
+    if not isinstance(value, str):
+        raise InputError(f"{what}: got {repr(value)[:80]}, expected {expected}.")
+    return value
+
+
+def check_flag(what: str, value: object) -> bool:
+    """True or False, or one clear sentence: a text such as ``"no"`` must not count as true.
+
+    Raises
+    ------
+    InputError
+        Not True or False.
+    """
+    if not isinstance(value, bool):
+        raise InputError(f"{what}: got {repr(value)[:80]}, expected True or False.")
+    return value
 
 
 class InfeasibleError(PebbleError):

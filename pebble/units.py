@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 
-from pebble.errors import InputError
+from pebble.errors import InputError, check_text
 
 _BYTES = {
     "B": 1,
@@ -113,7 +113,7 @@ def parse_size(text: str, what: str = "size") -> Size:
     >>> parse_size("8192el").elements
     8192
     """
-    match = _SIZE.fullmatch(text)
+    match = _SIZE.fullmatch(check_text(what, text, "a size with a unit such as '40MiB'"))
     if match is None:
         raise InputError(f"{what}: got {text!r}, {_EXPECTED}.")
     number, unit = match.group(1).replace("_", ""), match.group(2)

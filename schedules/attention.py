@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pebble.errors import InputError, UnknownNameError
+from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.traces import READ, WRITE, Layout, Trace
 from pebble.traces.layout import Index
 from pebble.traces.program import Group, Phase, Script, Steps, Walk, program_trace
@@ -65,7 +65,7 @@ def parse_attention_schedule(text: str) -> AttentionSchedule:
     >>> parse_attention_schedule("split-kv-8+sawtooth").splits
     8
     """
-    name = text.strip().lower()
+    name = check_text("schedule", text, "a name such as 'fa2'").strip().lower()
     plain = name.removesuffix("+sawtooth")
     split = _SPLIT.fullmatch(plain)
     if split:

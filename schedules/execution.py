@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.errors import InputError, UnknownNameError
+from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.schedules.grid import Tiles
 from pebble.traces.layout import Index
 from pebble.traces.program import Clock
@@ -102,8 +102,8 @@ def parse_execution(text: str, cluster: str = "1x1", seed: int = 0) -> Execution
     >>> parse_execution("dynamic-10", "2x1").cluster
     (2, 1)
     """
-    name = text.strip().lower()
-    sides = cluster.lower().split("x")
+    name = check_text("execution", text, "a name such as 'lockstep'").strip().lower()
+    sides = check_text("cluster", cluster, "MxN, such as '2x1'").lower().split("x")
     if len(sides) != 2 or not all(side.isdecimal() and len(side) < 4 for side in sides):
         raise InputError(f"cluster: got {cluster!r}, expected MxN, such as 2x1.")
     shape = (int(sides[0]), int(sides[1]))

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pebble.errors import InputError, UnknownNameError
+from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.schedules.orders import ALL_ORDERS, OrderParams, parse_order
 from pebble.schedules.tile import TileShape
 from pebble.traces import READ, WRITE, Layout, OperandTiles, Trace
@@ -84,7 +84,7 @@ def parse_ffn_schedule(text: str) -> FfnSchedule:
     >>> parse_ffn_schedule("row-fused-8-split-2+sawtooth").band
     8
     """
-    name = text.strip().lower()
+    name = check_text("schedule", text, "a name such as 'row-fused-8'").strip().lower()
     sawtooth = name.endswith("+sawtooth")
     plain = name.removesuffix("+sawtooth")
     if plain.startswith("separate:"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pebble.errors import InputError
+from pebble.errors import InputError, check_text
 from pebble.traces import LINE_BYTES
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
@@ -35,7 +35,7 @@ class TileShape:
         InputError
             Not two or three positive whole numbers up to 65536.
         """
-        parts = text.lower().split("x")
+        parts = check_text("tile", text, "BMxBN or BMxBNxBK, such as '128x128x64'").lower().split("x")
         try:
             numbers = [int(part) for part in parts]
         except ValueError:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from pebble.errors import InputError, UnknownNameError
+from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.models.caches.base import CachePolicy
 from pebble.models.caches.chiplets import Chiplets
 from pebble.models.caches.fifo import Fifo
@@ -66,7 +66,7 @@ def parse_policy(text: str) -> CachePolicy:
     >>> parse_policy("set-16-hashed:fifo+warm").description
     'first in, first out in sets of 16 ways, hashed, row-major addresses, warm'
     """
-    body, *options = text.strip().lower().split("+")
+    body, *options = check_text("policy", text, "the name of a cache policy such as 'lru'").strip().lower().split("+")
     head, colon, after = body.partition(":")
     for kind in _KINDS:
         match = re.fullmatch(kind.pattern, head)

@@ -18,7 +18,7 @@ from pebble.proof.shares import NotCertifiedError, Share, recomputed_shares, seg
 from pebble.proof.upper import upper_claim, upper_claim_of_parts
 from pebble.schedules.explicit import ExplicitSchedule
 from pebble.schedules.explicit.fused import FusedSchedule
-from pebble.system.files import write_text
+from pebble.system.files import check_path, write_text
 from pebble.workloads.base import Workload
 
 _DERIVED = {"name", "flops", "compulsory_elements", "compulsory_bytes"}
@@ -158,4 +158,5 @@ def write_certificate(document: dict[str, Any], path: str | Path) -> None:
     InputError
         The file cannot be written.
     """
+    check_path("--certificate", path)
     write_text(path, json.dumps(document, indent=1) + "\n", "--certificate: ")

@@ -11,6 +11,7 @@ from pebble.certificate.parts import FAMILIES as WHOLES
 from pebble.certificate.parts import read_whole
 from pebble.certificate.statement import Workload as Statement
 from pebble.certificate.statement import read_workload
+from pebble.errors import InputError
 from pebble.proof.certificate import Answer, workload_statement
 from pebble.proof.shares import Share, recomputed_shares, segment_shares, total
 from pebble.proof.text import Block, latex, markdown, number, written
@@ -21,6 +22,8 @@ from pebble.workloads.base import Workload
 
 def prove(workload: Workload, found: Answer, command: str, form: str = "markdown") -> str:
     """The proof as text, ``"markdown"`` or ``"latex"``; the rest as for `proof_blocks`."""
+    if form not in ("markdown", "latex"):
+        raise InputError(f"form: got {repr(form)[:40]}, expected 'markdown' or 'latex'.")
     blocks = proof_blocks(workload, found, command)
     return latex(blocks) if form == "latex" else markdown(blocks)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from pebble.bounds import Formula, LowerBound
-from pebble.errors import InputError, UnknownNameError
+from pebble.errors import InputError, UnknownNameError, check_flag
 from pebble.families import Explicit, command_words, family_of
 from pebble.game.buffer_model import KINDS
 from pebble.models.machine import Machine
@@ -200,6 +200,7 @@ def bound_workload(
 ) -> Bound:
     """Bound a workload from both sides between DRAM and one memory; arguments as for `pebble.bound`."""
     family = family_of(workload)
+    check_flag("recompute", recompute)
     target = read_target(**where)
     capacity = memory_of(target, workload)
     others: list[Capacity] = []
@@ -282,6 +283,7 @@ def bound(
         raise InputError(
             "--capacity, --variant: expected them with a DAG; a workload takes --cache, --gpu or --machine."
         )
+    check_flag("recompute", recompute)
     l2 = wants_l2(level, buffers, {"omega": omega, "topology": topology, "multicast": multicast})
     if not l2:
         return bound_workload(what, sms=sms, recompute=recompute, **where)

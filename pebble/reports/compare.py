@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.bounds.base import LowerBound
-from pebble.errors import InputError
+from pebble.errors import InputError, check_flag, check_text
 from pebble.families import Explicit, kernel_family
 from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
@@ -192,8 +192,10 @@ def read_schedules(text: str | Sequence[str], everything: Sequence[Any], parse: 
     """
     if isinstance(text, str) and text.strip().lower() == "all":
         return list(everything)
-    parts = text.split(",") if isinstance(text, str) else [str(part) for part in text]
-    names = [name for name in (part.strip() for part in parts) if name]
+    parts = text.split(",") if isinstance(text, str) else text
+    if not isinstance(parts, Iterable):
+        raise InputError(f"--schedules: got {repr(text)[:80]}, expected all, or names such as ['row', 'hilbert'].")
+    names = [name for name in (check_text("--schedules", part, "names").strip() for part in parts) if name]
     if not names:
         raise InputError(f"--schedules: got {text!r}, expected all, or names separated by commas.")
     return list(dict.fromkeys(parse(name) for name in names))
@@ -259,6 +261,7 @@ def compare(
     """
     family = kernel_family(workload)
     kernel = read_kernel(workload, **options)
+    check_flag("residual", residual)
     chosen = read_schedules(schedules, family.all_schedules(workload, kernel.config.tile), family.parse_schedule)
     config = kernel.config
     family.check(workload, config)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from pebble.bounds.base import LowerBound
-from pebble.errors import InputError
+from pebble.errors import InputError, check_flag
 from pebble.families import kernel_family
 from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
@@ -19,7 +19,7 @@ from pebble.reports.compare import read_schedules
 from pebble.reports.target import Kernel, KernelOptions, read_kernel, whole
 from pebble.simulation import ScheduleCurve, curve_of
 from pebble.traces import LINE_BYTES
-from pebble.units import format_bytes, format_capacity, parse_size
+from pebble.units import MAX_SIZE, format_bytes, format_capacity, parse_size
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
@@ -138,6 +138,7 @@ def curve(
     """
     family = kernel_family(workload)
     kernel = read_kernel(workload, **options)
+    check_flag("residual", residual)
     config, policy = kernel.config, parse_policy(kernel.config.policy)
     if policy.warm:
         raise InputError("curve: got a policy with +warm, expected a cold start: the bounds count every first load.")
@@ -146,7 +147,10 @@ def curve(
     if capacities_bytes is None:
         tiles = [family.trace(workload, schedule, config, residual).tile_lines for schedule in chosen]
         capacities_bytes = _sizes(workload, tiles, least, most, whole("--points", points, 1, MOST_POINTS))
-    capacities = sorted({*capacities_bytes, config.cache_bytes})
+    elif not isinstance(capacities_bytes, Iterable):
+        raise InputError(f"capacities_bytes: got {repr(capacities_bytes)[:80]}, expected sizes such as [2**20, 2**21].")
+    given = {whole("capacities_bytes", size, 1, MAX_SIZE) for size in capacities_bytes}
+    capacities = sorted({*given, config.cache_bytes})
     if len(capacities) > MOST_POINTS:
         raise InputError(f"curve: got {len(capacities)} capacities, expected at most {MOST_POINTS}.")
     held = family.values_held(workload, config, kernel.stages)

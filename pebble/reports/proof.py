@@ -11,7 +11,7 @@ from pebble.errors import InputError, VerificationError
 from pebble.reports.base import Report
 from pebble.reports.bound import Bound, bound_workload
 from pebble.reports.target import TargetOptions
-from pebble.system.files import faults, shown
+from pebble.system.files import check_path, faults, shown
 from pebble.units import format_bytes
 from pebble.workloads.base import Workload
 
@@ -98,8 +98,6 @@ def prove(
     InputError
         Another form, or malformed arguments.
     """
-    if form not in ("markdown", "latex"):
-        raise InputError(f"form: got {form!r}, expected 'markdown' or 'latex'.")
     found = bound_workload(workload, recompute=recompute, **where)
     return Proof(found, found.prove(form), found.certificate())
 
@@ -139,7 +137,7 @@ def verify(certificate: str | Path | dict[str, Any]) -> Verification:
     InputError
         The file cannot be read.
     """
-    name = "certificate" if isinstance(certificate, dict) else str(certificate)
+    name = "certificate" if isinstance(certificate, dict) else str(check_path("verify", certificate))
     try:
         if isinstance(certificate, dict):
             return Verification(name, tuple(check(certificate)))

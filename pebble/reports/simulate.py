@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from pebble.errors import InputError
+from pebble.errors import InputError, check_flag
 from pebble.families import kernel_family, read_workload
 from pebble.families.beside import simulate_beside
 from pebble.models.caches import parse_policy
@@ -17,7 +17,16 @@ from pebble.reports.base import Report
 from pebble.reports.compare import Bounded, trace_bound
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.sensitivity import sensitivity as vary
-from pebble.reports.target import Kernel, KernelOptions, Target, read_cache_model, read_kernel, target_of, whole
+from pebble.reports.target import (
+    Kernel,
+    KernelOptions,
+    Target,
+    check_options,
+    read_cache_model,
+    read_kernel,
+    target_of,
+    whole,
+)
 from pebble.simulation import Traffic, simulate_trace
 from pebble.traces import LINE_BYTES, Trace
 from pebble.traces.files import read_trace, write_trace
@@ -228,6 +237,7 @@ def write_schedule_trace(
 
 def simulate_file(path: str, workload: Workload | None = None, **options: Unpack[KernelOptions]) -> TraceSimulation:
     """Simulate a trace file; with a workload, against its bound at what its kernel can hold."""
+    check_options(options, KernelOptions.__optional_keys__)
     target = target_of(options)
     policy, cache_bytes, notes = read_cache_model(options.get("policy", "lru"), target, 1)
     bound = None
@@ -290,6 +300,8 @@ def simulate(
     >>> found.traffic.dram_bytes
     1572864
     """
+    check_flag("residual", residual)
+    check_flag("sensitivity", sensitivity)
     if trace is not None:
         if schedule is not None or sensitivity:
             option = "schedule" if schedule is not None else "sensitivity"

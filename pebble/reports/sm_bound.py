@@ -17,7 +17,7 @@ from pebble.bounds.memories import (
     multicast_bound,
 )
 from pebble.bounds.published import words_per_processor
-from pebble.errors import InputError
+from pebble.errors import InputError, check_text
 from pebble.families import OnSms, family_of
 from pebble.game.buffer_model import BufferModel, parse_omega
 from pebble.models.machine import Machine
@@ -290,7 +290,9 @@ def read_buffers(
     InputError
         An option out of range, or one that its model does not have.
     """
-    kind = kind or "sm-local"
+    kind = "sm-local" if kind is None else kind
+    if topology is not None:
+        check_text("--topology", topology, "a name such as 'all-to-all'")
     if kind != "connected" and (omega is not None or topology is not None):
         raise InputError(f"--omega, --topology: got buffers {kind}, expected --buffers connected with them.")
     if kind != "connected":

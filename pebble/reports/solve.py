@@ -16,7 +16,8 @@ from pebble.reports.base import Report
 from pebble.reports.dags import read_dag_source
 from pebble.reports.sm_bound import read_buffers
 from pebble.reports.target import whole
-from pebble.system.clock import Clock, OutOfTimeError
+from pebble.system.clock import Clock, OutOfTimeError, check_seconds
+from pebble.system.files import check_path
 
 if TYPE_CHECKING:
     from pebble.solvers import Progress, ReplayedMoves, SolveResult
@@ -119,6 +120,9 @@ class Solution(Report):
         if self.result.buffers != SINGLE:
             raise InputError("certify: the checker does not know games of several memories yet.")
         from pebble.proof.optimum import solve_certificate
+
+        check_path("certify", path)
+        check_seconds("seconds", seconds)
 
         return solve_certificate(self.game, self.capacity, self.result, Path(path), seconds)
 
@@ -238,7 +242,7 @@ def solve_in_time(
 ) -> Solution | Unread:
     """Solve within the time of a clock, reading the DAG included; the rest as for `pebble.solve`."""
     memories, most = read_memories(buffers, sms, omega, topology, tasks_per_sm)
-    size = whole("--capacity", capacity, 0, MAX_CAPACITY)
+    size, seed = whole("--capacity", capacity, 0, MAX_CAPACITY), whole("--seed", seed, -MAX_CAPACITY, MAX_CAPACITY)
     try:
         label, game = clock.finish(lambda: read_game(source, values or {}, variant, unit_weights))
     except OutOfTimeError:
@@ -318,8 +322,6 @@ def solve(
     >>> pebble.solve("gemm", capacity=5, m=2, n=2, k=2)
     <Solution: gemm -m 2 -n 2 -k 2, capacity 5, in-place: the optimum is 13>
     """
-    if not isinstance(time_limit, int | float) or not time_limit > 0:
-        raise InputError(f"time limit: got {time_limit!r}, expected seconds, more than 0.")
     clock = Clock(time_limit, stop)
     memories = {"sms": sms, "omega": omega, "topology": topology, "tasks_per_sm": tasks_per_sm}
     found = solve_in_time(

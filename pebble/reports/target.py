@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 
-from pebble.errors import InputError
+from pebble.errors import InputError, UnknownNameError
 from pebble.families import kernel_family
 from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine, load_machine, load_machine_file
@@ -93,6 +94,19 @@ class Target:
         return self.cache.to_bytes(element_bytes)
 
 
+def check_options(given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse an option that does not exist, which would change nothing.
+
+    Raises
+    ------
+    UnknownNameError
+        With the nearest that does.
+    """
+    for name in given:
+        if name not in known:
+            raise UnknownNameError("option", name, sorted(known), "help(pebble.compare)")
+
+
 def find_gpu(name: str | Machine) -> Machine:
     """A GPU that comes with pebble, or a machine file of your own.
 
@@ -123,6 +137,7 @@ def read_target(**where: Unpack[TargetOptions]) -> Target:
     InputError
         None or more than one of gpu, machine, cache.
     """
+    check_options(where, TargetOptions.__optional_keys__)
     given = {key: value for key, value in where.items() if value is not None}
     if len(given) != 1:
         got = " and ".join(f"--{option}" for option in given) or "none"
@@ -213,6 +228,7 @@ def read_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> Kernel:
         A malformed option, or no number of SMs where no machine is named.
     """
     family = kernel_family(workload)
+    check_options(options, KernelOptions.__optional_keys__)
     target = target_of(options)
     notes = []
     default = family.default_tile(workload)

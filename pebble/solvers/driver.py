@@ -13,6 +13,7 @@ from pebble.solvers.general_bounds import GeneralBounds
 from pebble.solvers.lower import simple_bounds
 from pebble.solvers.registry import find_solver
 from pebble.solvers.result import Incumbent, Problem, Progress, Solver, SolveResult
+from pebble.system.clock import check_seconds
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -102,8 +103,7 @@ def solve(
     played = memories if memories.memories > 1 else SINGLE
     problem = Problem(game, size, seed, played, most_tasks_per_sm)
     run = find_solver(solver, problem)
-    if not time_limit > 0:
-        raise InputError(f"time limit: got {time_limit}, expected seconds, more than 0.")
+    check_seconds("time limit", time_limit)
     check_capacity(game, size)
     best = Incumbent(problem, time_limit, stop, started)
     if known_lower_bound:

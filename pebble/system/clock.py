@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from pebble.errors import PebbleError
+from pebble.errors import InputError, PebbleError
 
 _PATIENCE_SECONDS = 2.0
 _POLL_SECONDS = 0.05
@@ -21,6 +21,19 @@ class OutOfTimeError(PebbleError):
     """Work was left unfinished, because its time was over or somebody asked to stop."""
 
     exit_code = 3
+
+
+def check_seconds(what: str, value: object) -> float:
+    """A number of seconds, more than 0.
+
+    Raises
+    ------
+    InputError
+        Not one.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise InputError(f"{what}: got {repr(value)[:40]}, expected seconds, more than 0.")
+    return value
 
 
 class Clock:
@@ -42,7 +55,7 @@ class Clock:
     """
 
     def __init__(self, seconds: float, stop: threading.Event | None = None) -> None:
-        self.seconds = seconds
+        self.seconds = check_seconds("time limit", seconds)
         self.started = time.monotonic()
         self.stop = stop or threading.Event()
 

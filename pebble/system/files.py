@@ -29,6 +29,19 @@ def shown(path: str | Path) -> str:
     return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
 
 
+def check_path(what: str, path: object) -> str | Path:
+    """A name of a file, or one clear sentence: a number would be taken for an open file.
+
+    Raises
+    ------
+    InputError
+        Neither a text nor a path.
+    """
+    if not isinstance(path, str | Path):
+        raise InputError(f"{what}: got {repr(path)[:80]}, expected the name of a file.")
+    return path
+
+
 @contextmanager
 def faults(path: str | Path, what: str, verb: str, expected: str = "") -> Iterator[None]:
     """Turn what the system says of a file into an InputError.

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.system.files import check_output, faults, lines_of, shown
+from pebble.system.files import check_output, check_path, faults, lines_of, shown
 from pebble.traces.layout import Layout
 from pebble.traces.trace import Trace, chunked
 
@@ -61,7 +61,7 @@ def read_trace(path: str | Path) -> Trace:
     InputError
         The file cannot be read, or one sentence with the line or touch of the mistake.
     """
-    path = Path(path)
+    path = Path(check_path("trace", path))
     where = f"trace {shown(path)!r}"
     try:
         with faults(path, "trace ", "read", "; expected a .csv or .npz file"):

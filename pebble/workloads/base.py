@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pebble.errors import InputError, UnknownNameError
+from pebble.errors import InputError, UnknownNameError, check_flag, check_text
 
 DTYPE_BYTES: dict[str, int] = {"bf16": 2, "fp16": 2, "fp32": 4, "fp8": 1}
 MAX_DIMENSION = 2**32
@@ -22,7 +22,7 @@ def element_bytes(dtype: str) -> int:
     UnknownNameError
         A name that is not one of bf16, fp16, fp32, fp8.
     """
-    if dtype not in DTYPE_BYTES:
+    if check_text("dtype", dtype, ", ".join(DTYPE_BYTES)) not in DTYPE_BYTES:
         raise UnknownNameError("dtype", dtype, DTYPE_BYTES, "pebble workloads")
     return DTYPE_BYTES[dtype]
 
@@ -100,6 +100,11 @@ class Workload(ABC):
     def __post_init__(self) -> None:
         for field in self.DIMENSIONS:
             object.__setattr__(self, field, check_dimension(field.replace("_", "-"), getattr(self, field)))
+        for other in dataclasses.fields(self):  # type: ignore[arg-type]  # every family is a dataclass
+            if other.type == "bool":
+                check_flag(other.name, getattr(self, other.name))
+            elif other.type == "str":
+                check_text(other.name, getattr(self, other.name), "text")
         element_bytes(self.dtype)
         object.__setattr__(self, "out_dtype", self.out_dtype or default_out_dtype(self.dtype))
         element_bytes(self.out_dtype)

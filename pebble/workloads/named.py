@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pebble.errors import InputError, UnknownNameError
+from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.workloads.base import check_dimension
 from pebble.workloads.gemm import Gemm
 
@@ -200,7 +200,7 @@ def model_shape(model: str) -> ModelShape:
     >>> model_shape("llama-3-8b").intermediate
     14336
     """
-    if model not in _MODELS:
+    if check_text("model", model, "a name such as 'llama-3-8b'") not in _MODELS:
         raise UnknownNameError("model", model, _MODELS, _WHERE)
     return _MODELS[model]
 

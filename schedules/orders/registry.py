@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pebble.errors import InputError, UnknownNameError
+from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.schedules.grid import Tiles, check_grid
 from pebble.schedules.orders import (
     column,
@@ -156,7 +156,9 @@ def parse_order(name: str) -> TileOrder:
     >>> parse_order("cutlass3-4+sawtooth")
     TileOrder(base='cutlass3', number=4, sawtooth=True)
     """
-    plain, plus, flag = name.strip().lower().partition("+")
+    plain, plus, flag = (
+        check_text("schedule", name, "the name of a tile order such as 'row'").strip().lower().partition("+")
+    )
     if plus and flag != SAWTOOTH:
         raise InputError(f"schedule: got {name!r}, expected nothing or +{SAWTOOTH} after the name {plain!r}.")
     match = None if plain in REGISTRY else _NUMBERED.fullmatch(plain)
