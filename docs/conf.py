@@ -1,5 +1,7 @@
 """Sphinx configuration: builds without network and without warnings."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -32,7 +34,7 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "gallery/*", "auto_examples/*.ipynb", "auto_examples/*.py", "sg_execution_times.rst"]
+exclude_patterns = ["_build", "_templates", "gallery/*", "auto_examples/*.ipynb", "auto_examples/*.py", "sg_execution_times.rst"]
 html_theme = "pydata_sphinx_theme"
 html_title = "pebble"
 html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
@@ -43,6 +45,18 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+templates_path = ["_templates"]
+default_role = "py:obj"  # `pebble.bound` in a docstring is a link
+
+# every class that the API page lists is a link wherever a docstring names it as a type
+_LISTED = re.findall(r"^   (pebble\.[\w.]+)$", (Path(__file__).parent / "api.rst").read_text(), re.MULTILINE)
+_WORDS = ("None", "True", "False", "bool", "int", "float", "str", "tuple", "list", "dict", "callable", "iterable", "sequence")
+numpydoc_xref_param_type = True
+numpydoc_xref_ignore = "all"
+numpydoc_xref_aliases = {
+    **{word: word for word in _WORDS},  # no link: the documentation is built without network
+    **{name.rpartition(".")[2]: name for name in _LISTED if name.rpartition(".")[2][0].isupper()},
+}
 
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
