@@ -50,13 +50,29 @@ default_role = "py:obj"  # `pebble.bound` in a docstring is a link
 
 # every class that the API page lists is a link wherever a docstring names it as a type
 _LISTED = re.findall(r"^   (pebble\.[\w.]+)$", (Path(__file__).parent / "api.rst").read_text(), re.MULTILINE)
-_WORDS = ("None", "True", "False", "bool", "int", "float", "str", "tuple", "list", "dict", "callable", "iterable", "sequence")
+_SHORT = {name.rpartition(".")[2]: name for name in _LISTED if name.rpartition(".")[2][0].isupper()}
+_WORDS = "None True False bool int float str tuple list dict callable iterable sequence".split()
 numpydoc_xref_param_type = True
 numpydoc_xref_ignore = "all"
 numpydoc_xref_aliases = {
     **{word: word for word in _WORDS},  # no link: the documentation is built without network
-    **{name.rpartition(".")[2]: name for name in _LISTED if name.rpartition(".")[2][0].isupper()},
+    **_SHORT,
+    "workload": "pebble.workloads.Workload",
 }
+
+
+def link_short_name(app: Any, env: Any, node: Any, text: Any) -> Any:
+    """A class that a docstring names without its module, whichever room the docstring is in."""
+    full = _SHORT.get(node.get("reftarget"))
+    if full is None or node.get("refdomain") != "py":
+        return None
+    return env.get_domain("py").resolve_xref(env, node["refdoc"], app.builder, "obj", full, node, text)
+
+
+def setup(app: Any) -> None:
+    """What Sphinx asks a configuration for."""
+    app.connect("missing-reference", link_short_name)
+
 
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",

@@ -93,6 +93,10 @@ def dag(source: Any, **parameters: Any) -> Dag:
     **parameters
         Of the family: ``m=2, n=2, k=3``; ``form``, ``tile``, ``dtype``.
 
+    Returns
+    -------
+    networkx.DiGraph
+
     Raises
     ------
     InputError
