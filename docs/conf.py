@@ -34,7 +34,14 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "_templates", "gallery/*", "auto_examples/*.ipynb", "auto_examples/*.py", "sg_execution_times.rst"]
+exclude_patterns = [
+    "_build",
+    "_templates",
+    "gallery/*",
+    "auto_examples/*.ipynb",
+    "auto_examples/*.py",
+    "sg_execution_times.rst",
+]
 html_theme = "pydata_sphinx_theme"
 html_title = "pebble"
 html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
@@ -51,11 +58,11 @@ default_role = "py:obj"  # `pebble.bound` in a docstring is a link
 # every class that the API page lists is a link wherever a docstring names it as a type
 _LISTED = re.findall(r"^   (pebble\.[\w.]+)$", (Path(__file__).parent / "api.rst").read_text(), re.MULTILINE)
 _SHORT = {name.rpartition(".")[2]: name for name in _LISTED if name.rpartition(".")[2][0].isupper()}
-_WORDS = "None True False bool int float str tuple list dict callable iterable sequence".split()
+_PLAIN = (None, True, False, bool, int, float, str, tuple, list, dict, "callable", "iterable", "sequence")
 numpydoc_xref_param_type = True
 numpydoc_xref_ignore = "all"
 numpydoc_xref_aliases = {
-    **{word: word for word in _WORDS},  # no link: the documentation is built without network
+    **{word: word for word in (getattr(plain, "__name__", str(plain)) for plain in _PLAIN)},  # no link: the documentation is built without network
     **_SHORT,
     "workload": "pebble.workloads.Workload",
 }
@@ -69,8 +76,14 @@ def link_short_name(app: Any, env: Any, node: Any, text: Any) -> Any:
     return env.get_domain("py").resolve_xref(env, node["refdoc"], app.builder, "obj", full, node, text)
 
 
+def leave_out(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
+    """The fields of a named tuple, which its docstring tells, as members of their own."""
+    return True if str(getattr(member, "__doc__", "")).startswith("Alias for field number") else None
+
+
 def setup(app: Any) -> None:
     """What Sphinx asks a configuration for."""
+    app.connect("autodoc-skip-member", leave_out)
     app.connect("missing-reference", link_short_name)
 
 

@@ -38,7 +38,7 @@ class LowerBound:
     proof: Proof  #: the theorem that gives the number, and what recomputes it
     recompute: bool = False  #: it holds when values may be computed again
     separate: bool = False  #: it holds only when every intermediate goes through slow memory
-    instance: Mapping[str, Any] = field(default_factory=dict)
+    instance: Mapping[str, Any] = field(default_factory=dict)  #: what ``certificate`` tells of the workload
 
     @property
     def method(self) -> str:
@@ -67,10 +67,10 @@ class Compulsory:
     Holds for every capacity and game. ``products`` are all multiply-adds of the group: the schedule is one segment.
     """
 
-    method: str
-    least: int
-    products: int
-    added: int = 0
+    method: str  #: what the bound is called
+    least: int  #: inputs read once and outputs written once, of the group
+    products: int  #: multiply-adds of the group
+    added: int = 0  #: transfers that are certain besides
 
     @property
     def elements(self) -> int:
