@@ -58,11 +58,11 @@ default_role = "py:obj"  # `pebble.bound` in a docstring is a link
 # every class that the API page lists is a link wherever a docstring names it as a type
 _LISTED = re.findall(r"^   (pebble\.[\w.]+)$", (Path(__file__).parent / "api.rst").read_text(), re.MULTILINE)
 _SHORT = {name.rpartition(".")[2]: name for name in _LISTED if name.rpartition(".")[2][0].isupper()}
-_PLAIN = (None, True, False, bool, int, float, str, tuple, list, dict, "callable", "iterable", "sequence")
+_PLAIN = ("None", "True", "False", "bool", "int", "float", "str", "tuple", "list", "dict")
 numpydoc_xref_param_type = True
 numpydoc_xref_ignore = "all"
 numpydoc_xref_aliases = {
-    **{word: word for word in (getattr(plain, "__name__", str(plain)) for plain in _PLAIN)},  # no link: the documentation is built without network
+    **{word: word for word in (*_PLAIN, "callable", "iterable", "sequence")},  # no link: the documentation is built without network
     **_SHORT,
     "workload": "pebble.workloads.Workload",
 }
