@@ -1,5 +1,7 @@
 """Sphinx configuration: builds without network and without warnings."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import matplotlib
@@ -32,7 +34,14 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "gallery/*", "auto_examples/*.ipynb", "auto_examples/*.py", "sg_execution_times.rst"]
+exclude_patterns = [
+    "_build",
+    "_templates",
+    "gallery/*",
+    "auto_examples/*.ipynb",
+    "auto_examples/*.py",
+    "sg_execution_times.rst",
+]
 html_theme = "pydata_sphinx_theme"
 html_title = "pebble"
 html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
@@ -43,6 +52,40 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+templates_path = ["_templates"]
+default_role = "py:obj"  # `pebble.bound` in a docstring is a link
+
+# every class that the API page lists is a link wherever a docstring names it as a type
+_LISTED = re.findall(r"^   (pebble\.[\w.]+)$", (Path(__file__).parent / "api.rst").read_text(), re.MULTILINE)
+_SHORT = {name.rpartition(".")[2]: name for name in _LISTED if name.rpartition(".")[2][0].isupper()}
+_PLAIN = ("None", "True", "False", "bool", "int", "float", "str", "tuple", "list", "dict")
+numpydoc_xref_param_type = True
+numpydoc_xref_ignore = "all"
+numpydoc_xref_aliases = {
+    **{word: word for word in (*_PLAIN, "callable", "iterable", "sequence")},  # no link: the documentation is built without network
+    **_SHORT,
+    "workload": "pebble.workloads.Workload",
+}
+
+
+def link_short_name(app: Any, env: Any, node: Any, text: Any) -> Any:
+    """A class that a docstring names without its module, whichever room the docstring is in."""
+    full = _SHORT.get(node.get("reftarget"))
+    if full is None or node.get("refdomain") != "py":
+        return None
+    return env.get_domain("py").resolve_xref(env, node["refdoc"], app.builder, "obj", full, node, text)
+
+
+def leave_out(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
+    """The fields of a named tuple, which its docstring tells, as members of their own."""
+    return True if str(getattr(member, "__doc__", "")).startswith("Alias for field number") else None
+
+
+def setup(app: Any) -> None:
+    """What Sphinx asks a configuration for."""
+    app.connect("autodoc-skip-member", leave_out)
+    app.connect("missing-reference", link_short_name)
+
 
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",

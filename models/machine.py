@@ -55,7 +55,15 @@ __all__ = ["Machine", "Quantity", "Store", "load_machine", "load_machine_file", 
 
 
 class Store(NamedTuple):
-    """One line of the sum that makes the chip capacity: ``copies`` stores of ``each_bytes``."""
+    """One line of the sum that makes the chip capacity.
+
+    Attributes
+    ----------
+    key : str
+        In ``[stores]`` of the machine file.
+    each_bytes, copies : int
+        Size of one, and how many the chip has.
+    """
 
     key: str
     each_bytes: int

@@ -16,6 +16,11 @@ _MAX_TILE = 1 << 16
 class TileShape:
     """Block tile BM x BN x BK, in values.
 
+    Attributes
+    ----------
+    bm, bn, bk : int
+        Rows and columns of the block's part of C, and the depth of one step.
+
     Examples
     --------
     >>> TileShape.parse("128x256x64")

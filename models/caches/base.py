@@ -28,6 +28,8 @@ class CacheCounts:
 
     Attributes
     ----------
+    operand_names : tuple of str
+        Of the operands, in the order of the counts.
     accesses : tuple of int
         Lines touched, reads and writes.
     read_misses : tuple of int
@@ -94,6 +96,12 @@ class CachePolicy(ABC):
         ``+map-...``: which SM sits in which part; empty for the model's own choice.
     replacement : str
         What stands after the colon: which line leaves.
+    parts : int
+        Partitions or chiplets, each with a cache of its own.
+    pad_lines : int
+        ``+pad-N``: lines between the rows of an operand in memory.
+    last_level_bytes : int
+        ``+llc-SIZE``: a cache between these and DRAM.
     """
 
     runs: ClassVar[type[Engine]]

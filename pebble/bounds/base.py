@@ -12,8 +12,8 @@ from pebble.errors import InfeasibleError
 class Proof(Protocol):
     """A theorem, and the numbers that recompute its bound on an instance.
 
-    `Compulsory`, `Segments`, `Kernels`, `Recomputed`, `Tied` and `Memories` are the proofs there are; each stands with
-    its theorem. What writes a certificate or a text looks at the type, never at names.
+    `Compulsory`, `Segments`, `Kernels`, `Recomputed`, `Tied`, `Parts`, `Sum` and `Memories` are the proofs there are;
+    each stands with its theorem. What writes a certificate or a text looks at the type, never at names.
     """
 
     @property
@@ -38,7 +38,7 @@ class LowerBound:
     proof: Proof  #: the theorem that gives the number, and what recomputes it
     recompute: bool = False  #: it holds when values may be computed again
     separate: bool = False  #: it holds only when every intermediate goes through slow memory
-    instance: Mapping[str, Any] = field(default_factory=dict)
+    instance: Mapping[str, Any] = field(default_factory=dict)  #: what ``certificate`` tells of the workload
 
     @property
     def method(self) -> str:
@@ -67,10 +67,10 @@ class Compulsory:
     Holds for every capacity and game. ``products`` are all multiply-adds of the group: the schedule is one segment.
     """
 
-    method: str
-    least: int
-    products: int
-    added: int = 0
+    method: str  #: what the bound is called
+    least: int  #: inputs read once and outputs written once, of the group
+    products: int  #: multiply-adds of the group
+    added: int = 0  #: transfers that are certain besides
 
     @property
     def elements(self) -> int:

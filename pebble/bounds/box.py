@@ -80,9 +80,9 @@ _SMALL_SEGMENT = 256
 class Box:
     """Points whose three projections are values; see the theorem of the module."""
 
-    rows: int
-    cols: int
-    depth: int
+    rows: int  #: a side of the box
+    cols: int  #: a side of the box
+    depth: int  #: the side along which cells are updated
     overlap: int = 1  #: R, the most pairs (row, depth) that are one value
 
     def limits(self, v: int) -> tuple[Fraction, Fraction, Fraction]:
@@ -259,7 +259,7 @@ class Piece:
 
     form: str  #: which of the workload's boxes it is, as certificates name it
     method: str  #: what its bound is called
-    box: Box
+    box: Box  #: what the products fill
     products: tuple[int, ...]  #: points of the box, by matrix product
     begun: int = 0  #: cells begun free that need not be stored: taken off
     added: int = 0  #: moves that are certain besides
@@ -280,8 +280,8 @@ class Piece:
 class Segments:
     """Theorem 1 on an instance."""
 
-    method: str
-    piece: Piece
+    method: str  #: what the bound is called
+    piece: Piece  #: the box and what is taken off
     capacity: int  #: S
     segments: int  #: h
     terms: int  #: sum of x(v_s) less (h - 1) S

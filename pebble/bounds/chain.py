@@ -75,10 +75,10 @@ SEPARATE = "segment accounting, equation (2), kernel by kernel"
 class Chain:
     """H = act(A B) and Y = H D, of one group: A is m x k, B is k x f, D is f x l."""
 
-    m: int
-    k: int
-    f: int
-    l: int
+    m: int  #: rows of A and Y
+    k: int  #: depth of the first product
+    f: int  #: columns of H
+    l: int  #: columns of Y
     cells: int  #: of H, m f without a mask
     gated: bool = False  #: H is made of two products, gate and up
     hidden: str = "H"  #: what the cells are called
@@ -123,8 +123,8 @@ class Chain:
 class Kernels:
     """Two kernels with H in slow memory between them: of each, Theorem 1 or its compulsory traffic."""
 
-    method: str
-    kernels: tuple[Segments, ...]
+    method: str  #: what the bound is called
+    kernels: tuple[Segments, ...]  #: Theorem 1 for each
     least: tuple[int, ...]  #: compulsory traffic of each
 
     @property
@@ -142,12 +142,12 @@ class Kernels:
 class Recomputed:
     """Theorem 3 on an instance."""
 
-    chain: Chain
+    chain: Chain  #: the two products
     capacity: int  #: S
     by_second: bool  #: cut by products of H D alone, else by all distinct products
     segments: int  #: h
     terms: int  #: the bound without the up weights
-    method: str = RECOMPUTE
+    method: str = RECOMPUTE  #: what the bound is called
 
     @property
     def elements(self) -> int:

@@ -54,9 +54,9 @@ from pebble.workloads.base import Workload
 class Memories:
     """A bound for several memories, with the numbers of the list above that it is put together from."""
 
-    method: str
-    elements: int
-    parts: Mapping[str, Any] = field(default_factory=dict)
+    method: str  #: what the bound is called
+    elements: int  #: values moved at least
+    parts: Mapping[str, Any] = field(default_factory=dict)  #: the numbers of the list above
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""

@@ -71,13 +71,13 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True)
 class Tied:
-    """Theorem 4 on an instance; ``on_top`` stores of H are certain and not counted by it."""
+    """Theorem 4 on an instance."""
 
-    method: str
-    chain: Chain
-    capacity: int
-    cut: Cut
-    on_top: int = 0
+    method: str  #: what the bound is called
+    chain: Chain  #: the two products, gated
+    capacity: int  #: S
+    cut: Cut  #: h, lambda, tau and phi
+    on_top: int = 0  #: stores of H that are certain and not counted by the theorem
 
     @property
     def elements(self) -> int:

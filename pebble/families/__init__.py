@@ -142,6 +142,10 @@ def workload(name: str, **parameters: Any) -> Workload:
     **parameters
         Of the family, as its class takes them; ``tokens`` for a layer; ``dtype``, ``out_dtype``.
 
+    Returns
+    -------
+    Gemm, GroupedGemm, Ffn, Attention, Conv2d or TransformerLayer
+
     Raises
     ------
     InputError

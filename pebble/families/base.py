@@ -45,34 +45,60 @@ class Explicit(Protocol):
     """A schedule under explicit control, of any family."""
 
     @property
-    def elements(self) -> int: ...
+    def elements(self) -> int:
+        """Loads plus stores, in values."""
+
     @property
-    def bytes(self) -> int: ...
+    def bytes(self) -> int:
+        """The same in bytes, each operand at its own width."""
+
     @property
-    def name(self) -> str: ...
-    def to_json(self) -> dict[str, object]: ...
+    def name(self) -> str:
+        """What it does, in a line."""
+
+    def to_json(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
 
 
 class OnSms(Protocol):
     """A schedule on several SMs, of any family."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What it does, in a line."""
+
     @property
-    def l2_elements(self) -> int: ...
+    def l2_elements(self) -> int:
+        """Values loaded from L2 and stored there, all SMs together."""
+
     @property
-    def remote_elements(self) -> int: ...
+    def remote_elements(self) -> int:
+        """Values copied from other SMs."""
+
     @property
-    def l2_read_bytes(self) -> int: ...
+    def l2_read_bytes(self) -> int:
+        """Bytes loaded from L2."""
+
     @property
-    def l2_write_bytes(self) -> int: ...
+    def l2_write_bytes(self) -> int:
+        """Bytes stored to L2."""
+
     @property
-    def remote_bytes(self) -> int: ...
+    def remote_bytes(self) -> int:
+        """Bytes copied from other SMs."""
+
     @property
-    def imbalance(self) -> float: ...
-    def cost_elements(self, omega: Fraction) -> Fraction: ...
-    def cost_bytes(self, omega: Fraction) -> Fraction: ...
-    def to_json(self) -> dict[str, object]: ...
+    def imbalance(self) -> float:
+        """Work of the busiest SM over the mean, minus 1."""
+
+    def cost_elements(self, omega: Fraction) -> Fraction:
+        """Values through L2, and copied ones at ``omega`` each."""
+
+    def cost_bytes(self, omega: Fraction) -> Fraction:
+        """The same in bytes."""
+
+    def to_json(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
 
 
 class Family(ABC, Generic[W]):

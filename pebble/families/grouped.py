@@ -1,4 +1,8 @@
-"""A batch of matrix products, or the experts of a mixture: independent products that share their widths."""
+r"""A batch of matrix products, or the experts of a mixture: independent products that share their widths.
+
+**Groups of products**: each is a part by itself, a box :math:`m_g \times n \times k` accounted for as one GEMM. No
+value is handed over, so the parts add up whatever the interleaving, and recomputation does not help.
+"""
 
 from __future__ import annotations
 

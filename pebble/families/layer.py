@@ -1,4 +1,11 @@
-"""A transformer layer: QKV, attention, output projection and FFN, with everything between free to stay on chip."""
+r"""A transformer layer: QKV, attention, output projection and FFN, with everything between free to stay on chip.
+
+**Transformer layer**: four parts, of which attention counts once for each group of heads that share K and V. Handed
+over are Q, K and V, the heads' outputs and the projection's output; the input X, all weights and the output Y are the
+layer's own. Norms, rotary positions, biases and residual additions are no operations of this layer, and K and V need
+not be stored for later steps: the bound is about the layer without them. No value is computed twice; where that is
+allowed, only compulsory traffic is claimed.
+"""
 
 from __future__ import annotations
 

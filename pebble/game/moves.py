@@ -24,9 +24,16 @@ Cost = int | Fraction
 class Move(NamedTuple):
     """One move.
 
-    ``node`` is the value moved or, for compute and slide, the task, which has the name of the value it computes unless
-    that is a cell. ``source`` is the operand whose pebble a slide takes, or the SM that a copy comes from. ``sm`` is
-    where the move is made; None where there is one memory only.
+    Attributes
+    ----------
+    op : {"load", "store", "compute", "delete", "slide", "copy"}
+    node : str
+        The value moved or, for compute and slide, the task, which has the name of the value it computes unless that is
+        a cell.
+    source : str, int or None
+        The operand whose pebble a slide takes, or the SM that a copy comes from.
+    sm : int or None
+        Where the move is made; None where there is one memory only.
     """
 
     op: Op

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 class Variant(StrEnum):
     """Which game is played; every result names its own."""
 
-    ONE_SHOT = "one-shot"
-    ONE_SHOT_SLIDING = "one-shot-sliding"
-    RECOMPUTE = "recompute"
-    RECOMPUTE_SLIDING = "recompute-sliding"
-    IN_PLACE = "in-place"
+    ONE_SHOT = "one-shot"  #: each value is computed once
+    ONE_SHOT_SLIDING = "one-shot-sliding"  #: and a result may take over the pebble of an operand
+    RECOMPUTE = "recompute"  #: a value may be computed again
+    RECOMPUTE_SLIDING = "recompute-sliding"  #: both
+    IN_PLACE = "in-place"  #: sums are cells, updated where they are; each task is done once
 
     def __str__(self) -> str:
         return self.value

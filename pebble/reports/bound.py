@@ -35,7 +35,7 @@ class Bound(Report):
 
     Attributes
     ----------
-    workload : Gemm, Ffn, Attention, ...
+    workload : Workload
     target : Target
         The machine or memory asked about.
     capacity : Capacity

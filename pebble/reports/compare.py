@@ -28,8 +28,8 @@ Progress = Callable[[str], None]
 class Bounded:
     """A capacity and the bound that it gives."""
 
-    capacity: Capacity
-    bound: LowerBound
+    capacity: Capacity  #: what can be held, and how it adds up
+    bound: LowerBound  #: no schedule that holds so much moves less
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""

@@ -131,6 +131,10 @@ def curve(
     progress : callable, optional
         Called with the name of each schedule that is done.
 
+    Returns
+    -------
+    CurveReport
+
     Raises
     ------
     InputError

@@ -93,6 +93,10 @@ def dag(source: Any, **parameters: Any) -> Dag:
     **parameters
         Of the family: ``m=2, n=2, k=3``; ``form``, ``tile``, ``dtype``.
 
+    Returns
+    -------
+    networkx.DiGraph
+
     Raises
     ------
     InputError
@@ -103,7 +107,7 @@ def dag(source: Any, **parameters: Any) -> Dag:
     Examples
     --------
     >>> import pebble
-    >>> len(pebble.cdag("gemm", m=2, n=2, k=2))
+    >>> len(pebble.dag("gemm", m=2, n=2, k=2))
     20
     """
     return read_dag_source(source, parameters)[1]

@@ -195,6 +195,10 @@ def decode(model: str, dtype: str = "bf16", **where: Unpack[TargetOptions]) -> D
     **where
         Exactly one of ``gpu``, ``machine``, ``cache``, as for `pebble.bound`.
 
+    Returns
+    -------
+    Decode
+
     Raises
     ------
     UnknownNameError

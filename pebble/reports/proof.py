@@ -93,6 +93,10 @@ def prove(
     **where
         Exactly one of ``gpu``, ``machine``, ``cache``, as for `pebble.bound`.
 
+    Returns
+    -------
+    Proof
+
     Raises
     ------
     InputError
@@ -112,10 +116,16 @@ def certify(workload: Workload, path: str | Path, *, recompute: bool = False, **
     path : str or Path
         The certificate, JSON.
 
+    Returns
+    -------
+    Bound
+
     Raises
     ------
     InputError
         The file cannot be written.
+    NotCertifiedError
+        A number could not be proved: report it, it may be wrong.
     """
     found = bound_workload(workload, recompute=recompute, **where)
     found.certify(path)
@@ -129,6 +139,10 @@ def verify(certificate: str | Path | dict[str, Any]) -> Verification:
     ----------
     certificate : str, Path or dict
         A file (a side file must lie beside it), or the certificate itself.
+
+    Returns
+    -------
+    Verification
 
     Raises
     ------

@@ -25,9 +25,9 @@ CLIFF = 0.15  # a change of traffic by this share within 10 % of capacity or 5 %
 class Moved:
     """DRAM bytes under one changed assumption: least and most over the seeds."""
 
-    what: str
-    least_bytes: int
-    most_bytes: int
+    what: str  #: the changed assumption
+    least_bytes: int  #: over the seeds
+    most_bytes: int  #: over the seeds
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""

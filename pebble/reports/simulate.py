@@ -286,6 +286,11 @@ def simulate(
     **options
         Where and how it runs: `KernelOptions`.
 
+    Returns
+    -------
+    Simulation or TraceSimulation
+        The latter of a trace of your own.
+
     Raises
     ------
     InputError

@@ -303,9 +303,13 @@ def solve(
     buffers : {"sm-local", "pooled", "connected"} or BufferModel, optional
         Several memories: ``sms`` of them, copies at ``omega`` over ``topology``, ``tasks_per_sm`` at most.
     progress : callable, optional
-        Called with the interval now and then.
+        Called with the interval now and then, a `Progress`.
     stop : threading.Event, optional
         Set it to get the interval at once.
+
+    Returns
+    -------
+    Solution
 
     Raises
     ------

@@ -115,6 +115,10 @@ def find_gpu(name: str | Machine) -> Machine:
     name : str or Machine
         A SKU such as ``"a100-sxm4-40gb"``, or the path of a file that ends in ``.toml``.
 
+    Returns
+    -------
+    Machine
+
     Raises
     ------
     UnknownNameError

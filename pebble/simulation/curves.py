@@ -14,9 +14,9 @@ from pebble.traces import LINE_BYTES, Trace
 class ScheduleCurve:
     """One schedule's DRAM bytes at each capacity of the report."""
 
-    name: str
-    read_bytes: tuple[int, ...]
-    write_bytes: tuple[int, ...]
+    name: str  #: of the schedule
+    read_bytes: tuple[int, ...]  #: fetched from DRAM
+    write_bytes: tuple[int, ...]  #: written to DRAM
 
     @property
     def dram_bytes(self) -> tuple[int, ...]:

@@ -18,7 +18,15 @@ NO_PEBBLING = "no pebbling exists under this limit on tasks per SM"
 
 
 class Progress(NamedTuple):
-    """The interval at one moment; ``upper_bound`` is None before the first pebbling."""
+    """The interval at one moment.
+
+    Attributes
+    ----------
+    lower_bound, upper_bound : int or Fraction
+        What is proved, and the cheapest pebbling so far; None before the first.
+    seconds : float
+        Since the start.
+    """
 
     lower_bound: Cost
     upper_bound: Cost | None
