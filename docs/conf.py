@@ -62,7 +62,9 @@ _PLAIN = ("None", "True", "False", "bool", "int", "float", "str", "tuple", "list
 numpydoc_xref_param_type = True
 numpydoc_xref_ignore = "all"
 numpydoc_xref_aliases = {
-    **{word: word for word in (*_PLAIN, "callable", "iterable", "sequence")},  # no link: the documentation is built without network
+    **{
+        word: word for word in (*_PLAIN, "callable", "iterable", "sequence")
+    },  # no link: the documentation is built without network
     **_SHORT,
     "workload": "pebble.workloads.Workload",
 }

@@ -52,7 +52,7 @@ def test_ctrl_c_ends_with_what_is_known(command):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
-    time.sleep(4)
+    time.sleep(7)
     run.send_signal(signal.SIGINT)
     out, err = run.communicate(timeout=60)
     assert run.returncode == 130, err
