@@ -62,9 +62,8 @@ _PLAIN = ("None", "True", "False", "bool", "int", "float", "str", "tuple", "list
 numpydoc_xref_param_type = True
 numpydoc_xref_ignore = "all"
 numpydoc_xref_aliases = {
-    **{
-        word: word for word in (*_PLAIN, "callable", "iterable", "sequence")
-    },  # no link: the documentation is built without network
+    # these without a link: the documentation is built without network
+    **{word: word for word in (*_PLAIN, "callable", "iterable", "sequence")},
     **_SHORT,
     "workload": "pebble.workloads.Workload",
 }
