@@ -15,6 +15,7 @@ from pebble.bounds import Chain, Recomputed
 from pebble.certificate import FORMAT, VERSION, RefusedError
 from pebble.certificate.geometry import Box, prove_touched
 from pebble.certificate.lower import Part, _chain, _parts
+from pebble.certificate.parts import Whole
 from pebble.certificate.schedules import _moved
 from pebble.certificate.statement import Workload
 from pebble.certificate.upper import Moved
@@ -118,6 +119,30 @@ def strongest_lower(
         if taken is not None and (best is None or taken["elements"] > best["elements"]):
             best = taken
     return best
+
+
+def strongest_of_parts(
+    told: dict[str, Any], whole: Whole, capacity: int, game: dict[str, str], rnd: random.Random
+) -> Claim | None:
+    """The same for a workload of parts: each part by the proof that says most of it."""
+
+    def claimed(theorem: str, proofs: list[dict[str, Any]]) -> Claim | None:
+        proof = {"theorem": theorem, "kernels" if theorem == "kernel by kernel" else "parts": proofs}
+        return accepted(told, {"claim": "lower bound", "game": game, "capacity_elements": capacity, "proof": proof})
+
+    theorem = "kernel by kernel" if game["kernels"] == "separate" else "parts"
+    best: list[dict[str, Any]] = [{"theorem": "compulsory"} for _ in whole.pieces]
+    for number, piece in enumerate(whole.pieces):
+        forms = _parts(piece.workload) if theorem != "parts" else piece.forms
+        for form, part in forms.items():
+            for h in numbers_of_segments(part.products, rnd):
+                shares = _shares(part.box, part.products, h)
+                proof = {"theorem": "segments", "form": form, "segments": h, "shares": shares}
+                tried = claimed(theorem, [*best[:number], proof, *best[number + 1 :]])
+                before = claimed(theorem, best)
+                if tried is not None and before is not None and tried["elements"] > before["elements"]:
+                    best[number] = proof
+    return claimed(theorem, best)
 
 
 def raised(told: dict[str, Any], claim: Claim, steps: int = 12) -> Claim:

@@ -15,15 +15,26 @@ import pytest
 
 from pebble.cdag import attention_dag, conv2d_dag, ffn_dag, gemm_dag
 from pebble.certificate import RefusedError, check
+from pebble.certificate.parts import FAMILIES as WHOLES
+from pebble.certificate.parts import read_whole
 from pebble.certificate.statement import read_workload
 from pebble.errors import InfeasibleError, InputError
 from pebble.proof.certificate import _DERIVED, bound_certificate
 from pebble.reports.bound import known_of as answer
 from pebble.solvers import solve
-from pebble.workloads import Attention, Conv2d, Ffn, Gemm
+from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, TransformerLayer
 from pebble.workloads.base import Workload as AnyWorkload
+from tests.bounds.joined_dags import grouped_dag, layer_dag
 from tests.certificate.persuade import mutant, persuade
-from tests.certificate.strongest import RECOMPUTE, accepted, document, raised, strongest_lower, upper_at_random
+from tests.certificate.strongest import (
+    RECOMPUTE,
+    accepted,
+    document,
+    raised,
+    strongest_lower,
+    strongest_of_parts,
+    upper_at_random,
+)
 
 FAST, SLOW = range(2), range(100, 160)
 SEEDS = [*FAST, *(pytest.param(seed, marks=pytest.mark.slow) for seed in SLOW)]
@@ -43,6 +54,12 @@ def tiny(rnd: random.Random, family: str) -> AnyWorkload:
         softmax, causal = rnd.choice(["online", "strict"]), rnd.random() < 0.4
         keys = rnd.randint(queries, 3)
         return Attention(queries, keys, 1, 1, heads, rnd.choice([1, heads]), 1, causal, softmax, *types)
+    if family == "grouped":
+        rows = tuple(rnd.randint(1, 2) for _ in range(rnd.randint(1, 3)))
+        return GroupedGemm(rows, rnd.randint(1, 2), rnd.randint(1, 2), *types, accumulate=rnd.random() < 0.3)
+    if family == "layer":
+        tokens, d_model, head_dim = rnd.choice([(1, 2, 1), (2, 1, 1), (2, 2, 1)])
+        return TransformerLayer(tokens, d_model, rnd.randint(1, 2), 1, 1, head_dim, 0, rnd.random() < 0.5, *types)
     kernel = rnd.randint(1, 2)
     return Conv2d(1, 1, rnd.randint(1, 2), kernel, kernel + rnd.randint(0, 2), kernel, rnd.randint(1, 2), *types)
 
@@ -62,6 +79,11 @@ def dag_of(told: dict[str, Any], form: str) -> nx.DiGraph[Any]:
     if told["family"] == "attention":
         options = {x: told[x] for x in ("heads", "kv_heads", "batch", "causal", "softmax")}
         return attention_dag(told["queries"], told["keys"], told["head_dim"], form=form, **options)
+    if told["family"] == "grouped":
+        rows = tuple(told["rows"])
+        return grouped_dag(GroupedGemm(rows, told["n"], told["k"], accumulate=told["accumulate_into"]), form)
+    if told["family"] == "layer":
+        return layer_dag(TransformerLayer(*(told[x] for x in TransformerLayer.DIMENSIONS), told["gated"]))
     sizes = (told[x] for x in ("batch", "in_channels", "out_channels", "height", "width", "kernel"))
     return conv2d_dag(*sizes, stride=told["stride"], form=form)
 
@@ -83,7 +105,7 @@ def interval(told: dict[str, Any], capacity: int, again: bool = False) -> tuple[
 
 
 def games_of(told: dict[str, Any]) -> list[dict[str, str]]:
-    return [FUSED, AGAIN, SEPARATE] if told["family"] in ("ffn", "attention") else [AGAIN]
+    return [FUSED, AGAIN, SEPARATE] if told["family"] in ("ffn", "attention", "layer") else [AGAIN]
 
 
 def optimum_of(told: dict[str, Any], claim: dict[str, Any]) -> float:
@@ -95,14 +117,16 @@ def optimum_of(told: dict[str, Any], claim: dict[str, Any]) -> float:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("family", ["gemm", "ffn", "attention", "conv2d"])
+@pytest.mark.parametrize("family", ["gemm", "ffn", "attention", "conv2d", "grouped", "layer"])
 def test_the_strongest_lower_claim_is_true(family: str, seed: int) -> None:
     rnd = random.Random(f"{family} {seed}")
     told = statement(tiny(rnd, family))
-    workload = read_workload(told, "workload")
     for game in games_of(told):
         for capacity in (3, rnd.randint(4, 9)):
-            claim = strongest_lower(told, workload, capacity, game, rnd)
+            if family in WHOLES:
+                claim = strongest_of_parts(told, read_whole(told, "workload"), capacity, game, rnd)
+            else:
+                claim = strongest_lower(told, read_workload(told, "workload"), capacity, game, rnd)
             if claim is not None and game is not SEPARATE:
                 assert claim["elements"] <= optimum_of(told, claim), (told, claim)
 
@@ -163,7 +187,7 @@ def test_no_two_claims_contradict_each_other(family: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("family", ["gemm", "ffn", "attention", "conv2d"])
+@pytest.mark.parametrize("family", ["gemm", "ffn", "attention", "conv2d", "grouped", "layer"])
 def test_no_false_claim_about_a_workload(family: str, seed: int) -> None:
     rnd = random.Random(f"{family} {seed}")
     workload = tiny(rnd, family)
@@ -180,9 +204,11 @@ def test_no_false_claim_about_a_workload(family: str, seed: int) -> None:
             refused += 1
             continue
         told = changed["statement"]["workload"]
-        sizes = [value for value in told.values() if type(value) is int]
+        sizes = [value for value in (*told.values(), *told.get("rows", ())) if type(value) is int]
         if max(sizes) > 4 or sum(sizes) > 14 or told.get("value_dim") != told.get("head_dim"):
             continue  # the exact search cannot tell
+        if told["family"] == "layer" and (told["heads"] > 1 or told["tokens"] > 2):
+            continue
         for claim in changed["claims"]:
             if claim["claim"] == "lower bound":
                 if claim["game"]["kernels"] == "fused":

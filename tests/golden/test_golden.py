@@ -31,6 +31,16 @@ VOLATILE = {
 }  # of the run, not of the answer
 LONG = 4000  # a list of more numbers is recorded by its ends
 
+VERIFIED = {  # what the certificate is about
+    "verify-gemm": "gemm -m 8192 -n 8192 -k 8192",
+    "verify-grouped": "grouped --rows 512,384,1024,128 -n 4096 -k 7168",
+    "verify-layer": "llama-3-8b:layer --tokens 8192",
+}
+
+EDGES = [("a", "c"), ("b", "c"), ("c", "d"), ("b", "d")]
+LINE = {"nodes": [{"id": node} for node in "abcd"], "edges": [{"source": u, "target": v} for u, v in EDGES]}
+DEAR = "load a, load b, compute c, delete a, delete b, load b, compute d, store d"  # b goes and comes back
+
 
 class Command(NamedTuple):
     name: str
@@ -49,9 +59,13 @@ def commands() -> Iterator[Command]:
 def run(command: Command, folder: Path) -> Any:
     """The document of a command."""
     quiet(["dag", "gemm", "-m", "3", "-n", "3", "-k", "3", "--form", "chain", "--out", f"{folder}/dag.json"])
-    if command.name.startswith("verify"):
-        cut = ["bound", "gemm", "-m", "8192", "-n", "8192", "-k", "8192", "--cache", "40MiB"]
-        quiet([*cut, "--certificate", f"{folder}/c.json"])
+    if command.name in VERIFIED:
+        quiet(["bound", *VERIFIED[command.name].split(), "--cache", "40MiB", "--certificate", f"{folder}/c.json"])
+    if command.name.startswith("replay"):
+        (folder / "line.json").write_text(json.dumps(LINE))
+        (folder / "moves.json").write_text(json.dumps([move.split() for move in DEAR.split(", ")]))
+        solve = ["solve", "gemm", "-m", "2", "-n", "2", "-k", "3", "--capacity", "5", "--json"]
+        (folder / "solved.json").write_text(quiet(solve))
     text = quiet([*(word.replace("FOLDER", str(folder)) for word in command.arguments), "--json"])
     return shortened(json.loads(text.replace(str(folder), "FOLDER")))
 
