@@ -61,8 +61,7 @@ _SHORT = {name.rpartition(".")[2]: name for name in _LISTED if name.rpartition("
 _PLAIN = ("None", "True", "False", "bool", "int", "float", "str", "tuple", "list", "dict")
 numpydoc_xref_param_type = True
 numpydoc_xref_ignore = "all"
-numpydoc_xref_aliases = {
-    # these without a link: the documentation is built without network
+numpydoc_xref_aliases = {  # plain words stay plain: the documentation is built without network
     **{word: word for word in (*_PLAIN, "callable", "iterable", "sequence")},
     **_SHORT,
     "workload": "pebble.workloads.Workload",
