@@ -65,8 +65,9 @@ class CurveReport(Report):
 
     def summary(self) -> str:
         best, at = self.schedules[0], self.reference
+        many = f"{len(self.schedules)} schedule{'s' * (len(self.schedules) != 1)}"
         return (
-            f"{self.workload.label}: {len(self.schedules)} schedule{'s' * (len(self.schedules) != 1)} at {len(self.capacities_bytes)} cache sizes; at "
+            f"{self.workload.label}: {many} at {len(self.capacities_bytes)} cache sizes; at "
             f"{format_capacity(self.capacities_bytes[at])} {best.name} moves {format_bytes(best.dram_bytes[at])}, the "
             f"bound is {format_bytes(self.bounds[at].bytes)}"
         )
