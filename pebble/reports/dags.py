@@ -103,7 +103,7 @@ def dag(source: Any, **parameters: Any) -> Dag:
     Examples
     --------
     >>> import pebble
-    >>> len(pebble.cdag("gemm", m=2, n=2, k=2))
+    >>> len(pebble.dag("gemm", m=2, n=2, k=2))
     20
     """
     return read_dag_source(source, parameters)[1]
