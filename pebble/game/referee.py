@@ -188,7 +188,7 @@ class _Board:
             sm = 0
         if sm is None or not 0 <= sm < self.memories:
             at = "without an SM" if sm is None else f"at SM {sm}"
-            raise self.refuse("unknown-sm", node, f"{op} {at}, there are {self.memories} memories, numbered from 0")
+            raise self.refuse("unknown-sm", node, f"{op} {at}, expected an SM from 0 to {self.memories - 1}")
         if op == "compute" or op == "slide":
             task = self.game.task_index.get(node)
             if task is None:
@@ -227,7 +227,7 @@ class _Board:
     def copy(self, item: int, move: Move, sm: int) -> None:
         source, weight = move.source, self.game.weights[item]
         if not isinstance(source, int) or not 0 <= source < self.memories:
-            raise self.refuse("unknown-sm", move.node, f"copy from SM {source}, there are {self.memories} memories")
+            raise self.refuse("unknown-sm", move.node, f"copy from SM {source}, expected 0 to {self.memories - 1}")
         hops = self.net.hops(source, sm) if self.buffers.kind == "connected" and source != sm else None
         if hops is None:
             raise self.refuse("not-connected", move.node, f"{self.buffers}: no copy from SM {source} to SM {sm}")

@@ -8,6 +8,7 @@ from pebble.schedules.explicit.chain_search import best_chain_plan
 from pebble.schedules.explicit.fused import FUSED_FAMILIES, FusedSchedule, Kernel
 from pebble.schedules.explicit.gemm import best_gemm_schedule
 from pebble.workloads import Attention, Gemm
+from pebble.workloads.base import MAX_DIMENSION
 
 
 def attention_chain(attention: Attention) -> Chain:
@@ -90,8 +91,8 @@ def attention_schedules(attention: Attention, capacity: int) -> list[FusedSchedu
     list of FusedSchedule
         ``flash attention`` (queries and outputs resident, keys and values streamed), ``hidden block`` (scores
         resident), ``bands of rows`` where mixing rules gives something else, ``bands of keys`` (one band of all keys,
-        their values resident as far as they fit) and, without a mask, ``unfused``; those that fit. With strict
-        softmax a block holds whole rows of scores.
+        their values resident as far as they fit) and, without a mask, ``unfused`` (up to 2^32 stacked
+        queries); those that fit. With strict softmax a block holds whole rows of scores.
         Cost: O(sqrt(queries) + sqrt(keys)) evaluations.
 
     Raises
@@ -100,7 +101,9 @@ def attention_schedules(attention: Attention, capacity: int) -> list[FusedSchedu
         No family fits: below 3 values; with a causal mask, below what one query needs.
     """
     chain = attention_chain(attention)
-    found = [] if attention.causal else [_unfused(attention, capacity)]
+    # a product of stacked queries may be larger than any GEMM
+    separable = not attention.causal and attention.stacked_queries <= MAX_DIMENSION
+    found = [_unfused(attention, capacity)] if separable else []
     for family, (side, rule) in FUSED_FAMILIES.items():
         if family in ("column panel", "Y stationary") or (family == "row panel" and chain.whole_rows):
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -9,27 +10,23 @@ import numpy as np
 import numpy.typing as npt
 
 from pebble.errors import InfeasibleError
+from pebble.schedules.explicit.gemm import MOST_SIZES, block_sizes
 from pebble.schedules.explicit.parallel import ParallelSchedule
 from pebble.workloads import Gemm
 
 FloatArray = npt.NDArray[np.float64]
 _FACES = ("C", "A", "B")
+_MOST_FIRST = 2048  # more than any extent up to 2^20 has
+_MOST_CUTS = 24  # more only move more
 
 
 def _ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def _counts(extent: int) -> list[int]:
-    """Each number of blocks that gives another block size, fewest first."""
-    found, count = [], 1
-    while count <= extent:
-        size = _ceil_div(extent, count)
-        found.append(count)
-        if size == 1:
-            break
-        count = _ceil_div(extent, size - 1)
-    return found
+def _counts(extent: int, largest: int, most: int) -> list[int]:
+    """Numbers of blocks that give other block sizes, up to ``largest``, fewest first; `block_sizes` says which."""
+    return [_ceil_div(extent, size) for size in block_sizes(extent, largest, most)]
 
 
 def parallel_schedules(
@@ -73,26 +70,24 @@ def _grids(gemm: Gemm, sms: int, capacity: int, face: str) -> Iterator[tuple[int
     """Grids whose face fits: for each first count, second counts from the least that fits on; the third as needed."""
     size = {"m": gemm.m, "n": gemm.n, "k": gemm.k}
     first, second, streamed = {"C": ("m", "n", "k"), "A": ("m", "k", "n"), "B": ("k", "n", "m")}[face]
-    for count in _counts(size[first]):
+    others = _counts(size[second], capacity, MOST_SIZES)
+    for count in _counts(size[first], capacity, _MOST_FIRST):
         p = _ceil_div(size[first], count)
-        fits = False
-        kept = 0
-        for other in _counts(size[second]):
+
+        def fits(other: int, p: int = p) -> bool:
             q = _ceil_div(size[second], other)
-            if p * q + min(p, q) + 1 > capacity:
-                continue
-            fits = True
-            kept += 1
-            if kept > 24:  # more cuts only move more
-                break
+            return p * q + min(p, q) + 1 <= capacity
+
+        least = bisect_left(others, True, key=fits)
+        if least == len(others) and p == 1:
+            return
+        for other in others[least : least + _MOST_CUTS]:
             pieces = count * other
             # cuts of the streamed dimension serve the balance alone
             for third in {1, *(_ceil_div(r * sms, pieces) for r in (1, 2, 3, 4)), max(1, sms // pieces)}:
                 if third <= size[streamed]:
                     counts = {first: count, second: other, streamed: third}
                     yield counts["m"], counts["n"], counts["k"]
-        if not fits and p == 1:
-            return
 
 
 def cluster_shapes(size: int) -> tuple[tuple[int, int], ...]:

@@ -256,6 +256,7 @@ def fault_of(line: list[str]) -> str | None:
 
 def furnish(folder: Path) -> list[list[str]]:
     """Files to read in the folder, and the documented command lines."""
+    import_module("matplotlib.figure")  # an interrupt in its first import would leave half of it
     for line in (
         "dag gemm -m 2 -n 2 -k 2 --form chain --out dag.json",
         "dag gemm -m 2 -n 2 -k 2 --dtype bf16 --out weights.json",
