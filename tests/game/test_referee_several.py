@@ -56,7 +56,7 @@ def test_referee_names_the_rule(rule: str, moves: list[tuple]) -> None:
 def test_referee_knows_the_models() -> None:
     with pytest.raises(IllegalMoveError, match="no copy"):
         play([("load", "a", 0), ("copy", "a", 1, 0)], Fraction(1), BufferModel("sm-local", 2))
-    with pytest.raises(IllegalMoveError, match="1 memories"):
+    with pytest.raises(IllegalMoveError, match="load at SM 1, expected an SM from 0 to 0"):
         play([("load", "a", 1)], Fraction(1), BufferModel("pooled", 2))
     with pytest.raises(IllegalMoveError, match="capacity"):
         play([("load", "a", 0), ("load", "b", 0), ("compute", "c", 0)], Fraction(2), capacity=2)

@@ -5,8 +5,8 @@ import random
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from pebble.bounds.attention import attention_lower_bound
 
+from pebble.bounds import lower_bound
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.attention import attention_schedules, best_attention_schedule
 from pebble.schedules.explicit.chain import Chain, best_band
@@ -105,4 +105,4 @@ def test_the_largest_attention_has_a_schedule(causal):
     long = Attention(2**32, 2**32, 4, causal=causal)
     for attention in (wide, long):
         best = best_attention_schedule(attention, 2**19)
-        assert best.elements >= attention_lower_bound(attention, 2**19).elements
+        assert best.elements >= lower_bound(attention, 2**19).elements
