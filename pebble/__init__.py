@@ -54,8 +54,9 @@ if TYPE_CHECKING:
     from pebble.reports.dags import dag
     from pebble.reports.decode import Decode, decode
     from pebble.reports.proof import Proof, Verification, certify, prove, verify
+    from pebble.reports.replay import Replayed, replay
     from pebble.reports.simulate import Simulation, simulate
-    from pebble.reports.solve import Replayed, Solution, replay, solve
+    from pebble.reports.solve import Solution, solve
     from pebble.reports.target import find_gpu as gpu
     from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, TransformerLayer
 
@@ -68,7 +69,7 @@ _EXPORTS = {
     "Decode": "pebble.reports.decode",
     "Machine": "pebble.models.machine",
     "Proof": "pebble.reports.proof",
-    "Replayed": "pebble.reports.solve",
+    "Replayed": "pebble.reports.replay",
     "Simulation": "pebble.reports.simulate",
     "Solution": "pebble.reports.solve",
     "Verification": "pebble.reports.proof",
@@ -80,7 +81,7 @@ _EXPORTS = {
     "decode": "pebble.reports.decode",
     "gpu": "pebble.reports.target:find_gpu",
     "prove": "pebble.reports.proof",
-    "replay": "pebble.reports.solve",
+    "replay": "pebble.reports.replay",
     "simulate": "pebble.reports.simulate",
     "solve": "pebble.reports.solve",
     "verify": "pebble.reports.proof",

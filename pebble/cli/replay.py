@@ -19,7 +19,8 @@ from pebble.cli._dag_argument import add_dag_arguments, family_help
 from pebble.cli._sms import add_buffer_arguments
 from pebble.cli._target import seconds
 from pebble.cli._workload_argument import given_parameters
-from pebble.reports.solve import replay, shown
+from pebble.reports.replay import replay
+from pebble.reports.solve import shown
 from pebble.system.clock import interruptible
 
 

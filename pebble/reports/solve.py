@@ -1,9 +1,9 @@
-"""``solve`` and ``replay``: the cheapest pebbling of a small DAG, and a user's own pebbling beside it."""
+"""``solve``: the cheapest pebbling of a small DAG, proved, or the tightest interval."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from pebble.system.clock import Clock, OutOfTimeError, check_seconds
 from pebble.system.files import check_path
 
 if TYPE_CHECKING:
-    from pebble.solvers import Progress, ReplayedMoves, SolveResult
+    from pebble.solvers import Progress, SolveResult
 
 MAX_CAPACITY = 2**60
 _MAX_SMS = 16
@@ -125,59 +125,6 @@ class Solution(Report):
         check_seconds("seconds", seconds)
 
         return solve_certificate(self.game, self.capacity, self.result, Path(path), seconds)
-
-
-@dataclass(frozen=True, repr=False)
-class Replayed(Report):
-    """What became of a user's own pebbling.
-
-    Attributes
-    ----------
-    label : str
-    game : Game
-    capacity : int
-    found : ReplayedMoves
-        Legal or not, cost, loads, stores, peak; and the interval around the optimum.
-    """
-
-    label: str
-    game: Game
-    capacity: int
-    found: ReplayedMoves
-
-    question = "replay"
-
-    @property
-    def legal(self) -> bool:
-        """Whether every move obeys the rules and every output ends in slow memory."""
-        return self.found.legal
-
-    @property
-    def cost(self) -> Cost | None:
-        """Loads + stores + omega * hops; None when illegal."""
-        return self.found.cost
-
-    @property
-    def optimal(self) -> bool:
-        """Whether it is proved to be as cheap as any."""
-        return self.found.optimal
-
-    def summary(self) -> str:
-        found = self.found
-        low, high = shown(found.lower_bound), shown(found.upper_bound)
-        known = f"the optimum is {low}" if low == high else f"the optimum is between {low} and {high}"
-        what = str(found.illegal) if found.illegal else f"legal, costs {shown(found.cost)}; {known}"
-        return f"{self.label}, capacity {self.capacity}, {self.game.variant}: {what}"
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row: cost, loads, stores, peak, and the interval around the optimum."""
-        told = self.found.to_json()
-        keys = ("legal", "cost", "loads", "stores", "peak", "lower_bound", "upper_bound", "optimal")
-        return [{key: told[key] for key in keys}]
-
-    def document(self) -> dict[str, Any]:
-        game = {"instance": self.label, "capacity": self.capacity, "variant": str(self.game.variant)}
-        return game | self.found.to_json()
 
 
 @dataclass(frozen=True)
@@ -343,61 +290,3 @@ def solve(
     if isinstance(found, Unread):
         raise GapOpenError(f"solve: nothing proved yet: {found.reason}; give it more time.")
     return found
-
-
-def replay(
-    dag: Any,
-    moves: Iterable[Any] | str | Path,
-    capacity: int | str,
-    *,
-    variant: str | None = None,
-    buffers: str | BufferModel | None = None,
-    sms: int | str | None = None,
-    omega: str | float | None = None,
-    topology: str | None = None,
-    time_limit: float = 10.0,
-    stop: threading.Event | None = None,
-    **parameters: Any,
-) -> Replayed:
-    """A pebbling of your own: checked move by move, costed, and set beside the optimum.
-
-    Parameters
-    ----------
-    dag, variant, buffers, sms, omega, topology, **parameters
-        As for `pebble.solve`.
-    moves : iterable, str or Path
-        Plain moves, ``[("load", "A[0,0]"), ("compute", "C[0,0]+=A[0,0]*B[0,0]"), ...]``, or a JSON file of them.
-    capacity : int
-        Pebbles (weight units) that fit in fast memory.
-    time_limit : float
-        Seconds to look for the optimum.
-    stop : threading.Event, optional
-        Set it to get what is known at once.
-
-    Returns
-    -------
-    Replayed
-        An illegal move is an answer, not an error: ``legal`` is False and the summary names the move and the rule.
-
-    Raises
-    ------
-    InputError
-        What is given is no DAG, no list of moves, or no option.
-    InfeasibleError
-        The capacity is below the least that works.
-
-    Examples
-    --------
-    >>> import networkx as nx, pebble
-    >>> dag = nx.DiGraph([("a", "c"), ("b", "c")])
-    >>> moves = [("load", "a"), ("load", "b"), ("compute", "c"), ("store", "c")]
-    >>> pebble.replay(dag, moves, capacity=3)
-    <Replayed: DAG of 3 nodes, capacity 3, one-shot: legal, costs 3; the optimum is 3>
-    """
-    from pebble.solvers import replay_moves
-
-    memories, _ = read_memories(buffers, sms, omega, topology)
-    label, game = read_game(dag, parameters, variant, False)
-    size = whole("--capacity", capacity, 0, MAX_CAPACITY)
-    found = replay_moves(game, moves, size, buffers=memories, time_limit=time_limit, stop=stop)
-    return Replayed(label, game, size, found)
