@@ -394,3 +394,32 @@ def test_what_is_wrong_is_one_sentence(name: str) -> None:
         WRONG[name]()
     text = str(caught.value)
     assert "\n" not in text and text.endswith((".", "?")) and 10 < len(text) < 500, text
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: pebble.bound(None, cache="4el"), "workload: got NoneType"),
+        (lambda: pebble.bound([GEMM], capacity=4), "workload: got list"),
+        (lambda: pebble.bound(GEMM, cache="4el", foo=3), "unknown option 'foo'"),
+        (lambda: pebble.bound("gemm", cache="4el"), "-m, -n, -k missing"),
+        (lambda: pebble.bound(GEMM, cache="400el").plot(3), "ax: got 3, expected matplotlib Axes"),
+        (lambda: pebble.solve("gemm", m=2, n=2, k=2, batch=2, capacity=5), "gemm: got --batch"),
+        (lambda: pebble.solve("grouped", rows=(1, 1), n=2, k=2, capacity=5), "no computation DAG of its own"),
+        (lambda: pebble.dag("llama-3-8b:layer"), "no computation DAG of its own"),
+        (lambda: pebble.workload("llama-3-8b:lyer", tokens=3), "did you mean layer"),
+    ],
+)
+def test_what_was_meant_is_said(call: Callable[[], object], said: str) -> None:
+    with pytest.raises(PebbleError) as error:
+        call()
+    assert said in str(error.value)
+
+
+def test_a_bound_by_name() -> None:
+    assert (
+        pebble.bound("gemm", m=4, n=5, k=6, cache="40el").lower
+        == pebble.bound(pebble.Gemm(4, 5, 6), cache="40el").lower
+    )
+    found = pebble.bound("gemm", m=2, n=2, k=2, capacity=5)
+    assert found.best.value == 13

@@ -88,8 +88,8 @@ def kernel_family(workload: Workload) -> KernelFamily[Any, Any]:
     if not isinstance(family, KernelFamily):
         traced = [name for name, other in FAMILIES.items() if isinstance(other, KernelFamily)]
         raise InputError(
-            f"{family.name}: there is no GPU trace of this family, expected {', '.join(traced[:-1])} or {traced[-1]}; "
-            "use `pebble bound`."
+            f"{workload.label}: there is no simulated kernel of the family {family.name}, expected one of "
+            f"{', '.join(traced)}; `pebble bound` takes this one."
         )
     return family
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from fractions import Fraction
+from inspect import signature
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from pebble.bounds import Formula, LowerBound, lower_bound, published_bounds, separate_bound
@@ -197,8 +198,9 @@ class Family(ABC, Generic[W]):
         return None
 
     def dag_of(self, build: Callable[..., Any], tiles: str, example: str, computes: str) -> DagFamily:
-        """The DAG family with this family's parameters."""
-        return DagFamily(self.name, f"{computes}; tiles over {tiles}", build, (*self.parameters, *SUMS), example)
+        """The DAG family with this family's parameters; one product, where the family takes a batch of them."""
+        own = tuple(p for p in self.parameters if p.name != "batch" or "batch" in signature(build).parameters)
+        return DagFamily(self.name, f"{computes}; tiles over {tiles}", build, (*own, *SUMS), example)
 
 
 class KernelFamily(Family[W], Generic[W, S]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pebble.errors import InputError
 from pebble.system.files import check_output, faults
 
 if TYPE_CHECKING:
@@ -43,10 +44,20 @@ def style() -> Any:
 
 
 def axes(ax: Axes | None) -> Axes:
-    """``ax``, or the axes of a new figure; pyplot is not needed, and no window opens."""
-    if ax is not None:
-        return ax
+    """``ax``, or the axes of a new figure; pyplot is not needed, and no window opens.
+
+    Raises
+    ------
+    InputError
+        ``ax`` is something else.
+    """
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    if isinstance(ax, Axes):
+        return ax
+    if ax is not None:
+        raise InputError(f"ax: got {ax!r}, expected matplotlib Axes, such as those of `plt.subplots()`, or None.")
 
     return Figure(figsize=(6.4, 4.8), layout="constrained").add_subplot()
 

@@ -80,7 +80,8 @@ class Report(ABC):
         InputError
             There is no figure of this answer.
         """
-        raise InputError(f"plot: there is no figure of {self.question}; see `pebble figure --help`.")
+        kind = type(self).__name__
+        raise InputError(f"plot: there is no figure of a {kind}, expected a Bound, a Comparison or a CurveReport.")
 
     def __str__(self) -> str:
         return self.summary()

@@ -6,17 +6,19 @@ import shlex
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from pebble.bounds import Formula, LowerBound
+from pebble.cdag.io import SUFFIXES
 from pebble.errors import InputError, UnknownNameError, check_flag
-from pebble.families import Explicit, command_words, family_of
+from pebble.families import Explicit, command_words, family_of, read_workload
 from pebble.game.buffer_model import KINDS
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity
-from pebble.reports.target import MAX_SMS, Target, TargetOptions, read_target, whole
+from pebble.reports.target import MAX_SMS, Target, TargetOptions, check_options, read_target, whole
 from pebble.units import MAX_SIZE, Size, format_bytes, format_capacity
 from pebble.workloads.base import Workload
 
@@ -233,13 +235,15 @@ def bound(
     variant: str | None = None,
     time_limit: float = 10.0,
     stop: threading.Event | None = None,
+    **parameters: Any,
 ) -> Bound | SmBound | DagBounds:
     """The least traffic any schedule can have, proved, beside the best schedule known.
 
     Parameters
     ----------
     what : workload, networkx.DiGraph or str
-        `Gemm`, `Ffn`, `Attention` ...; or a DAG, a file of one, with ``capacity``.
+        `Gemm`, `Ffn`, `Attention` ...; or a DAG, a file of one, with ``capacity``; or the name of a family or layer,
+        with its ``parameters`` by keyword.
     gpu, machine, cache
         Exactly one for a workload: a SKU or what `pebble.gpu` gives; a machine file; a size such as ``"40MiB"``.
     sms : int, optional
@@ -277,8 +281,13 @@ def bound(
     50331648
     """
     where: TargetOptions = {"gpu": gpu, "machine": machine, "cache": cache}
-    if not isinstance(what, Workload):
-        return _bound_dag(what, where, capacity, variant, time_limit, stop)
+    named = isinstance(what, str) and Path(what).suffix.lower() not in SUFFIXES
+    if named and capacity is None and any(value is not None for value in where.values()):
+        what, parameters = read_workload(what, parameters), {}
+    if isinstance(what, str | Path) or hasattr(what, "pred"):
+        return _bound_dag(what, where, capacity, variant, time_limit, stop, parameters)
+    family_of(what)  # says what a workload is
+    check_options(parameters, list(signature(bound).parameters)[1:-1], "bound")
     if capacity is not None or variant is not None:
         raise InputError(
             "--capacity, --variant: expected them with a DAG; a workload takes --cache, --gpu or --machine."
@@ -300,6 +309,7 @@ def _bound_dag(
     variant: str | None,
     time_limit: float,
     stop: threading.Event | None,
+    parameters: Mapping[str, Any],
 ) -> DagBounds:
     from pebble.game import Game, Variant
     from pebble.reports.dag_bound import bound_dag
@@ -311,10 +321,11 @@ def _bound_dag(
     if capacity is None:
         raise InputError("--capacity missing: expected --capacity NUMBER, the pebbles that fit in fast memory.")
     played = None if variant is None else Variant.parse(variant)
-    label = str(what) if isinstance(what, str | Path) else f"DAG of {len(what)} nodes" if hasattr(what, "pred") else ""
+    words = [str(what), *(f"{key}={value}" for key, value in parameters.items())]
+    label = " ".join(words) if isinstance(what, str | Path) else f"DAG of {len(what)} nodes"
 
     def read() -> Game:
-        return Game.from_dag(read_dag_source(what, {}, played)[1], played)
+        return Game.from_dag(read_dag_source(what, parameters, played)[1], played)
 
     return bound_dag(label, read, whole("--capacity", capacity, 1, MAX_SIZE), time_limit, stop)
 

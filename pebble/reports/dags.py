@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pebble.errors import InputError, UnknownNameError
-from pebble.families import DAG_FAMILIES, family_of, find_dag_family
+from pebble.families import DAG_FAMILIES, FAMILIES, family_of, find_dag_family
 from pebble.game import Variant
 from pebble.system.files import exists
 from pebble.workloads.base import Workload
+from pebble.workloads.named import model_names
 
 if TYPE_CHECKING:
     from pebble.cdag.base import Dag
@@ -58,6 +59,11 @@ def read_dag_source(
 
         text = str(source)
         if Path(text).suffix.lower() not in SUFFIXES and not exists(text):
+            if text in FAMILIES or text.partition(":")[0] in model_names():
+                raise InputError(
+                    f"dag: got {text}, which has no computation DAG of its own, expected a family that has one "
+                    f"({', '.join(DAG_FAMILIES)}), small, or a file."
+                )
             raise UnknownNameError("family of DAGs or file", text[:80], DAG_FAMILIES, "pebble dag --help")
         if given:
             options = " and ".join(f"--{key.replace('_', '-')}" for key in given)

@@ -94,7 +94,7 @@ class Target:
         return self.cache.to_bytes(element_bytes)
 
 
-def check_options(given: Iterable[str], known: Iterable[str]) -> None:
+def check_options(given: Iterable[str], known: Iterable[str], of: str = "compare") -> None:
     """Refuse an option that does not exist, which would change nothing.
 
     Raises
@@ -104,7 +104,7 @@ def check_options(given: Iterable[str], known: Iterable[str]) -> None:
     """
     for name in given:
         if name not in known:
-            raise UnknownNameError("option", name, sorted(known), "help(pebble.compare)")
+            raise UnknownNameError("option", name, sorted(known), f"help(pebble.{of})")
 
 
 def find_gpu(name: str | Machine) -> Machine:
@@ -141,7 +141,7 @@ def read_target(**where: Unpack[TargetOptions]) -> Target:
     InputError
         None or more than one of gpu, machine, cache.
     """
-    check_options(where, TargetOptions.__optional_keys__)
+    check_options(where, TargetOptions.__optional_keys__, "bound")
     given = {key: value for key, value in where.items() if value is not None}
     if len(given) != 1:
         got = " and ".join(f"--{option}" for option in given) or "none"

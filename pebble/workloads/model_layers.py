@@ -7,9 +7,7 @@ from pebble.workloads.base import check_dimension
 from pebble.workloads.ffn import Ffn
 from pebble.workloads.gemm import Gemm
 from pebble.workloads.layer import TransformerLayer
-from pebble.workloads.named import model_shape, named_gemm
-
-BLOCKS = ("mlp", "attention", "layer")
+from pebble.workloads.named import BLOCKS, model_shape, named_gemm
 
 
 def named_workload(

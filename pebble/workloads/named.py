@@ -9,6 +9,7 @@ from pebble.workloads.base import check_dimension
 from pebble.workloads.gemm import Gemm
 
 _WHERE = "pebble workloads"
+BLOCKS = ("mlp", "attention", "layer")  # what `named_workload` knows besides the single GEMMs
 
 
 @dataclass(frozen=True)
@@ -251,7 +252,8 @@ def named_gemm(text: str, tokens: int, dtype: str = "bf16", out_dtype: str = "",
         raise InputError(f"workload: got {text!r}, expected MODEL:LAYER, such as {model}:o; its layers are {layers}.")
     layers_by_name = {word: layer for layer in model_layers(model) for word in (layer.name, *layer.aliases)}
     if name not in layers_by_name:
-        raise UnknownNameError(f"layer of {model}", name, layers_by_name, f"{_WHERE} {model}")
+        offered = [*layers_by_name, *(BLOCKS if name not in BLOCKS else ())]  # a block is no single product
+        raise UnknownNameError(f"layer of {model}", name, offered, f"{_WHERE} {model}")
     layer = layers_by_name[name]
     return Gemm(
         check_dimension("tokens", tokens),

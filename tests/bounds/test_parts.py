@@ -236,7 +236,11 @@ def test_a_batch_is_equal_groups_with_matrices_of_their_own(batch: int) -> None:
     assert lower_bound(made, 10**6).elements == batch * (5 * 7 + 7 * 6 + 5 * 6)
 
 
-@pytest.mark.parametrize("rows", [(), (0, 5), (-1,), (2.5,), "12", 5, None, ("a",), (1,) * 4097])
+def test_a_group_without_rows_moves_nothing() -> None:
+    assert GroupedGemm((5, 0, 7, 0), 4, 6) == GroupedGemm((5, 7), 4, 6)
+
+
+@pytest.mark.parametrize("rows", [(), (0, 0), (-1,), (2.5,), "12", 5, None, ("a",), (1,) * 4097])
 def test_rows_that_are_none(rows: object) -> None:
     with pytest.raises(InputError, match=r"^rows: got .*\.$"):
         GroupedGemm(rows, 4, 4)  # type: ignore[arg-type]

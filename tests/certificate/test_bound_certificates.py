@@ -67,12 +67,12 @@ def test_a_certificate_says_what_bound_says(name: str) -> None:
     assert f"{document['claims'][0]['elements']:,}" in proved[0]
 
 
-def random_workload(rnd: random.Random) -> AnyWorkload:
+def random_workload(rnd: random.Random, families: int = 6) -> AnyWorkload:
     def size() -> int:
         return rnd.choice([rnd.randint(1, 6), rnd.randint(1, 40), rnd.randint(1, 500), rnd.randint(1, 9000)])
 
     types = rnd.choice(["bf16", "fp32", "fp8"]), rnd.choice(["", "fp32", "bf16", "fp8"])
-    family = rnd.randrange(6)
+    family = rnd.randrange(families)
     if family == 0:
         return Gemm(size(), size(), size(), *types, accumulate=rnd.random() < 0.3)
     if family == 1:

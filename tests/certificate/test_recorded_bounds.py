@@ -23,7 +23,7 @@ def rows(count: int = 100) -> list[str]:
     """Workload, capacity, game; elements, bytes and segments of its bounds; a digest of the certificate."""
     rnd, found = random.Random(2024), []
     for _ in range(count):
-        workload, capacity = random_workload(rnd), rnd.choice([rnd.randint(3, 300), rnd.randint(3, 10**5)])
+        workload, capacity = random_workload(rnd, 4), rnd.choice([rnd.randint(3, 300), rnd.randint(3, 10**5)])
         recompute = rnd.random() < 0.4
         try:
             known = answer(workload, capacity, capacity, 1, recompute)

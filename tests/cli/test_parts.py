@@ -71,7 +71,7 @@ def test_a_layer_of_a_named_model(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 REFUSED = [
-    (["grouped", "--rows", "0,5", "-n", "4", "-k", "4"], ["--rows", "at least 1"]),
+    (["grouped", "--rows", "0,0", "-n", "4", "-k", "4"], ["rows: got 0 groups"]),
     (["grouped", "--rows", "-1", "-n", "4", "-k", "4"], ["--rows"]),
     (["grouped", "--rows", "5,", "-n", "4", "-k", "4"], ["--rows", "128,256,64"]),
     (["grouped", "--rows", ",", "-n", "4", "-k", "4"], ["--rows"]),
@@ -108,7 +108,7 @@ def test_bad_input_is_one_sentence(words: list[str], parts: list[str], capsys: p
 def test_what_has_no_kernels_says_so(command: str, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     schedule = ["--schedule", "row"] if command == "simulate" else []
     assert main([command, *words, "--cache", "1MiB", "--sms", "4", *schedule]) == 2
-    assert "there is no GPU trace of this family" in capsys.readouterr().err
+    assert "there is no simulated kernel of the family" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [GROUPED, LAYER], ids=["grouped", "layer"])
