@@ -48,12 +48,12 @@ def run(args: argparse.Namespace) -> int:
         _output.print_report(report)
     else:
         _print(report)
-    if args.figure:
+    if args.figure and report.schedules:
         from pebble.plots.curve import save_curve
 
         save_curve(report, args.figure)
         print(f"figure: {args.figure}", file=sys.stderr)
-    return 0
+    return 0 if report.complete else 130
 
 
 def _short(capacity: int) -> str:
@@ -76,5 +76,7 @@ def _print(report: CurveReport) -> None:
     rows.append(["proved bound", *(f"{report.bounds[i].bytes / 1e6:,.1f}" for i in at)])
     print(_output.table(["schedule", *names], rows))
     _output.say("* the cache of the GPU or of --cache; the bound is for each cache and what the blocks keep on the SMs")
+    if not report.complete:
+        _output.say(f"note: interrupted; the {len(report.schedules)} schedules above are all that was done")
     for note in report.kernel.notes:
         _output.say(f"note: {note}")

@@ -15,7 +15,7 @@ from pebble.errors import InputError
 from pebble.families import FAMILIES, NAMED
 from pebble.units import format_bytes
 from pebble.workloads import DTYPE_BYTES, model_names, model_shape, named_gemm
-from pebble.workloads.named import model_layers
+from pebble.workloads.named import BLOCKS, model_layers
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -114,5 +114,6 @@ def _explain(model: str, tokens: int, dtype: str) -> None:
     print(_output.table(["layer", "A", "B", "C", "compulsory"], sizes))
     print()
     _output.say("compulsory: A and B read once, C written once.")
+    _output.say(f"blocks, as in `pebble bound {model}:mlp`: {', '.join(BLOCKS)}")
     for note in notes:
         _output.say(note)

@@ -44,6 +44,8 @@ class CurveReport(Report):
         At the trace capacity that belongs to each cache size.
     schedules : tuple of ScheduleCurve
         Least traffic at the capacity to look at first, first.
+    complete : bool
+        False when the rest of the schedules was interrupted.
     """
 
     workload: Workload
@@ -51,6 +53,7 @@ class CurveReport(Report):
     capacities_bytes: tuple[int, ...]
     bounds: tuple[LowerBound, ...]
     schedules: tuple[ScheduleCurve, ...]
+    complete: bool = True
 
     question = "curve"
 
@@ -64,6 +67,8 @@ class CurveReport(Report):
         return self.capacities_bytes.index(self.kernel.config.cache_bytes)
 
     def summary(self) -> str:
+        if not self.schedules:
+            return f"{self.workload.label}: interrupted before the first schedule was done"
         best, at = self.schedules[0], self.reference
         many = f"{len(self.schedules)} schedule{'s' * (len(self.schedules) != 1)}"
         return (
@@ -96,6 +101,7 @@ class CurveReport(Report):
                 for curve in self.schedules
             ],
             "notes": list(self.kernel.notes),
+            "complete": self.complete,
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -135,6 +141,7 @@ def curve(
     Returns
     -------
     CurveReport
+        With what was done by then when interrupted by KeyboardInterrupt.
 
     Raises
     ------
@@ -164,16 +171,20 @@ def curve(
     lines = [c // LINE_BYTES for c in capacities]
     seen: dict[Hashable, ScheduleCurve] = {}
     curves = []
-    for schedule in chosen:
-        key = family.walk(workload, schedule, config)
-        if key not in seen:
-            trace = family.trace(workload, schedule, config, residual)
-            seen[key] = curve_of(schedule.name, trace, config.policy, lines)
-        curves.append(replace(seen[key], name=schedule.name))
-        progress(schedule.name)
+    complete = True
+    try:
+        for schedule in chosen:
+            key = family.walk(workload, schedule, config)
+            if key not in seen:
+                trace = family.trace(workload, schedule, config, residual)
+                seen[key] = curve_of(schedule.name, trace, config.policy, lines)
+            curves.append(replace(seen[key], name=schedule.name))
+            progress(schedule.name)
+    except KeyboardInterrupt:
+        complete = False
     at = capacities.index(config.cache_bytes)
     curves.sort(key=lambda c: c.dram_bytes[at])
-    return CurveReport(workload, kernel, tuple(capacities), bounds, tuple(curves))
+    return CurveReport(workload, kernel, tuple(capacities), bounds, tuple(curves), complete)
 
 
 def _sizes(workload: Workload, tiles: list[Any], least: str | None, most: str | None, points: int) -> list[int]:

@@ -78,3 +78,22 @@ def test_figure_and_table(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
 def test_mistakes(capsys: pytest.CaptureFixture[str], options: tuple[str, ...], says: str) -> None:
     assert main(["curve", *GEMM, "--cache", "512KiB", *KERNEL, "--schedules", "row", *options]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_ctrl_c_keeps_the_schedules_that_are_done(monkeypatch, capsys):
+    from pebble.reports import curve as module
+
+    honest, names = module.curve_of, []
+
+    def stops_at_the_third(name, *rest):
+        names.append(name)
+        if len(names) == 3:
+            raise KeyboardInterrupt
+        return honest(name, *rest)
+
+    monkeypatch.setattr(module, "curve_of", stops_at_the_third)
+    assert main(["curve", "gemm", "-m", "1024", "-n", "1024", "-k", "256", "--gpu", "a40", "--json"]) == 130
+    found = json.loads(capsys.readouterr().out)
+    assert not found["complete"]
+    assert {names[0], names[1]} <= {s["name"] for s in found["schedules"]}
+    assert names[2] not in {s["name"] for s in found["schedules"]}
