@@ -210,6 +210,22 @@ def test_the_moves_of_a_solution_are_taken_back() -> None:
     assert not broken.legal and broken.cost is None and "illegal pebbling at step" in str(broken)
 
 
+def test_moves_name_the_nodes_of_the_graph() -> None:
+    graph = nx.DiGraph([(1, 3), (2, 3)])
+    moves = [("load", 1), ("load", 2), ("compute", 3), ("store", "3")]
+    assert pebble.replay(graph, moves, 3).optimal
+    played = pebble.replay(graph, [*moves[:2], ("slide", 3, 1), ("store", 3)], 2, variant="one-shot-sliding")
+    assert played.legal and played.cost == 3
+    pairs = nx.relabel_nodes(graph, lambda node: (0, node))
+    assert pebble.replay(pairs, [(op, (0, int(node))) for op, node in moves], 3).optimal
+
+
+def test_a_replay_names_its_memories() -> None:
+    moves = [[*move, 1] for move in MOVES]
+    played = pebble.replay(DAG, moves, 3, buffers="connected", sms=2, omega=0.25)
+    assert ", connected, 2 SMs, omega 0.25, all-to-all, capacity 3 each, one-shot: legal, costs 3" in str(played)
+
+
 def test_a_certificate_is_verified_from_a_dict_and_a_changed_one_is_refused(folder: Path) -> None:
     document = json.loads((folder / "c.json").read_text())
     assert pebble.verify(document).proved == pebble.verify(str(folder / "c.json")).proved
@@ -329,6 +345,12 @@ WRONG: dict[str, Callable[[], Any]] = {
     "moves=[('load', [])]": lambda: pebble.replay(DAG, [("load", [])], 3),
     "moves=[(3, 'a')]": lambda: pebble.replay(DAG, [(3, "a")], 3),
     "moves=dict": lambda: pebble.replay(DAG, {"a": 1}, 3),
+    "moves, a stray third item": lambda: pebble.replay(DAG, [("load", "a", "b")], 3),
+    "moves, no such SM": lambda: pebble.replay(DAG, [("load", "a", "x")], 3, buffers="sm-local"),
+    "moves, no node of the graph": lambda: pebble.replay(nx.DiGraph([(1, 2)]), [("load", 3)], 3),
+    "replay, capacity=True": lambda: pebble.replay(DAG, MOVES, True),
+    "solve, progress=3": lambda: pebble.solve(DAG, 3, progress=3),
+    "replay of an illegal move, time_limit='x'": lambda: pebble.replay(DAG, [], 3, time_limit="x"),
     "replay, time_limit='x'": lambda: pebble.replay(DAG, MOVES, 3, time_limit="x"),
     "replay, capacity='x'": lambda: pebble.replay(DAG, MOVES, "x"),
     "replay, buffers=3": lambda: pebble.replay(DAG, MOVES, 3, buffers=3),

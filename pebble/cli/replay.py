@@ -20,7 +20,7 @@ from pebble.cli._sms import add_buffer_arguments
 from pebble.cli._target import seconds
 from pebble.cli._workload_argument import given_parameters
 from pebble.reports.replay import replay
-from pebble.reports.solve import shown
+from pebble.reports.solve import shown, shown_memories
 from pebble.system.clock import interruptible
 
 
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         _output.print_report(found)
         return code
     say, told = _output.say, found.found
-    say(f"{found.label}, capacity {found.capacity}, {found.game.variant}")
+    say(f"{found.label}, {shown_memories(found.capacity, found.buffers)}, {found.game.variant}")
     if told.illegal is not None or told.played is None:
         say(str(told.illegal))
     else:

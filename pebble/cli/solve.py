@@ -21,8 +21,8 @@ from pebble.cli._dag_argument import add_dag_arguments, family_help
 from pebble.cli._sms import add_buffer_arguments
 from pebble.cli._workload_argument import given_parameters
 from pebble.errors import GapOpenError, InfeasibleError, InputError
-from pebble.game import SINGLE, Variant
-from pebble.reports.solve import Solution, Unread, shown, solve_in_time
+from pebble.game import Variant
+from pebble.reports.solve import Solution, Unread, shown, shown_memories, solve_in_time
 from pebble.system.clock import Clock, OutOfTimeError, interruptible
 from pebble.system.files import check_output
 
@@ -157,10 +157,7 @@ def _certify(found: Solution, path: str, clock: Clock) -> None:
 
 def _print(found: Solution) -> None:
     say, result = _output.say, found.result
-    each = f"capacity {found.capacity}"
-    if result.buffers != SINGLE:
-        each = f"{result.buffers}, {each} each"
-    say(f"{found.label}, {each}, {result.variant}")
+    say(f"{found.label}, {shown_memories(found.capacity, result.buffers)}, {result.variant}")
     say(f"lower bound  {shown(result.lower_bound)} ({', '.join(result.proof)}): no pebbling costs less")
     if result.upper_bound is None:
         say("upper bound  none: no pebbling found")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pebble.errors import InputError
 from pebble.game.buffer_model import SINGLE, BufferModel
@@ -101,14 +101,19 @@ def at_sm(moves: Iterable[Move], sm: int | None = 0) -> tuple[Move, ...]:
     return tuple(move._replace(sm=sm) for move in moves)
 
 
-def read_moves(plain: object) -> tuple[Move, ...]:
+def read_moves(plain: object, names: Container[str] = (), memories: int = 1) -> tuple[Move, ...]:
     """Moves from plain data: ``("load", "a")``, ``("slide", "c", "a")``; with several memories the SM comes third.
 
     Parameters
     ----------
     plain : iterable, which is checked
         Of moves, or of lists ``[op, node]``, ``[op, node, source]``, ``[op, node, sm]``, ``[op, node, sm, source]``, as
-        :meth:`Move.to_json` writes them. Whether a move is legal is for the referee to say.
+        :meth:`Move.to_json` writes them; or a dict that has such a list under ``moves``. Whether a move is legal is for
+        the referee to say.
+    names : container of str, optional
+        What the game calls its values and tasks: a node that is no text is taken where its text is one of them.
+    memories : int
+        Separate memories of the game.
 
     Raises
     ------
@@ -119,29 +124,61 @@ def read_moves(plain: object) -> tuple[Move, ...]:
     --------
     >>> read_moves([("load", "a"), ["copy", "a", 1, 0]])[1]
     Move(op='copy', node='a', source=0, sm=1)
+    >>> read_moves([("load", 7)], names={"7"})
+    (Move(op='load', node='7', source=None, sm=None),)
     """
+    if isinstance(plain, dict):
+        if "moves" not in plain:
+            raise InputError(f'moves: got {_short(plain)}, in which the key "moves" is missing; expected a list there.')
+        plain = plain["moves"]
     if isinstance(plain, str) or not isinstance(plain, Iterable):
         raise InputError(f'moves: got {_short(plain)}, expected a list of moves such as ["load", "A[0,0]"].')
-    moves = []
-    for step, entry in enumerate(plain, start=1):
-        if isinstance(entry, Move):
-            moves.append(entry)
-            continue
+    return tuple(_read_move(step, entry, names, memories) for step, entry in enumerate(plain, start=1))
+
+
+def _read_move(step: int, entry: object, names: Container[str], memories: int) -> Move:
+    def named(node: object) -> object:
+        return str(node) if not isinstance(node, str) and str(node) in names else node
+
+    op: Any
+    node: Any
+    source: Any
+    sm: Any
+    rest: list[Any] = []
+    if isinstance(entry, Move):
+        op, node, source, sm = entry
+    else:
         fields = list(entry) if isinstance(entry, list | tuple) else []
         op, node, *rest = fields if len(fields) >= 2 else (None, None)
+        if memories > 1 and rest and type(rest[0]) is not int:
+            raise InputError(f"move {step}: got SM {_short(rest[0])}, expected {_sms(memories)}, third in the move.")
+        if op == "slide" and len(rest) == memories == 1:
+            rest = [named(rest[0])]  # a slide has a source: a number alone is one, where the DAG has such a node
         sm = rest.pop(0) if rest and type(rest[0]) is int else None
         source = rest.pop(0) if rest else None
-        if rest or not isinstance(op, str) or not isinstance(node, str) or type(source) not in (str, int, type(None)):
-            raise InputError(
-                f'move {step}: got {_short(entry)}, expected [op, value] such as ["load", "A[0,0]"], then the SM where '
-                "there are several memories, then the source of a slide or a copy."
-            )
-        moves.append(Move(op, node, source, sm))  # type: ignore[arg-type]
-    return tuple(moves)
+    node, source = named(node), named(source) if op == "slide" else source
+    if rest or not isinstance(op, str) or not isinstance(node, str) or type(source) not in (str, int, type(None)):
+        raise InputError(
+            f'move {step}: got {_short(entry)}, expected [op, value] such as ["load", "A[0,0]"], the value one of the '
+            "DAG, then the SM where there are several memories, then the source of a slide or a copy."
+        )
+    if source is not None and op in ("load", "store", "compute", "delete"):
+        at = "" if memories == 1 else f" and the SM ({_sms(memories)})"
+        raise InputError(
+            f"move {step}: got {_short(source)} after {op} {_short(node)}, expected the value{at} alone; only a slide "
+            "or a copy has a source."
+        )
+    return Move(op, node, source, sm)  # type: ignore[arg-type]
 
 
-def read_moves_file(path: str | Path) -> tuple[Move, ...]:
+def read_moves_file(path: str | Path, names: Container[str] = (), memories: int = 1) -> tuple[Move, ...]:
     """Moves from a JSON file: a list of them, or an object that has one under ``moves``, as `pebble solve --json` has.
+
+    Parameters
+    ----------
+    path : str or Path
+    names, memories
+        As for :func:`read_moves`.
 
     Raises
     ------
@@ -152,8 +189,7 @@ def read_moves_file(path: str | Path) -> tuple[Move, ...]:
 
     path = Path(path)
     try:
-        document = json.loads(read_text(path))
-        return read_moves(document.get("moves") if isinstance(document, dict) else document)
+        return read_moves(json.loads(read_text(path)), names, memories)
     except json.JSONDecodeError as error:
         raise InputError(f"{path}, line {error.lineno}: not JSON: {error.msg}.") from None
     except (ValueError, RecursionError):  # a number of thousands of digits; lists in lists without end
@@ -161,6 +197,10 @@ def read_moves_file(path: str | Path) -> tuple[Move, ...]:
     except InputError as error:
         text = str(error)
         raise InputError(text if text.startswith(str(path)) else f"{path}: {text}") from None
+
+
+def _sms(memories: int) -> str:
+    return "0 or 1" if memories == 2 else f"0 to {memories - 1}"
 
 
 def _short(value: object) -> str:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pebble.game import BufferModel, Cost, Game
+from pebble.game import SINGLE, BufferModel, Cost, Game
 from pebble.reports.base import Report
-from pebble.reports.solve import MAX_CAPACITY, read_game, read_memories, shown
+from pebble.reports.solve import MAX_CAPACITY, read_game, read_memories, shown, shown_memories
 from pebble.reports.target import whole
 
 if TYPE_CHECKING:
@@ -28,12 +28,15 @@ class Replayed(Report):
     capacity : int
     found : ReplayedMoves
         Legal or not, cost, loads, stores, peak; and the interval around the optimum.
+    buffers : BufferModel
+        The memories.
     """
 
     label: str
     game: Game
     capacity: int
     found: ReplayedMoves
+    buffers: BufferModel = SINGLE
 
     question = "replay"
 
@@ -57,7 +60,7 @@ class Replayed(Report):
         low, high = shown(found.lower_bound), shown(found.upper_bound)
         known = f"the optimum is {low}" if low == high else f"the optimum is between {low} and {high}"
         what = str(found.illegal) if found.illegal else f"legal, costs {shown(found.cost)}; {known}"
-        return f"{self.label}, capacity {self.capacity}, {self.game.variant}: {what}"
+        return f"{self.label}, {shown_memories(self.capacity, self.buffers)}, {self.game.variant}: {what}"
 
     def rows(self) -> list[dict[str, Any]]:
         """One row: cost, loads, stores, peak, and the interval around the optimum."""
@@ -91,11 +94,12 @@ def replay(
     dag, variant, buffers, sms, omega, topology, **parameters
         As for `pebble.solve`.
     moves : iterable, str or Path
-        Plain moves, ``[("load", "A[0,0]"), ("compute", "C[0,0]+=A[0,0]*B[0,0]"), ...]``, or a JSON file of them.
+        Plain moves, ``[("load", "A[0,0]"), ("compute", "C[0,0]+=A[0,0]*B[0,0]"), ...]``, or a JSON file of them;
+        a node of the DAG stands for its name.
     capacity : int
         Pebbles (weight units) that fit in fast memory.
     time_limit : float
-        Seconds to look for the optimum.
+        Seconds to look for the optimum, where all moves are legal.
     stop : threading.Event, optional
         Set it to get what is known at once.
 
@@ -125,4 +129,4 @@ def replay(
     label, game = read_game(dag, parameters, variant, False)
     size = whole("--capacity", capacity, 0, MAX_CAPACITY)
     found = replay_moves(game, moves, size, buffers=memories, time_limit=time_limit, stop=stop)
-    return Replayed(label, game, size, found)
+    return Replayed(label, game, size, found, SINGLE if memories is None else memories)

@@ -31,6 +31,11 @@ def shown(cost: Cost | None) -> str:
     return "none" if cost is None else str(cost) if isinstance(cost, int) else f"{float(cost):g}"
 
 
+def shown_memories(capacity: int, buffers: BufferModel) -> str:
+    """The memories of a game and what fits in each, for a reader."""
+    return f"capacity {capacity}" if buffers == SINGLE else f"{buffers}, capacity {capacity} each"
+
+
 @dataclass(frozen=True, repr=False)
 class Solution(Report):
     """The interval around the optimum, and the pebbling that costs its upper end.
@@ -273,6 +278,8 @@ def solve(
     >>> pebble.solve("gemm", capacity=5, m=2, n=2, k=2)
     <Solution: gemm -m 2 -n 2 -k 2, capacity 5, in-place: the optimum is 13>
     """
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress: got {str(progress)[:40]!r}, expected a function that takes a Progress.")
     clock = Clock(time_limit, stop)
     memories = {"sms": sms, "omega": omega, "topology": topology, "tasks_per_sm": tasks_per_sm}
     found = solve_in_time(

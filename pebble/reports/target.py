@@ -176,6 +176,8 @@ def whole(option: str, value: object, least: int, most: int) -> int:
         Not one.
     """
     try:
+        if isinstance(value, bool):
+            raise TypeError
         number = int(value) if isinstance(value, str) else int(value.__index__())  # type: ignore[attr-defined]
     except (ValueError, AttributeError, TypeError):
         raise InputError(f"{option}: got {str(value)[:40]!r}, expected a whole number such as 4096.") from None

@@ -14,6 +14,7 @@ from pebble.game.moves import cost_to_json, read_moves_file
 from pebble.game.referee import play
 from pebble.solvers.driver import solve
 from pebble.solvers.result import Progress, SolveResult
+from pebble.system.clock import check_seconds
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -32,7 +33,8 @@ class ReplayedMoves:
     played : Replay or None
         What a legal pebbling loads, stores, copies and holds.
     solved : SolveResult or None
-        The solver's interval around the optimum, from this pebbling on; None where no solver plays such a game.
+        The solver's interval around the optimum, from this pebbling on; None where a move is illegal, or no solver
+        plays such a game.
     compulsory : int
         What any pebbling moves.
     """
@@ -107,13 +109,14 @@ def replay_moves(
     progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
 ) -> ReplayedMoves:
-    """Check a pebbling given as plain moves, cost it, and look for the optimum beside it.
+    """Check a pebbling given as plain moves, cost it, and look for the optimum beside it where it is legal.
 
     Parameters
     ----------
     dag : networkx.DiGraph or Game
     moves : iterable, str or Path
-        Plain moves, as :func:`pebble.game.read_moves` takes them, or a JSON file of them.
+        Plain moves, as :func:`pebble.game.read_moves` takes them, or a JSON file of them; nodes of the DAG are
+        named by their text.
     capacity, variant, buffers, solver, time_limit, seed, progress, stop
         As for :func:`pebble.solvers.solve`.
 
@@ -137,14 +140,18 @@ def replay_moves(
     game = dag if isinstance(dag, Game) else Game.from_dag(dag, variant)
     memories = SINGLE if buffers is None else buffers
     check_capacity(game, memories.memory_size(capacity))
-    given = read_moves_file(moves) if isinstance(moves, str | Path) else read_moves(moves)
-    pebbling, played, illegal = None, None, None
+    check_seconds("time limit", time_limit)  # before an illegal move leaves nothing to look for
+    names = game.item_index.keys() | game.task_index.keys()
+    if isinstance(moves, str | Path):
+        given = read_moves_file(moves, names, memories.memories)
+    else:
+        given = read_moves(moves, names, memories.memories)
     try:
         played = play(game, Pebbling(game.variant, capacity, given, 0, memories))
-        pebbling = Pebbling(game.variant, capacity, given, played.cost, memories)
     except IllegalMoveError as error:
-        illegal = error
+        return ReplayedMoves(None, error, None, None, game.compulsory)
+    pebbling = Pebbling(game.variant, capacity, given, played.cost, memories)
     solved = None
     if memories.memories == 1 or not (game.variant.recompute or game.variant.sliding):
         solved = solve(game, capacity, None, solver, time_limit, seed, progress, pebbling, stop=stop, buffers=memories)
-    return ReplayedMoves(pebbling, illegal, played, solved, game.compulsory)
+    return ReplayedMoves(pebbling, None, played, solved, game.compulsory)

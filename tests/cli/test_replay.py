@@ -88,7 +88,7 @@ def test_an_illegal_move_is_named_and_exits_5(
     assert "legal costs" not in told and "lower bound 3" in told
     code, out, _ = run(capsys, dag, path, "--capacity", "3", "--json")
     found = json.loads(out)
-    assert code == 5 and found["legal"] is False and found["cost"] is None and found["optimum"] == 3
+    assert code == 5 and found["legal"] is False and found["cost"] is None and found["optimum"] is None
     assert (found["illegal"]["step"], found["illegal"]["node"]) == (step, node)
     assert rule is None or found["illegal"]["rule"] == rule
 
@@ -107,7 +107,9 @@ def test_too_much_at_once_is_illegal(tmp_path: Path, capsys: pytest.CaptureFixtu
         ("", ["moves.json"]),
         ("{", ["moves.json"]),
         ("3", ["moves"]),
-        ('{"steps": []}', ["moves"]),
+        ('{"steps": []}', ['the key "moves" is missing']),
+        ('[["load", "a", "b"]]', ["move 1: got 'b' after load 'a', expected the value alone"]),
+        ('[["compute", "c", 0, "a"]]', ["move 1: got 'a' after compute 'c'"]),
         ("[3]", ["move 1"]),
         ('[["load"]]', ["move 1"]),
         ('[["load", "a", 0, "b", "c"]]', ["move 1"]),
@@ -168,6 +170,10 @@ def test_several_memories(dag: str, tmp_path: Path, capsys: pytest.CaptureFixtur
         found = json.loads(out)
         assert (code, found["cost"], found["optimum"], found["optimal"]) == (0, cost, 3, False)
         assert [sm["copies_in"] for sm in found["per_sm"]] == [0, 1]
+    head = f"{dag}, connected, 2 SMs, omega 0.25, all-to-all, capacity 3 each, one-shot "
+    for command in (["replay", dag, path], ["solve", dag]):
+        assert main([*command, *joined, "0.25"]) == 0
+        assert " ".join(capsys.readouterr().out.split()).startswith(head)
     local = ["--capacity", "3", "--buffers", "sm-local", "--sms", "2"]
     code, out, _ = run(capsys, dag, path, *local)
     assert code == 5 and "step 3" in out
@@ -191,3 +197,27 @@ def test_recomputation_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert code == 0
     code, out, _ = run(capsys, *diamond, path, "--capacity", "3", "--variant", "one-shot")
     assert code == 5 and "computed-twice" in out
+
+
+@pytest.mark.parametrize(("sms", "expected"), [("2", "0 or 1"), ("4", "0 to 3")])
+def test_a_memory_that_is_no_number(
+    dag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], sms: str, expected: str
+) -> None:
+    path = written(tmp_path, [["load", "a", "x"]])
+    code, out, err = run(capsys, dag, path, "--capacity", "3", "--buffers", "sm-local", "--sms", sms)
+    assert (code, out) == (2, "") and f"move 1: got SM 'x', expected {expected}" in err
+
+
+def test_nothing_is_searched_beside_an_illegal_move(
+    dag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def searched(*_: Any, **__: Any) -> None:
+        raise AssertionError("searched")
+
+    monkeypatch.setattr("pebble.solvers.replayed.solve", searched)
+    code, out, _ = run(capsys, dag, written(tmp_path, MOVES[:3]), "--capacity", "3", "--json")
+    found = json.loads(out)
+    assert code == 5 and found["proof"] == ["compulsory bound"]
+    assert (found["lower_bound"], found["upper_bound"], found["stop_reason"]) == (3, None, None)
+    with pytest.raises(AssertionError, match="searched"):
+        run(capsys, dag, written(tmp_path, MOVES), "--capacity", "3")
