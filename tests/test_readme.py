@@ -42,3 +42,11 @@ def test_the_python_of_the_readme_gives_what_it_says() -> None:
         elif not line.startswith("found.plot"):
             exec(line, names)
     assert checked >= 3
+
+
+def test_the_pebbling_shown_is_current(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    ((command, shown),) = re.findall(r"```console\n\$ (pebble [^\n]+)\n(.*?)\n```", README, re.DOTALL)
+    assert main(shlex.split(command)[1:]) == 0
+    timeless = [re.sub(r"[\d.]+ s\)", "s)", text) for text in (capsys.readouterr().out.strip(), shown)]
+    assert timeless[0] == timeless[1]
