@@ -64,11 +64,9 @@ def _short(capacity: int) -> str:
 
 
 def _print(report: CurveReport) -> None:
-    config, capacities = report.kernel.config, report.capacities_bytes
-    _output.say(
-        f"{report.workload.label}: tile {config.tile}, {config.wave_blocks} blocks at once, "
-        f"{parse_policy(config.policy).title}: DRAM MB at each cache size"
-    )
+    kernel, capacities = report.kernel, report.capacities_bytes
+    model = parse_policy(kernel.config.policy).title
+    _output.say(f"{report.workload.label}: {kernel.runs}, {model}: DRAM MB at each cache size")
     print()
     at = sorted({*np.linspace(0, len(capacities) - 1, _COLUMNS).astype(int).tolist(), report.reference})
     names = [_short(capacities[i]) + ("*" if i == report.reference else "") for i in at]

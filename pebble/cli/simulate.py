@@ -19,7 +19,6 @@ from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kern
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError
 from pebble.families import schedules_help
-from pebble.models.caches import parse_policy
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.simulate import Simulation, TraceSimulation, simulate, simulate_schedule, write_schedule_trace
 from pebble.simulation import Traffic
@@ -90,11 +89,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(found: Simulation) -> None:
-    config = found.kernel.config
-    _output.say(
-        f"{found.workload.label}, {found.traffic.order}, tile {config.tile}, {config.wave_blocks} blocks at once, "
-        f"{parse_policy(config.policy).title} cache of {format_capacity(config.cache_bytes)}"
-    )
+    _output.say(f"{found.workload.label}, {found.traffic.order}: {found.kernel.runs}, {found.kernel.cache}")
     _print_traffic(found.traffic)
     if found.moved:
         _print_sensitivity(found.moved)
@@ -126,7 +121,7 @@ def _print_traffic(traffic: Traffic) -> None:
     unit = "lines" if counts.unit_bytes == 128 else "sectors"
     print(f"{unit} touched {counts.accesses_lines:,}, without a fetch {counts.hits_lines:,} ({traffic.hit_rate:.2%})")
     if traffic.residue_bytes:
-        print(f"of the writes {format_bytes(traffic.residue_bytes)} are still dirty in the cache at the end")
+        print(f"of the writes {format_bytes(traffic.residue_bytes)} are lines still dirty at the end")
     if counts.block_steps:
         print(f"block steps with both tiles in the cache: {traffic.both_hit_share:.2%}")
 
