@@ -1,4 +1,6 @@
-"""What each tile order moves between L2 and DRAM, against the least that any schedule can move.
+"""Simulated traffic of each tile order between L2 and DRAM, against the least that any schedule can move.
+
+The cache is the chip's own model (`pebble machines SKU --explain`), beside it one LRU of the nominal size.
 
 examples:
   pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb

@@ -1,4 +1,4 @@
-"""Traffic of every schedule at every cache size, with the proved bound beneath.
+"""Simulated traffic of every schedule at every cache size, with the proved bound beneath.
 
 examples:
   pebble curve gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb --figure curve.pdf

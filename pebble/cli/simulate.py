@@ -4,7 +4,7 @@ examples:
   pebble simulate gemm -m 8192 -n 8192 -k 8192 --schedule grouped-8 --tile 128x128x64 --sms 108 --cache 40MiB
   pebble simulate gemm -m 8192 -n 8192 -k 8192 --schedule morton+sawtooth --gpu a40 --policy opt
   pebble simulate llama-2-7b:mlp --tokens 8192 --schedule row-fused-16 --gpu a40
-  pebble simulate gemm -m 4096 -n 4096 -k 4096 --schedule row --gpu h20 --policy hardware --sensitivity
+  pebble simulate gemm -m 4096 -n 4096 -k 4096 --schedule row --gpu h20 --sensitivity
   pebble simulate gemm -m 4096 -n 4096 -k 4096 --schedule row --gpu h20 --execution stream-k --write-trace t.npz
   pebble simulate --trace t.npz --cache 60MiB --policy partitions-2
 """

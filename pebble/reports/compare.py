@@ -131,7 +131,8 @@ class Comparison(Report):
                 self.orders[0].dram_bytes
             )
             best += (
-                f", {self.ratio(self.orders[0].dram_bytes):.2f}x the bound of {format_bytes(self.trace.bound.bytes)}"
+                f", {self.ratio(self.orders[0].dram_bytes):.2f}x the bound of {format_bytes(self.trace.bound.bytes)} "
+                f"({self.kernel.model})"
             )
         return f"{self.workload.label}, tile {self.kernel.tile}: {best}"
 
@@ -233,7 +234,7 @@ def compare(
     progress: Callable[[int], Progress] = lambda total: lambda name: None,
     **options: Unpack[KernelOptions],
 ) -> Comparison:
-    """What each schedule moves between L2 and DRAM, against the least that any can move.
+    """What each schedule moves in simulation between L2 and DRAM, against the least that any can move.
 
     Parameters
     ----------
@@ -333,8 +334,8 @@ def _what_counters_do_not_see(moved: Sequence[Traffic]) -> list[str]:
 
 
 def _what_lru_ranks_first(lru_bytes: Mapping[str, int]) -> str:
-    best = min(lru_bytes, key=lambda name: lru_bytes[name])
+    first, *tied = (name for name, moved in lru_bytes.items() if moved == min(lru_bytes.values()))
     return (
-        f"LRU MB: the total under one fully associative LRU of the nominal L2 size, which no such chip has; it would "
-        f"rank {best} first; `--policy lru` shows it alone"
+        f"LRU MB: the total under one fully associative LRU of the nominal L2 size, which is not this chip's cache; it "
+        f"would rank {first}{f' (and {len(tied)} more)' * bool(tied)} first; `--policy lru` shows it alone"
     )

@@ -100,7 +100,7 @@ class Simulation(_Moved):
         over = f", {self.traffic.dram_bytes / self.bound.bound.bytes:.2f}x the bound" if self.bound else ""
         return (
             f"{self.workload.label}, {self.traffic.order}: {format_bytes(self.traffic.dram_bytes)}{over} "
-            f"({self.kernel.cache})"
+            f"({self.kernel.model})"
         )
 
     def document(self) -> dict[str, Any]:

@@ -233,6 +233,11 @@ class Kernel:
         return f"{parse_policy(self.config.policy).title} cache of {format_capacity(self.config.cache_bytes)}"
 
     @property
+    def model(self) -> str:
+        """Under which cache and execution its figures hold, for a reader."""
+        return f"{self.cache}, {self.config.execution.name}"
+
+    @property
     def idealised(self) -> KernelConfig | None:
         """Beside the chip's own cache model: the same kernel with one LRU of the nominal size; None else."""
         machine, policy = self.target.machine, self.config.policy
