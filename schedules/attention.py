@@ -98,6 +98,8 @@ class AttentionKernel:
         self.v = add("V", a.keys, a.value_dim, self.bn, a.value_dim, a.in_bytes, a.groups)
         self.o = add("O", a.queries, a.value_dim, self.bm, a.value_dim, a.out_bytes, self.copies)
         self.q_tiles, self.kv_tiles = self.q.grid[0], self.k.grid[0]
+        self._scores = self.bm * self.bn
+        self._flops = 2 * self._scores * (a.head_dim + a.value_dim)
 
     def visible(self, q_tile: Index) -> Index:
         """KV tiles that some query of a Q tile sees."""
@@ -140,7 +142,14 @@ class AttentionKernel:
         """Blocks that load Q, then K and V tile by tile, and write a result."""
         source = self.kv_copy(copy)
         load = Steps([self.q.ids(tile, 0, copy)], (READ,))
-        return Phase(Steps((self.k.down(0, source), self.v.down(0, source)), (READ, READ), walk), load, write)
+        return Phase(
+            Steps((self.k.down(0, source), self.v.down(0, source)), (READ, READ), walk),
+            load,
+            write,
+            0,
+            self._flops,
+            self._scores,
+        )
 
     def flash1(self) -> list[Phase]:
         """One block per head, KV outside, Q inside, O a partial sum in fp32."""
@@ -158,7 +167,8 @@ class AttentionKernel:
             (part, READ, tile, ~begins), (part, WRITE, tile, ~ends), (o, WRITE, tile, ends),
         ]  # fmt: skip
         tiles, ops, at, there = zip(*steps, strict=True)
-        return [Phase(Steps(tiles, ops, Script(np.where(np.stack(there, 1), np.stack(at, 1), -1))))]
+        script = Script(np.where(np.stack(there, 1), np.stack(at, 1), -1))
+        return [Phase(Steps(tiles, ops, script), flops=self._flops, exps=self._scores)]
 
     def split_kv(self, splits: int) -> list[Phase]:
         """Each split writes a partial O and its log-sum-exp; a second kernel combines them."""
@@ -215,9 +225,17 @@ class AttentionKernel:
         normalised = (scores.along(tile, copy), probs.along(tile, copy))
         values = (probs.along(tile, copy), self.v.down(0, self.kv_copy(copy)))
         return [
-            Phase(Steps(pair, (READ, READ)), epilogue=Steps([scores.ids(q, kv, head)], (WRITE,))),
-            Phase(Steps(normalised, (READ, WRITE), Walk(0, seen, one_way=True))),
-            Phase(Steps(values, (READ, READ), Walk(0, seen)), epilogue=Steps([self.o.ids(tile, 0, copy)], (WRITE,))),
+            Phase(
+                Steps(pair, (READ, READ)),
+                epilogue=Steps([scores.ids(q, kv, head)], (WRITE,)),
+                flops=2 * self._scores * a.head_dim,
+            ),
+            Phase(Steps(normalised, (READ, WRITE), Walk(0, seen, one_way=True)), exps=self._scores),
+            Phase(
+                Steps(values, (READ, READ), Walk(0, seen)),
+                epilogue=Steps([self.o.ids(tile, 0, copy)], (WRITE,)),
+                flops=2 * self._scores * a.value_dim,
+            ),
         ]
 
 

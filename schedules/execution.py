@@ -3,6 +3,8 @@
 Names:
 
 - ``waves`` (or ``lockstep``): waves of P blocks, a barrier before each; the reference.
+- ``free``: no barrier; tiles go, in order, to whichever slot is free, and each block runs at the pace that its data
+  allow (`pebble.traces.free`). What most kernels in daily use do. For every family.
 - ``persistent``: P blocks stay and take every P-th tile, without a barrier. With equal speeds these are waves.
 - ``dynamic-S``: tiles go, in order, to the first free slot; a slot starts up to S percent of a tile late, and a tile
   takes 1 + N(0, S percent) times as long, drawn with a seed.
@@ -32,10 +34,10 @@ from pebble.traces.layout import Index
 from pebble.traces.program import Clock
 from pebble.units import ceil_div
 
-EXECUTIONS = ("waves", "persistent", "dynamic-5", "split-k-4", "stream-k", "stream-k-hybrid")
+EXECUTIONS = ("waves", "free", "persistent", "dynamic-5", "split-k-4", "stream-k", "stream-k-hybrid")
 EXECUTION_HELP = (
-    "gemm: how blocks run: waves (a barrier before each), persistent, dynamic-S (skew of S percent), split-k-S, "
-    "stream-k, stream-k-hybrid (waves)"
+    "how blocks run: waves (a barrier before each), free (no barrier; needs a machine); gemm: also persistent, "
+    "dynamic-S (skew of S percent), split-k-S, stream-k, stream-k-hybrid (waves)"
 )
 _NUMBERED = re.compile(r"(dynamic|split-k)-([0-9]{1,4})")
 MAX_SPLITS, MAX_SKEW, MAX_CLUSTER = 256, 100, 16
@@ -54,7 +56,7 @@ class Execution:
     cluster : tuple of int
         Blocks of a cluster along M and N.
     seed : int
-        Of the skew.
+        Of the skew, and of the pace of free-running SMs.
     """
 
     kind: str = "waves"
@@ -82,6 +84,11 @@ class Execution:
     def is_reference(self) -> bool:
         """Whether this is the plain trace of waves."""
         return self.kind == "waves" and self.cluster == (1, 1)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether blocks run free, at the pace that their data allow."""
+        return self.kind == "free"
 
 
 WAVES = Execution()
@@ -117,7 +124,7 @@ def parse_execution(text: str, cluster: str = "1x1", seed: int = 0) -> Execution
         return Execution(match[1], number, shape, seed)
     if name == "dynamic":
         return Execution("dynamic", 5, shape, seed)
-    if name not in ("waves", "persistent", "stream-k", "stream-k-hybrid"):
+    if name not in ("waves", "free", "persistent", "stream-k", "stream-k-hybrid"):
         raise UnknownNameError("execution", text, EXECUTIONS, "pebble simulate --help")
     return Execution(name, 0, shape, seed)
 

@@ -145,13 +145,19 @@ class FfnKernel:
         self.rows, self.out_cols = self.y.grid
         self.hidden_cols, self.units = self.ups[0].grid[1], self.h.grid[1]
         self.per_tile = max(1, bn // bk)
+        self._step_flops = 2 * bm * bn * bk
 
     def gemm0(self, tiles: Index, after: int = 0) -> Phase:
         """H tiles (row, column) in this order."""
         rows, cols = tiles.T
         touched = (self.x.along(rows), *(w.down(cols) for w in self.ups))
         write = Steps(self._units(self.h, rows, cols), (WRITE,) * self.per_tile)
-        return Phase(Steps(touched, (READ,) * len(touched), Walk(0, self.x.grid[1])), epilogue=write, after=after)
+        return Phase(
+            Steps(touched, (READ,) * len(touched), Walk(0, self.x.grid[1])),
+            epilogue=write,
+            after=after,
+            flops=len(self.ups) * self._step_flops,
+        )
 
     def gemm1(self, tiles: Index, first: int, last: int, partial: bool, after: int = 0) -> Phase:
         """Y tiles over units ``first`` to ``last`` of the hidden layer; ``partial``: Y is read and added to."""
@@ -160,7 +166,12 @@ class FfnKernel:
         y = self.y.ids(rows, cols)
         finish = Steps([*added, *[y] * (1 + partial)], (READ,) * (len(added) + partial) + (WRITE,))
         touched = (self.h.along(rows), self.w2.down(cols))
-        return Phase(Steps(touched, (READ, READ), Walk(first, last - first)), epilogue=finish, after=after)
+        return Phase(
+            Steps(touched, (READ, READ), Walk(first, last - first)),
+            epilogue=finish,
+            after=after,
+            flops=self._step_flops,
+        )
 
     def _units(self, operand: OperandTiles, rows: Index, cols: Index) -> list[Index]:
         """Units of BK columns under a tile of BN columns; beyond the edge there is none."""

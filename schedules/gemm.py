@@ -89,7 +89,11 @@ class GemmKernel:
         if cluster != (1, 1):
             a = a._replace(base=np.where(cols % cluster[1] == 0, a.base, -1))
             b = b._replace(base=np.where(rows % cluster[0] == 0, b.base, -1))
-        return Phase(Steps((a, b), (READ, READ), walk or Walk(0, self.depth)), epilogue=results or self._results(tiles))
+        return Phase(
+            Steps((a, b), (READ, READ), walk or Walk(0, self.depth)),
+            epilogue=results or self._results(tiles),
+            flops=2 * self.tile.bm * self.tile.bn * self.tile.bk,
+        )
 
     def _results(self, tiles: Tiles, pieces: Sequence[Index] = ()) -> Steps:
         """The owner of a tile reads the partial tiles of others, reads C if it is added to, and writes it."""

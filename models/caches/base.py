@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.traces import LINE_BYTES, LockstepGemm, Trace, TraceChunk
+from pebble.traces import LINE_BYTES, LockstepGemm, Trace, TraceChunk, following
 from pebble.traces.jit import inlined, jit
 from pebble.units import ceil_div
 
@@ -186,8 +186,8 @@ class CachePolicy(ABC):
             The cache is smaller than the largest tile, or the trace too long or without SMs for this model.
         """
         engine = self.runs(self.view(trace), capacity_lines, self)
-        for chunk in engine.chunks() if self.warm else ():
-            engine.touch(chunk)
+        for _ in engine.passed() if self.warm else ():
+            pass
         engine.begin()
         return counted(engine)
 
@@ -253,6 +253,17 @@ class Engine(ABC):
         """The touches, from the start."""
         return self.trace.chunks()
 
+    def passed(self) -> Iterator[tuple[TraceChunk, NDArray[np.int32]]]:
+        """Each chunk, touched, with its missed lines; a trace that follows is told of them."""
+        source = iter(self.chunks())
+        chunk = next(source, None)
+        while chunk is not None:
+            missed = self.touch(chunk)
+            yield chunk, missed
+            chunk = following(
+                source, missed if self.unit_bytes == LINE_BYTES else missed * self.unit_bytes // LINE_BYTES
+            )
+
     def begin(self) -> None:
         """Count from here on."""
         self.write_backs[:] = 0
@@ -311,8 +322,7 @@ def counted(engine: Engine) -> CacheCounts:
     """Run, add up the missed lines of each touch, and write the rest back."""
     touched, lost = np.zeros(engine.tiles, np.int64), np.zeros((2, engine.tiles), np.int64)  # lost by reads, by writes
     steps = np.zeros(2, np.int64)
-    for chunk in engine.chunks():
-        missed = engine.touch(chunk)
+    for chunk, missed in engine.passed():
         _add(chunk.ids, chunk.ops, missed, chunk.step_starts, chunk.step_end, touched, lost, steps)
     residue = engine.dirty()
     by_operand = (

@@ -11,9 +11,10 @@ from pebble.errors import InfeasibleError
 from pebble.families.base import Explicit, KernelFamily, OnSms
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.attention import (
+    AttentionKernel,
     AttentionSchedule,
     all_attention_schedules,
-    attention_trace,
+    attention_groups,
     parse_attention_schedule,
 )
 from pebble.schedules.explicit.attention import best_attention_schedule
@@ -91,8 +92,9 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
     def trace(
         self, workload: Attention, schedule: AttentionSchedule, config: KernelConfig, residual: bool = False
     ) -> Trace:
-        tile = config.tile
-        return attention_trace(workload, schedule, tile.bm, tile.bn, config.sms, config.blocks_per_sm)
+        kernel = AttentionKernel(workload, config.tile.bm, config.tile.bn)
+        groups = attention_groups(kernel, schedule, config.sms, config.wave_blocks)
+        return config.trace(kernel.layout, groups)
 
 
 ATTENTION = AttentionFamily()

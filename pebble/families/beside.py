@@ -8,7 +8,6 @@ from pebble.schedules.ffn import FfnKernel, FfnSchedule, ffn_groups
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig, Traffic, simulate_trace
 from pebble.traces import Layout
-from pebble.traces.program import program_trace
 from pebble.workloads import Attention, Ffn
 
 
@@ -52,4 +51,4 @@ def simulate_beside(
     groups = attention_groups(one, attention_schedule, sms, sms * config.blocks_per_sm)
     groups += ffn_groups(two, ffn_schedule, ffn_sms * config.blocks_per_sm)
     name = f"{attention_schedule.name} on {sms} SMs beside {ffn_schedule.name} on {ffn_sms}"
-    return simulate_trace(name, program_trace(layout, groups), config.cache_bytes, config.policy)
+    return simulate_trace(name, config.trace(layout, groups), config.cache_bytes, config.policy)

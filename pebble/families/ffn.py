@@ -11,7 +11,7 @@ from pebble.families.base import Explicit, KernelFamily, OnSms
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.schedules.explicit.parallel_chain import best_ffn_on_sms
-from pebble.schedules.ffn import FfnKernel, FfnSchedule, all_ffn_schedules, ffn_trace, parse_ffn_schedule
+from pebble.schedules.ffn import FfnKernel, FfnSchedule, all_ffn_schedules, ffn_groups, parse_ffn_schedule
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.traces import Trace
@@ -61,7 +61,7 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
 
     def trace(self, workload: Ffn, schedule: FfnSchedule, config: KernelConfig, residual: bool = False) -> Trace:
         kernel = FfnKernel(workload, config.tile, residual=residual)
-        return ffn_trace(kernel, schedule, config.wave_blocks, config.sms)
+        return config.trace(kernel.layout, ffn_groups(kernel, schedule, config.wave_blocks))
 
     def notes(self, residual: bool) -> tuple[str, ...]:
         written = "H left dirty in the cache is counted as written, though nobody needs it"

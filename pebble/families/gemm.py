@@ -20,6 +20,7 @@ from pebble.schedules.orders import TileOrder, all_schedules, parse_order
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig, Traffic
 from pebble.traces import LINE_BYTES, Trace
+from pebble.traces.program import Group
 from pebble.workloads import Gemm, GroupedGemm
 from pebble.workloads.base import Workload
 from pebble.workloads.grouped import MAX_GROUPS
@@ -73,10 +74,10 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
 
     def trace(self, workload: Gemm, schedule: TileOrder, config: KernelConfig, residual: bool = False) -> Trace:
         kernel, slots = GemmKernel(workload, config.tile), config.wave_blocks
-        if not config.execution.is_reference:
+        if not (config.execution.is_reference or config.execution.is_free):
             return kernel.timed(schedule, slots, config.execution, config.order_params, config.sms)
         tiles = schedule.tiles(*kernel.grid, config.order_params)
-        return kernel.lockstep(kernel.phase(tiles), slots, schedule.sawtooth, config.sms)
+        return config.trace(kernel.layout, [Group([kernel.phase(tiles)], slots, schedule.sawtooth)])
 
     def simulate(self, workload: Gemm, schedule: TileOrder, config: KernelConfig, residual: bool = False) -> Traffic:
         """For LRU in lock step in closed form, independent of k."""

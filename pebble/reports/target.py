@@ -11,6 +11,7 @@ from pebble.families import kernel_family
 from pebble.models.caches import CachePolicy, parse_policy
 from pebble.models.kernel_fit import MAX_STAGES, Fit
 from pebble.models.machine import Machine, load_machine, load_machine_file
+from pebble.models.speeds import speeds_of
 from pebble.reports.fit import check_chip, fit_kernel
 from pebble.schedules.execution import parse_execution
 from pebble.simulation import KernelConfig
@@ -21,6 +22,10 @@ from pebble.workloads.base import Workload
 MAX_SMS = 100_000
 HARDWARE, IDEAL = "hardware", "lru"
 WAVES_NOTE = "blocks run in waves, a barrier before each; blocks that run free drift apart and may move more or less"
+FREE_NOTE = (
+    "blocks run free, without a barrier: each at the pace that its data allow, by speeds fitted once to launches on an "
+    "H100 and an H200; single launches drift by more or less than that"
+)
 
 
 class TargetOptions(TypedDict, total=False):
@@ -291,16 +296,21 @@ def read_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> Kernel:
     notes = [*fitted.notes]
     seed = whole("--seed", options.get("seed", 0), 0, 10**6)
     execution = parse_execution(options.get("execution", "waves"), options.get("cluster", "1x1"), seed)
-    if not execution.is_reference:
+    if execution.is_free:
+        notes.append(FREE_NOTE)
+    elif not execution.is_reference:
         if family.name != "gemm":
-            raise InputError(f"--execution: got {execution.name} with {workload.label}, which runs in waves only.")
+            raise InputError(
+                f"--execution: got {execution.name} with {workload.label}, expected waves or free; others are for gemm."
+            )
         cluster = "x".join(map(str, execution.cluster))
         notes.append(f"execution {execution.name}, clusters of {cluster}; the reference is waves, 1x1")
     policy, cache_bytes, about = read_cache_model(options.get("policy"), target, workload.narrowest_bytes)
     if execution.is_reference:
         notes.append(WAVES_NOTE)
     notes += [*check_chip(target.machine, sms, parse_policy(policy), allow), *about]
-    config = KernelConfig(fitted.tile, sms, blocks, cache_bytes, policy, execution)
+    speeds = speeds_of(target.machine, workload.dtype) if execution.is_free and target.machine is not None else None
+    config = KernelConfig(fitted.tile, sms, blocks, cache_bytes, policy, execution, fitted.stages, speeds)
     return Kernel(target, config, fitted.stages, family.tile_text(fitted.tile), tuple(notes), fitted.fit)
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pebble.errors import InputError
 from pebble.models.caches import CacheCounts, parse_policy
 from pebble.schedules.execution import WAVES, Execution
 from pebble.schedules.orders import OrderParams
 from pebble.schedules.tile import TileShape
-from pebble.traces import LINE_BYTES, Trace
+from pebble.traces import LINE_BYTES, Layout, Trace
+from pebble.traces.free import Speeds, free_trace
+from pebble.traces.program import Group, program_trace
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,10 @@ class KernelConfig:
         Its model, a name that `pebble.models.caches.parse_policy` reads.
     execution : Execution
         How the blocks run in time.
+    stages : int
+        Steps whose tiles a block holds at once; what free-running blocks fetch ahead.
+    speeds : Speeds, optional
+        Of the chip, which free-running blocks need.
     """
 
     tile: TileShape
@@ -37,11 +45,27 @@ class KernelConfig:
     cache_bytes: int
     policy: str = "lru"
     execution: Execution = WAVES
+    stages: int = 1
+    speeds: Speeds | None = None
 
     @property
     def wave_blocks(self) -> int:
         """P: blocks that run at once on the chip."""
         return self.sms * self.blocks_per_sm
+
+    def trace(self, layout: Layout, groups: Sequence[Group]) -> Trace:
+        """The trace of a program of block steps, in waves or free-running.
+
+        Raises
+        ------
+        InputError
+            Too long; or free-running, and nothing is known of the chip.
+        """
+        if not self.execution.is_free:
+            return program_trace(layout, groups, self.sms)
+        if self.speeds is None:
+            raise InputError("--execution free: expected --gpu or --machine, whose speeds tell when a block runs.")
+        return free_trace(layout, groups, self.speeds, self.stages, self.sms, self.execution.seed)
 
     @property
     def order_params(self) -> OrderParams:

@@ -2,7 +2,7 @@
 
 from pebble.traces.layout import Layout, OperandTiles
 from pebble.traces.lines import by_lines
-from pebble.traces.trace import LINE_BYTES, READ, WRITE, LockstepGemm, Trace, TraceChunk
+from pebble.traces.trace import LINE_BYTES, READ, WRITE, LockstepGemm, Trace, TraceChunk, following
 
 __all__ = [
     "LINE_BYTES",
@@ -14,4 +14,5 @@ __all__ = [
     "Trace",
     "TraceChunk",
     "by_lines",
+    "following",
 ]

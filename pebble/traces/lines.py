@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from functools import partial
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pebble.system.memory import check_memory
 from pebble.traces.jit import jit
 from pebble.traces.layout import LINE_BYTES, OperandTiles, Placement, row_major
-from pebble.traces.trace import Trace, TraceChunk
+from pebble.traces.trace import Trace, TraceChunk, following
 
 _LINE_BYTES_KEPT = 40
 
@@ -104,8 +104,10 @@ def by_lines(trace: Trace, pad_lines: int = 0) -> Trace:
     def sms(chunk: TraceChunk) -> NDArray[np.int32]:
         return np.repeat(chunk.sm, sizes[chunk.ids])  # type: ignore[arg-type]
 
-    def chunks() -> Iterator[TraceChunk]:
-        for chunk in trace.chunks():
+    def chunks() -> Generator[TraceChunk, NDArray[np.int32] | None, None]:
+        source = trace.chunks()
+        chunk = next(source, None)
+        while chunk is not None:
             total = int(sizes[chunk.ids].sum())
             ids, ops, ends = (
                 np.empty(total, np.int32),
@@ -113,13 +115,16 @@ def by_lines(trace: Trace, pad_lines: int = 0) -> Trace:
                 np.zeros(len(chunk.ids) + 1, np.int64),
             )
             _expand(chunk.ids, chunk.ops, at.base, at.height, at.span, at.stride, ids, ops, ends)
-            yield TraceChunk(
+            missed = yield TraceChunk(
                 ids, ops, ends[chunk.step_starts], int(ends[chunk.step_end]),
                 None if chunk.sm_source is None else partial(sms, chunk),
                 chunk.sector_source or partial(masks, chunk.ids, total),  # with sectors it is one of lines already
             )  # fmt: skip
+            if missed is not None:
+                missed = np.diff(np.concatenate([[0], np.cumsum(missed)])[ends]).astype(np.int32)
+            chunk = following(source, missed)
 
     touches = sum(int(sizes[chunk.ids].sum()) for chunk in trace.chunks())
     shapes = _line_shapes(trace.operands) if not pad_lines else ()
     ones = np.ones(len(at.line_operand), np.int32)
-    return Trace(trace.operand_names, ones, at.line_operand, touches, chunks, shapes, trace.sms)
+    return Trace(trace.operand_names, ones, at.line_operand, touches, chunks, shapes, trace.sms, trace.follows)

@@ -207,12 +207,16 @@ class Phase:
         What each touches before its first step and after its last.
     after : int
         How many phases of the other group must be finished before this one begins (producer and consumer).
+    flops, exps : int
+        Operations and exponentials of a block in one step, where time counts.
     """
 
     steps: Steps
     prologue: Steps | None = None
     epilogue: Steps | None = None
     after: int = 0
+    flops: int = 0
+    exps: int = 0
 
     @property
     def parts(self) -> list[Steps]:
@@ -317,9 +321,13 @@ def _side_by_side(groups: Sequence[Group], sms: int) -> Iterator[TraceChunk]:
             pieces = []
 
 
-def _traced(layout: Layout, touches: int, source: Callable[[], Iterator[TraceChunk]], sms: int) -> Trace:
+def traced(
+    layout: Layout, touches: int, source: Callable[[], Iterator[TraceChunk]], sms: int, follows: bool = False
+) -> Trace:
+    """The trace of a program, line by line where tiles share lines."""
     trace = Trace(
-        tuple(layout.names), layout.tile_lines(), layout.tile_operand(), touches, source, tuple(layout.operands), sms
+        tuple(layout.names), layout.tile_lines(), layout.tile_operand(), touches, source, tuple(layout.operands), sms,
+        follows,
     )  # fmt: skip
     return by_lines(trace) if layout.shares_lines else trace
 
@@ -363,7 +371,7 @@ def program_trace(layout: Layout, groups: Sequence[Group], sms: int | None = Non
     def source() -> Iterator[TraceChunk]:
         return _one_group(groups[0], count) if len(groups) == 1 else _side_by_side(groups, count)
 
-    return _traced(layout, touches, source, count)
+    return traced(layout, touches, source, count)
 
 
 def timed_trace(
@@ -396,4 +404,4 @@ def timed_trace(
     order = np.argsort(np.concatenate(keys), kind="stable")
     ids, ops, slot = (np.concatenate(part)[order] for part in zip(*made, strict=True))
     count = min(sms, slots)
-    return _traced(layout, len(ids), chunked(ids, ops, slot % np.int32(count)), count)
+    return traced(layout, len(ids), chunked(ids, ops, slot % np.int32(count)), count)

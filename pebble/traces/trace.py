@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -96,6 +96,8 @@ class Trace:
         Shapes, so that tiles have addresses and names; empty when not known.
     sms : int
         SMs that make the touches; 0 when the chunks do not say which.
+    follows : bool
+        Whether what comes next depends on what missed: see `following`.
     """
 
     operand_names: tuple[str, ...]
@@ -105,10 +107,19 @@ class Trace:
     source: Callable[[], Iterator[TraceChunk]]
     operands: tuple[OperandTiles, ...] = ()
     sms: int = 0
+    follows: bool = False
 
     def chunks(self) -> Iterator[TraceChunk]:
         """The touches from the start."""
         return self.source()
+
+
+def following(source: Iterator[TraceChunk], missed: NDArray[np.int32] | None) -> TraceChunk | None:
+    """The next chunk from a source that is told how many lines each touch of the last one missed; None at the end."""
+    try:
+        return source.send(missed) if isinstance(source, Generator) else next(source)
+    except StopIteration:
+        return None
 
 
 def chunked(

@@ -1,0 +1,51 @@
+"""How fast the blocks of a chip run, for free-running kernels: peaks of the machine file, and what kernels sustain.
+
+What the machine file does not say is fitted once, for all chips, to free-running launches on an H100 and an H200
+(``benchmarks/hardware``, the rows that ``fit.py`` names); nothing is fitted to a chip or to a family of kernels.
+"""
+
+from __future__ import annotations
+
+from pebble.errors import InputError
+from pebble.models.machine import Machine
+from pebble.traces import LINE_BYTES
+from pebble.traces.free import Speeds
+
+SUSTAINED_FLOPS = 0.72  # share of the peak: from times of launches that nothing but operations held up
+SUSTAINED_DRAM = 0.9
+L2_BYTES_PER_CLOCK = 32.5  # that one SM loads, from times of launches with 128 x 128 tiles, which L2 holds up
+EXPS_PER_CLOCK = 6.4  # with what goes with each in a softmax, from times of attention with head-dim 64 and 128
+HIT_NS, MISS_NS, TURN_NS = 600.0, 500.0, 2000.0
+SPREAD = 0.003  # of the pace of SMs: fitted to the bytes of free-running launches
+
+
+def speeds_of(machine: Machine, dtype: str) -> Speeds:
+    """The speeds of a chip for operands of one type.
+
+    Raises
+    ------
+    InputError
+        The machine file lacks a number that time needs.
+    """
+    found = {
+        "boost_clock": machine.boost_hertz,
+        f"throughput.{dtype}": machine.peak_flops(dtype),
+        "dram_bandwidth": machine.dram_bytes_per_second,
+    }
+    for key, value in found.items():
+        if not value:
+            raise InputError(
+                f"execution free: the machine file of {machine.name} has no {key}, which the pace of blocks needs; add "
+                "it, or use --execution waves."
+            )
+    clock, peak, dram = (float(value) / 1e9 for value in found.values() if value)
+    return Speeds(
+        flops=peak * SUSTAINED_FLOPS / machine.sms,
+        exps=EXPS_PER_CLOCK * clock,
+        lines=L2_BYTES_PER_CLOCK * clock / LINE_BYTES,
+        dram_lines=dram * SUSTAINED_DRAM / LINE_BYTES,
+        hit=HIT_NS,
+        miss=MISS_NS,
+        turn=TURN_NS,
+        spread=SPREAD,
+    )
