@@ -16,7 +16,7 @@ SUSTAINED_DRAM = 0.9
 L2_BYTES_PER_CLOCK = 32.5  # that one SM loads, from times of launches with 128 x 128 tiles, which L2 holds up
 EXPS_PER_CLOCK = 6.4  # with what goes with each in a softmax, from times of attention with head-dim 64 and 128
 HIT_NS, MISS_NS, TURN_NS = 600.0, 500.0, 2000.0
-SPREAD = 0.003  # of the pace of SMs: fitted to the bytes of free-running launches
+SPREAD = 0.0025  # of the pace of SMs: fitted to the bytes of free-running launches
 
 
 def speeds_of(machine: Machine, dtype: str) -> Speeds:
