@@ -218,5 +218,5 @@ def _threads(machine: Machine, accumulators: int, most: int) -> tuple[int, int]:
 def _shared_limits(machine: Machine) -> tuple[int, int]:
     """Shared memory of an SM and of a block, in bytes."""
     store = machine.store_bytes("l1_shared_per_sm") or machine.store_bytes("lds_per_sm")
-    shared = machine.shared_bytes_per_sm or store
+    shared = min(store, machine.shared_bytes_per_sm or store)
     return shared, min(shared, machine.shared_bytes_per_block or shared)
