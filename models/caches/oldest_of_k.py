@@ -144,6 +144,11 @@ class OldestOfKEngine(Engine):
         self._draws = Draws(self.policy.seed, self.policy.drawn)
         self._clock = np.zeros(1, np.int64)
 
+    @property
+    def enough_lines(self) -> int | None:
+        most = int(self._used.max())  # granules in any part
+        return most * self._granule * self.policy.parts if most < len(self._slots) // self.policy.parts else None
+
     def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
         p, draws = self.policy, self._draws
         _run(
