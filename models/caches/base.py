@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pebble.errors import InputError
 from pebble.system.parallel import check_wanted, each
 from pebble.traces import LINE_BYTES, LockstepGemm, Trace, TraceChunk
-from pebble.traces.jit import inlined, jit
+from pebble.traces.jit import jit
 from pebble.units import ceil_div
 
 _LINES_AT_ONCE = 1 << 22  # between two looks at whether somebody interrupts
@@ -231,7 +231,7 @@ class Engine(ABC):
 
     @property
     def enough_lines(self) -> int | None:
-        """The least capacity at which all that happened would have been the same, if nothing left; None if not known."""
+        """The least capacity with the same counts as this one, where nothing has left the cache; else None."""
         return None
 
     def __init__(self, trace: Trace, capacity_lines: int, policy: CachePolicy) -> None:
@@ -308,22 +308,6 @@ def _add(ids, ops, missed, step_starts, step_end, counts, lost, steps):  # type:
 def _sum_by(group, values, sums):  # type: ignore[no-untyped-def]
     for i in range(group.shape[0]):
         sums[group[i]] += values[i]
-
-
-@inlined
-def draw(random, limit):  # type: ignore[no-untyped-def]
-    """A number below ``limit``, and the next state of the generator (xorshift)."""
-    x = random[0]
-    x ^= x << np.uint64(13)
-    x ^= x >> np.uint64(7)
-    x ^= x << np.uint64(17)
-    random[0] = x
-    return np.int64(((x >> np.uint64(32)) * np.uint64(limit)) >> np.uint64(32))
-
-
-def seeded(seed: int) -> NDArray[np.uint64]:
-    """The state from which `draw` begins."""
-    return np.array([np.random.default_rng(seed).integers(1, 2**63)], np.uint64)
 
 
 def counted(engine: Engine) -> CacheCounts:

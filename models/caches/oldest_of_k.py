@@ -1,7 +1,13 @@
 """Random replacement, and its relative that hardware comes close to: evict the oldest of k randomly drawn lines.
 
 k = 1 is random replacement; a large k approaches LRU. A line's age is when it was last touched in this cache.
-With ``parts`` > 1 the cache is cut into partitions, as in `partitions`. Cost: O(lines touched), and k draws a miss.
+With ``parts`` > 1 the cache is cut into partitions, as in `partitions`.
+
+The engine finds what a line by line simulation finds, to the last victim, without looking at every line. Lines stand
+in groups, each within one tile. A read of a group of which a part holds all lines, none out of date, touches just
+these, in order; so it is put down once, as the group's. A line's age in a part is the later of its own last touch and
+its group's: within one touch of a tile lines come in the order of their numbers, so (touch, line) orders all touches.
+Cost: O(1) for a group that is there, else O(its lines), and k draws for each line that is placed in a full part.
 """
 
 from __future__ import annotations
@@ -15,10 +21,12 @@ from pebble.errors import InputError
 from pebble.models.caches.base import CachePolicy, Engine
 from pebble.models.caches.draws import Draws, refill
 from pebble.models.caches.sm_map import PartsOfSms
+from pebble.system.parallel import reserve
 from pebble.traces import TraceChunk
-from pebble.traces.jit import inlined, jit
+from pebble.traces.jit import jit
 
 _MAX_LINES = 2_000_000_000
+_MAX_SHIFT = 6
 _LATEST = (1 << 63) - 1
 
 
@@ -27,7 +35,11 @@ def _run(  # type: ignore[no-untyped-def]
     ids, ops, where, first, parts, k, capacity, allocate, bits, shift, groups, slot_of, slots, dirty, used, drawn,
     cursor, states, ahead, operand, granule_lines, clock, missed, write_backs,
 ):  # fmt: skip
-    mask = (np.int64(1) << bits) - 1
+    # Times are (touch << bits) | granule. groups[group * parts + part]: (the last touch of all its granules << bits) |
+    # how many are there and up to date. slot_of[granule * parts + part]: 0 where absent, else the slot + 1, negative
+    # where the copy is out of date. slots: the last touch of the granule in it alone; it names the granule.
+    # One loop without calls: arrays that are handed on cost atomic counts, which no processor overlaps.
+    number = (np.int64(1) << bits) - 1
     whole = np.int64(1) << shift
     now = clock[0]
     at = cursor[0]
@@ -36,31 +48,29 @@ def _run(  # type: ignore[no-untyped-def]
         part = np.int64(where[t])
         write = ops[t] == 1
         now += 1
-        time = now << bits
         absent = 0
         for group in range(first[tile], first[tile + 1]):
-            if not write and (groups[group * parts + part] & mask) == whole:
-                groups[group * parts + part] = time | whole
+            if not write and (groups[group * parts + part] & number) == whole:
+                groups[group * parts + part] = now << bits | whole
                 continue
             home = ((group << shift) + tile) % parts
             for granule in range(group << shift, (group + 1) << shift):
-                key = time | granule
+                time = now << bits | granule
                 asked = home if write else part  # a read looks for a copy first
                 while True:
                     place = granule * parts + asked
                     held = np.int64(slot_of[place])
-                    fetched = True
+                    found = held > 0
                     if held != 0:
-                        fetched = held < 0
                         slot = abs(held) - 1
-                        slots[slot] = key
-                        if fetched:
+                        slots[slot] = time
+                        if not found:
                             slot_of[place] = -held
                             groups[group * parts + asked] += 1
-                    elif asked == home and write and not allocate:
-                        write_backs[operand[group]] += granule_lines
+                    elif write and not allocate:
                         absent += 1
-                    else:
+                        write_backs[operand[group]] += granule_lines
+                    else:  # it takes a free slot, or that of the oldest of k drawn ones
                         absent += asked == home
                         slot = asked * capacity
                         if used[asked] < capacity:
@@ -73,12 +83,12 @@ def _run(  # type: ignore[no-untyped-def]
                             start = slot
                             oldest = np.int64(_LATEST)
                             for i in range(at, at + k):
-                                touched = slots[np.uint64(start + np.int64(drawn[np.uint64(i)]))]
-                                other = touched & mask
-                                read = (groups[np.uint64((other >> shift) * parts + asked)] & ~mask) | other
-                                oldest = min(max(touched, read), oldest)
+                                alone = slots[np.uint64(start + np.int64(drawn[np.uint64(i)]))]
+                                other = alone & number
+                                together = (groups[np.uint64((other >> shift) * parts + asked)] & ~number) | other
+                                oldest = min(max(alone, together), oldest)
                             at += k
-                            gone = oldest & mask
+                            gone = oldest & number
                             left = np.int64(slot_of[gone * parts + asked])
                             slot = abs(left) - 1
                             slot_of[gone * parts + asked] = 0
@@ -86,10 +96,10 @@ def _run(  # type: ignore[no-untyped-def]
                             if dirty[slot]:
                                 dirty[slot] = 0
                                 write_backs[operand[gone >> shift]] += granule_lines
-                        slots[slot] = key
+                        slots[slot] = time
                         slot_of[place] = slot + 1
                         groups[group * parts + asked] += 1
-                    if asked == home or not fetched:
+                    if found or asked == home:
                         break
                     asked = home
                 if write:
@@ -126,36 +136,38 @@ class OldestOfKEngine(Engine):
             self._granule //= 2
         counts = self.lines.astype(np.int64) // self._granule
         total = int(counts.sum())
-        if total * parts > _MAX_LINES:
+        self._bits = total.bit_length()
+        if total * parts > _MAX_LINES or 2 * self.trace.touches >= 1 << (63 - self._bits):  # twice: +warm
             raise InputError(f"policy: got {total} lines to tell apart, expected at most {_MAX_LINES // parts}.")
         self._shift = 0
-        while not np.any(counts % (2 << self._shift)):
+        while self._shift < _MAX_SHIFT and not np.any(counts % (2 << self._shift)):
             self._shift += 1
         counts >>= self._shift
         self._first = np.concatenate([[0], np.cumsum(counts)])
         self._group_operand = np.repeat(self.operand, counts)
-        slots = self.capacity // self._granule
-        self._bits = total.bit_length()
-        self._groups = np.zeros((total >> self._shift) * parts, np.int64)
-        self._slot_of = np.zeros(total * parts, np.int32)
-        self._slots = np.zeros(parts * slots, np.int64)
-        self._dirty = np.zeros(parts * slots, np.uint8)
+        self._most = min(self.capacity // self._granule, total + 1)  # granules of a part; more are never there
+        groups = parts * len(self._group_operand)
+        reserve(8 * groups + 4 * parts * total + 9 * parts * self._most)
+        self._groups = np.zeros(groups, np.int64)
+        self._slot_of = np.zeros(parts * total, np.int32)
+        self._slots = np.zeros(parts * self._most, np.int64)
+        self._dirty = np.zeros(parts * self._most, np.uint8)
         self._used = np.zeros(parts, np.int64)
         self._draws = Draws(self.policy.seed, self.policy.drawn)
         self._clock = np.zeros(1, np.int64)
 
     @property
     def enough_lines(self) -> int | None:
-        most = int(self._used.max())  # granules in any part
-        return most * self._granule * self.policy.parts if most < len(self._slots) // self.policy.parts else None
+        fullest = int(self._used.max())
+        return fullest * self._granule * self.policy.parts if fullest < self._most else None
 
     def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
         p, draws = self.policy, self._draws
         _run(
-            chunk.ids, chunk.ops, self._where.of(chunk), self._first, p.parts, p.drawn, len(self._slots) // p.parts,
-            p.write_allocate, self._bits, self._shift, self._groups, self._slot_of, self._slots, self._dirty,
-            self._used, draws.drawn, draws.cursor, draws.states, draws.ahead, self._group_operand, self._granule,
-            self._clock, missed, self.write_backs,
+            chunk.ids, chunk.ops, self._where.of(chunk), self._first, p.parts, p.drawn, self._most, p.write_allocate,
+            self._bits, self._shift, self._groups, self._slot_of, self._slots, self._dirty, self._used, draws.drawn,
+            draws.cursor, draws.states, draws.ahead, self._group_operand, self._granule, self._clock, missed,
+            self.write_backs,
         )  # fmt: skip
 
     def dirty(self) -> NDArray[np.int64]:

@@ -135,7 +135,12 @@ def each(
         threading.Thread(target=run, daemon=True, name="pebble-each").start()
     try:
         for _ in items:
-            index, answer, error = answers.get()
+            while True:  # a wait without end is not interrupted by a signal that another thread receives
+                try:
+                    index, answer, error = answers.get(timeout=_POLL_SECONDS)
+                    break
+                except queue.Empty:
+                    pass
             if error is not None:
                 raise error
             yield index, answer  # type: ignore[misc]

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-
 _making = threading.RLock()
 
 
