@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+_HEADS = {"lru": "LRU"}
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble compare``."""
     add_workload_arguments(parser)
@@ -154,12 +157,12 @@ def _print(result: Comparison) -> None:
             f"{t.dram_bytes / 1e6:,.1f}",
             f"{t.hit_rate:.1%}",
             f"{result.ratio(t.dram_bytes):.2f}",
-            *([f"{result.lru_bytes[t.order] / 1e6:,.1f}"] if result.lru_bytes else []),
+            *(f"{moved[t.order] / 1e6:,.1f}" for moved in result.beside.values()),
         ]
         for t, tied in ((tied[0], tied) for tied in result.equals)
     ]
     header = ["schedule", "read MB", "write MB", "total MB", "L2 hit", "x bound"]
-    print(_output.table([*header, "LRU MB"] if result.lru_bytes else header, rows))
+    print(_output.table([*header, *(f"{_HEADS.get(name, name)} MB" for name in result.beside)], rows))
     for tied in result.equals:
         if len(tied) > 1:
             say(f"the same: {', '.join(t.order for t in tied)}")

@@ -15,6 +15,7 @@ from pebble.reports.base import Report
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, trace_capacity
 from pebble.reports.target import Kernel, KernelOptions, read_kernel
 from pebble.simulation import Traffic
+from pebble.system.parallel import each
 from pebble.units import Size, format_bytes
 from pebble.workloads.base import Workload
 
@@ -68,9 +69,9 @@ class Comparison(Report):
         What a reader must know of the assumptions.
     complete : bool
         False when the simulation was interrupted.
-    lru_bytes : mapping of str to int
-        Beside the chip's own cache model: what each schedule moves through one LRU of the nominal L2 size. Empty where
-        the model is that LRU, or one of the reader's choice.
+    beside : mapping of str to mapping of str to int
+        What each schedule moves, in bytes, if one thing were otherwise: ``lru``, through one LRU of the nominal L2 size
+        in place of the chip's own model; ``free`` in place of waves, or ``waves`` in place of free-running blocks.
     """
 
     workload: Workload
@@ -83,13 +84,18 @@ class Comparison(Report):
     orders: tuple[Traffic, ...]
     notes: tuple[str, ...]
     complete: bool = True
-    lru_bytes: Mapping[str, int] = field(default_factory=dict)
+    beside: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     question = "compare"
 
     @property
     def machine(self) -> Machine | None:
         return self.kernel.target.machine
+
+    @property
+    def lru_bytes(self) -> Mapping[str, int]:
+        """What each schedule moves through one LRU of the nominal L2 size, where that is not the model."""
+        return self.beside.get("lru", {})
 
     def ratio(self, traffic_bytes: int) -> float:
         """Bytes over the trace bound."""
@@ -119,7 +125,12 @@ class Comparison(Report):
         """The simulated schedules, those that read, write and hit the same together, least traffic first."""
         found: dict[tuple[object, ...], list[Traffic]] = {}
         for t in self.orders:
-            key = (t.dram_read_bytes, t.dram_write_bytes, t.hit_rate, self.lru_bytes.get(t.order))
+            key = (
+                t.dram_read_bytes,
+                t.dram_write_bytes,
+                t.hit_rate,
+                *(moved[t.order] for moved in self.beside.values()),
+            )
             found.setdefault(key, []).append(t)
         return tuple(map(tuple, found.values()))
 
@@ -149,7 +160,7 @@ class Comparison(Report):
                 "both_tiles_hit_share": t.both_hit_share,
                 "ratio_to_lower_bound": self.ratio(t.dram_bytes),
                 "dirty_residue_bytes": t.residue_bytes,
-                **({"lru_dram_bytes": self.lru_bytes[t.order]} if self.lru_bytes else {}),
+                **{f"{name}_dram_bytes": moved[t.order] for name, moved in self.beside.items()},
             }
             for t in self.orders
         ]
@@ -285,28 +296,33 @@ def compare(
     assert explicit is not None
     notes = [*kernel.notes, *family.notes(residual)]
     show = progress(len(chosen))
-    beside = kernel.idealised
-    seen: dict[Hashable, Traffic] = {}  # schedules that walk alike move alike
-    ideal: dict[Hashable, int] = {}
-    lru_bytes: dict[str, int] = {}
-    done: list[Traffic] = []
+    configs = [config, *kernel.beside.values()]
+    beside: dict[str, dict[str, int]] = {name: {} for name in kernel.beside}
+
+    def moved(same: Sequence[int]) -> list[Traffic]:
+        return [family.simulate(workload, chosen[same[0]], one, residual) for one in configs]
+
+    alike: dict[Hashable, list[int]] = {}  # schedules that walk alike move alike
+    done: dict[int, Traffic] = {}
     complete = True
     try:
-        for schedule in chosen:
-            key = family.walk(workload, schedule, config)
-            if key not in seen:
-                seen[key] = family.simulate(workload, schedule, config, residual)
-                if beside is not None:
-                    ideal[key] = family.simulate(workload, schedule, beside, residual).dram_bytes
-            if beside is not None:
-                lru_bytes[schedule.name] = ideal[key]
-            done.append(replace(seen[key], order=schedule.name))
-            show(schedule.name)
+        for i, schedule in enumerate(chosen):
+            alike.setdefault(family.walk(workload, schedule, config), []).append(i)
+        walks = list(alike.values())
+        for walk, (found, *others) in each(moved, walks):
+            for i in walks[walk]:
+                done[i] = replace(found, order=chosen[i].name)
+                for by_name, other in zip(beside.values(), others, strict=True):
+                    by_name[chosen[i].name] = other.dram_bytes
+                show(chosen[i].name)
     except KeyboardInterrupt:
         complete = False
-    notes += _what_counters_do_not_see(done)
-    if lru_bytes:
-        notes.append(_what_lru_ranks_first(lru_bytes))
+    notes += _what_counters_do_not_see([*done.values()])
+    for name, by_name in beside.items() if done else ():
+        if name == "lru":
+            notes.append(_what_lru_ranks_first(by_name))
+        else:
+            notes.append(_what_execution_changes({t.order: t.dram_bytes for t in done.values()}, name, by_name))
     if not complete:
         notes.append(f"interrupted after {len(done)} schedule{'s' * (len(done) != 1)}; the rest are missing")
     return Comparison(
@@ -317,10 +333,10 @@ def compare(
         Bounded(cache, family.lower_bound(workload, cache.elements)),
         Bounded(trace.capacity, separate) if separate else None,
         explicit,
-        tuple(sorted(done, key=lambda t: t.dram_bytes)),
+        tuple(sorted((done[i] for i in sorted(done)), key=lambda t: t.dram_bytes)),
         tuple(notes),
         complete,
-        lru_bytes,
+        beside,
     )
 
 
@@ -331,6 +347,19 @@ def _what_counters_do_not_see(moved: Sequence[Traffic]) -> list[str]:
     left = [t.residue_bytes for t in moved]
     amount = " to ".join(dict.fromkeys(map(format_bytes, (min(left), max(left)))))
     return [f"lines still dirty at the end are {amount} of each write figure"] if max(left) else []
+
+
+def _what_execution_changes(moved: Mapping[str, int], other: str, there: Mapping[str, int]) -> str:
+    """Whether the schedule that moves least depends on the execution."""
+    best = min(moved, key=lambda name: (moved[name], there[name]))
+    best_there = min(there, key=lambda name: (there[name], moved[name]))
+    how = "if blocks run free" if other == "free" else "in waves"
+    if there[best] == there[best_there]:
+        return f"{other} MB: {how}; the ranking's first does not depend on it: {best}, {format_bytes(there[best])}"
+    return (
+        f"{other} MB: {how}; the ranking depends on it: {best_there} is then first with "
+        f"{format_bytes(there[best_there])}, and {best} moves {format_bytes(there[best])}"
+    )
 
 
 def _what_lru_ranks_first(lru_bytes: Mapping[str, int]) -> str:

@@ -13,7 +13,7 @@ from pebble.models.kernel_fit import MAX_STAGES, Fit
 from pebble.models.machine import Machine, load_machine, load_machine_file
 from pebble.models.speeds import speeds_of
 from pebble.reports.fit import check_chip, fit_kernel
-from pebble.schedules.execution import parse_execution
+from pebble.schedules.execution import WAVES, parse_execution
 from pebble.simulation import KernelConfig
 from pebble.traces import LINE_BYTES
 from pebble.units import Size, format_capacity, parse_size
@@ -243,11 +243,21 @@ class Kernel:
         return f"{self.cache}, {self.config.execution.name}"
 
     @property
-    def idealised(self) -> KernelConfig | None:
-        """Beside the chip's own cache model: the same kernel with one LRU of the nominal size; None else."""
-        machine, policy = self.target.machine, self.config.policy
-        own = machine is not None and policy == machine.default_model.policy
-        return replace(self.config, policy=IDEAL) if own and policy != IDEAL else None
+    def beside(self) -> dict[str, KernelConfig]:
+        """The same kernel with one thing otherwise, for a second column.
+
+        ``lru`` beside the chip's own cache model: one LRU of the nominal size. ``free`` beside waves, where the speeds
+        of the chip are known, and ``waves`` beside free.
+        """
+        machine, config = self.target.machine, self.config
+        found = {}
+        if config.execution.is_free:
+            found["waves"] = replace(config, execution=WAVES)
+        elif config.execution.is_reference and config.speeds is not None:
+            found["free"] = replace(config, execution=replace(config.execution, kind="free"))
+        if machine is not None and config.policy == machine.default_model.policy != IDEAL:
+            found["lru"] = replace(config, policy=IDEAL)
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """The full configuration."""
@@ -309,7 +319,14 @@ def read_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> Kernel:
     if execution.is_reference:
         notes.append(WAVES_NOTE)
     notes += [*check_chip(target.machine, sms, parse_policy(policy), allow), *about]
-    speeds = speeds_of(target.machine, workload.dtype) if execution.is_free and target.machine is not None else None
+    speeds = None
+    if target.machine is not None and (execution.is_free or execution.is_reference):
+        try:
+            speeds = speeds_of(target.machine, workload.dtype)
+        except InputError as error:
+            if execution.is_free:
+                raise
+            notes.append(f"not shown free-running: {error}")
     config = KernelConfig(fitted.tile, sms, blocks, cache_bytes, policy, execution, fitted.stages, speeds)
     return Kernel(target, config, fitted.stages, family.tile_text(fitted.tile), tuple(notes), fitted.fit)
 
