@@ -135,7 +135,7 @@ class Lru(CachePolicy):
 
     def curve(self, trace: Trace, capacities_lines: Sequence[int]) -> list[tuple[int, int]]:
         """From the stack distances of one pass."""
-        if self.warm or not self.write_allocate:
+        if self.warm or not self.write_allocate or trace.follows:
             return super().curve(trace, capacities_lines)
         curve = lru_curve(trace)
         return [(read, back) for read, _, back in map(curve.at, capacities_lines)]

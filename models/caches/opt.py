@@ -187,7 +187,7 @@ class OptEngine(Engine):
         trace = self.trace
         advice = "OPT must see the whole trace, so use larger tiles or --policy lru"
         check_memory("policy opt", trace.touches, "touches", _TOUCH_BYTES, advice)
-        self._chunks = list(trace.chunks())
+        self._chunks = list(trace.chunks_alone())
         one = len(self._chunks) == 1
         self._ids, self._ops = (
             getattr(self._chunks[0], name) if one else np.concatenate([getattr(c, name) for c in self._chunks])
@@ -263,7 +263,7 @@ class Opt(CachePolicy):
     def curve(self, trace: Trace, capacities_lines: Sequence[int]) -> list[tuple[int, int]]:
         """From a few exact runs, where every written tile is touched that one time only."""
         touched, written = np.zeros((2, len(trace.tile_lines)), np.int64)
-        for chunk in trace.chunks():
+        for chunk in trace.chunks_alone():
             touched += np.bincount(chunk.ids, minlength=len(touched))
             written[chunk.ids[chunk.ops == WRITE]] = 1
         if np.any(touched[written == 1] != 1):

@@ -259,7 +259,7 @@ def _write_csv(trace: Trace, path: Path) -> None:
             file.write(f"# operand {names[s.operand]} {fields}{copies}\n")
         file.write(f"# sms {trace.sms}\n" if trace.sms else "")
         file.write("operand,row,col,op,sm,copy\n" if trace.sms else "operand,row,col,op,copy\n")
-        for chunk in trace.chunks():
+        for chunk in trace.chunks_alone():
             operand, row, col, copy = _places(trace, chunk.ids).tolist()
             sms = [f"{v}," for v in chunk.sm.tolist()] if chunk.sm is not None else [""] * len(row)
             ops = ["w" if op else "r" for op in chunk.ops.tolist()]
@@ -270,7 +270,7 @@ def _write_csv(trace: Trace, path: Path) -> None:
 
 
 def _write_npz(trace: Trace, path: Path) -> None:
-    chunks = list(trace.chunks())
+    chunks = list(trace.chunks_alone())
     places = np.concatenate([_places(trace, chunk.ids).astype(np.int32) for chunk in chunks], axis=1)
     arrays = {
         "operand": places[0].astype(np.uint8),

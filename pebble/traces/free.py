@@ -6,13 +6,14 @@ whichever is more. A miss comes later than a hit, and all misses share the bandw
 waits, and a follower that hits catches up. SMs differ in pace by a little, drawn once for a kernel.
 
 When a block runs depends on what missed before, so such a trace cannot be made without its cache: its chunks, each what
-happens in about one step, come from a generator to which the reader sends the missed lines of each touch.
+happens in a few steps, come from a generator to which the reader sends the missed lines of each touch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +22,11 @@ from pebble.system.memory import check_memory
 from pebble.traces.jit import jit
 from pebble.traces.layout import Layout
 from pebble.traces.program import Group, Script, Steps, Walk, check_length, traced
-from pebble.traces.trace import Trace, TraceChunk
+from pebble.traces.trace import Trace, TraceChunk, itself
 
 _BLOCK_BYTES = 200
 _LEAST_PACE = 0.5
+_STEPS_AT_ONCE = 4  # of a block, between two looks at the cache
 RESULTS, PROLOGUE = -2, -1  # events beside steps, which count from 0
 
 
@@ -143,40 +145,47 @@ def _soonest(slots):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _events(end, prologues, blocks, slots, when, where, what):  # type: ignore[no-untyped-def]
-    # Results first, then what is loaded before first steps, then steps; each in order of time.
+def _events(end, most, prologues, blocks, slots, when, where, what):  # type: ignore[no-untyped-def]
+    # Results first, then what is loaded before first steps, then steps; each in order of time. Of one block at most
+    # ``most`` steps, fewer than stages: when they are requested is known from steps that are settled.
     phase_of, count = blocks
-    block, issued, _, due, _, _ = slots
+    block, issued, _, due, ring, _ = slots
+    stages = ring.shape[1]
     events = 0
     for rank in (RESULTS, PROLOGUE, 0):
         begin = events
         for slot in range(len(block)):
             at = block[slot]
-            if at < 0 or due[slot] >= end:
+            time = due[slot]
+            if at < 0 or time >= end:
                 continue
             step = issued[slot]
             over = step > 0 and step >= count[at]
-            if (
-                (rank == RESULTS and over)
-                or (rank == PROLOGUE and step == 0 and prologues[phase_of[at]])
-                or (rank == 0 and not over)
-            ):
-                place = events
-                while place > begin and when[place - 1] > due[slot]:
-                    when[place], where[place], what[place] = when[place - 1], where[place - 1], what[place - 1]
-                    place -= 1
-                when[place], where[place], what[place] = due[slot], slot, step if rank == 0 else rank
+            if rank != 0:
+                if over if rank == RESULTS else step == 0 and prologues[phase_of[at]]:
+                    when[events], where[events], what[events] = time, slot, rank
+                    events += 1
+                continue
+            last = min(step + most, max(step + 1, count[at]))
+            while not over and step < last and time < end:
+                when[events], where[events], what[events] = time, slot, step
                 events += 1
+                step += 1
+                if step >= stages:
+                    time = max(time, ring[slot, step % stages])
+        order = begin + np.argsort(when[begin:events], kind="mergesort")
+        when[begin:events], where[begin:events], what[begin:events] = when[order], where[order], what[order]
     return events
 
 
 @jit
-def _touches(events, where, what, block, phase_of, walks, tiles, script, ids, ops, first):  # type: ignore[no-untyped-def]
+def _touches(events, where, what, block, phase_of, walks, tiles, script, of_slot, ids, ops, sms, first):  # type: ignore[no-untyped-def]
     # The tiles that each event touches; where the steps begin.
     count, begin, backwards, start = walks
     prologue, prologue_ops, bases, strides, step_ops, epilogue, epilogue_ops = tiles
     t = steps = 0
     for e in range(events):
+        sms[first[e - 1] if e else 0 : t] = of_slot[where[e - 1]] if e else 0
         first[e] = t
         at = block[where[e]]
         phase, step = phase_of[at], what[e]
@@ -199,6 +208,7 @@ def _touches(events, where, what, block, phase_of, walks, tiles, script, ids, op
             if bases[at, i] >= 0 and k >= 0:
                 ids[t], ops[t] = bases[at, i] + k * strides[phase, i], step_ops[phase, i]
                 t += 1
+    sms[first[events - 1] : t] = of_slot[where[events - 1]]
     first[events] = t
     return steps
 
@@ -304,7 +314,8 @@ def free_trace(
     pace = np.maximum(_LEAST_PACE, spread)[of_slot]
     rates = (many / count / speeds.lines, 1 / speeds.dram_lines, speeds.hit, speeds.miss, speeds.turn)
     compute = program.compute * (many / count)  # the blocks of an SM share it
-    window = max(1.0, float(compute[compute > 0].min(initial=np.inf)) if compute.any() else 1000 / speeds.lines)
+    ahead = min(_STEPS_AT_ONCE, max(1, stages - 1))
+    window = ahead * max(1.0, float(compute[compute > 0].min(initial=np.inf)) if compute.any() else 1000 / speeds.lines)
 
     def chunks() -> Generator[TraceChunk, NDArray[np.int32] | None, None]:
         ends = np.cumsum([0, *(sum(len(phase.steps.bases) for phase in group.phases) for group in groups)])
@@ -316,8 +327,8 @@ def free_trace(
             compute, np.zeros(len(compute)), program.group_of, program.after, program.blocks.copy(), finished
         )  # fmt: skip
         blocks = (program.phase_of, program.walks[0])
-        when, where, what = np.empty(2 * many), np.empty(2 * many, np.int64), np.empty(2 * many, np.int64)
-        first = np.empty(2 * many + 1, np.int64)
+        when, where, what = (np.empty((ahead + 1) * many, kind) for kind in (np.float64, np.int64, np.int64))
+        first = np.empty((ahead + 1) * many + 1, np.int64)
         dram = np.zeros(1)
         while True:
             now = min(_soonest(slots), _dispatch(-np.inf, queues, program.phase_of, slots, phases))
@@ -327,19 +338,15 @@ def free_trace(
                 return
             end = now + window
             _dispatch(end, queues, program.phase_of, slots, phases)
-            events = _events(end, program.prologues, blocks, slots, when, where, what)
-            ids, ops = np.empty(many * program.most, np.int32), np.empty(many * program.most, np.uint8)
+            events = _events(end, ahead, program.prologues, blocks, slots, when, where, what)
+            ids, ops, sm = (np.empty(many * ahead * program.most, kind) for kind in (np.int32, np.uint8, np.int32))
             begun = _touches(
-                events, where, what, slots[0], program.phase_of, program.walks, program.tiles, program.script, ids,
-                ops, first,
+                events, where, what, slots[0], program.phase_of, program.walks, program.tiles, program.script, of_slot,
+                ids, ops, sm, first,
             )  # fmt: skip
-            here, of_event = first[: events + 1].copy(), of_slot[where[:events]]
-            total = here[-1]
-
-            def sm(here: NDArray[np.int64] = here, of_event: NDArray[np.int32] = of_event) -> NDArray[np.int32]:
-                return np.repeat(of_event, np.diff(here))
-
-            missed = yield TraceChunk(ids[:total], ops[:total], here[begun:-1], int(total), sm)
+            total = int(first[events])
+            sm_source = partial(itself, sm[:total])
+            missed = yield TraceChunk(ids[:total], ops[:total], first[begun:events].copy(), total, sm_source)
             if missed is None:  # nobody follows: as if all were there
                 missed = np.zeros(total, np.int32)
             _settle(events, missed, ids, first, when, where, what, lines, blocks, slots, phases, rates, dram)

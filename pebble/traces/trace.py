@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from pebble.errors import InputError
 from pebble.traces.layout import LINE_BYTES, OperandTiles
 
 __all__ = ["LINE_BYTES", "READ", "WRITE", "LockstepGemm", "Trace", "TraceChunk"]
@@ -21,7 +22,7 @@ CHUNK = 1 << 20
 T = TypeVar("T")
 
 
-def _identity(value: T) -> T:
+def itself(value: T) -> T:
     return value
 
 
@@ -61,8 +62,8 @@ class TraceChunk:
         sm, sectors = self.sm, self.sectors
         for start in range(0, count, most):
             at = slice(start, min(start + most, count))
-            of_sm = None if sm is None else partial(_identity, sm[at])
-            of_sectors = None if sectors is None else partial(_identity, sectors[at])
+            of_sm = None if sm is None else partial(itself, sm[at])
+            of_sectors = None if sectors is None else partial(itself, sectors[at])
             yield TraceChunk(self.ids[at], self.ops[at], sm_source=of_sm, sector_source=of_sectors), at
 
     @property
@@ -110,8 +111,23 @@ class Trace:
     follows: bool = False
 
     def chunks(self) -> Iterator[TraceChunk]:
-        """The touches from the start."""
+        """The touches from the start; to one that follows its cache, what missed is sent: `following`."""
         return self.source()
+
+    def chunks_alone(self) -> Iterator[TraceChunk]:
+        """The touches from the start, for a reader that has no cache at work.
+
+        Raises
+        ------
+        InputError
+            The order depends on the cache.
+        """
+        if self.follows:
+            raise InputError(
+                "execution free: what comes next depends on what the cache missed, so there is no trace without a cache "
+                "to write down or to look ahead in; use --execution waves, or another --policy than opt."
+            )
+        return self.chunks()
 
 
 def following(source: Iterator[TraceChunk], missed: NDArray[np.int32] | None) -> TraceChunk | None:
