@@ -18,7 +18,7 @@ import multiprocessing
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, log
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
 from library import SHAPE_COLUMNS, Row, read_rows, shape_name  # noqa: E402 - beside this file
 
 MODELLED = ("gemm", "ffn", "attention")
+STAGES_NOT_SAID = 3
 WITHIN = (0.05, 0.10, 0.15)
 Key = tuple[tuple[str, str], ...]
 
@@ -55,14 +56,16 @@ def tile_order(name: str) -> Any:
     return GroupedColumns(name, int(mirrored[1]), bool(mirrored[2])) if mirrored else parse_order(name)
 
 
-def simulated_bytes(row: Row) -> tuple[int, int] | None:
+def simulated_bytes(row: Row, spread: float | None = None) -> tuple[int, int] | None:
     """DRAM bytes (read, written before the kernel ends) of a row's kernel; None for a chip without a machine file.
 
-    The only place that knows the simulator. Rows of free-running blocks get the figure of blocks in waves.
+    The only place that knows the simulator.
     """
     from pebble.errors import UnknownNameError
     from pebble.families import FAMILIES, kernel_family
     from pebble.models.machine import load_machine
+    from pebble.models.speeds import speeds_of
+    from pebble.schedules.execution import parse_execution
     from pebble.schedules.tile import TileShape
     from pebble.simulation import KernelConfig
 
@@ -71,7 +74,14 @@ def simulated_bytes(row: Row) -> tuple[int, int] | None:
     except UnknownNameError:
         return None
     tile, blocks = TileShape.parse(row["tile"]), int(row["blocks_per_sm"] or 1)
-    config = KernelConfig(tile, machine.sms, blocks, machine.l2_bytes, machine.default_model.policy)
+    speeds = None
+    if row["execution"] == "free":
+        speeds = speeds_of(machine, row["dtype"])
+        speeds = speeds if spread is None else replace(speeds, spread=spread)
+    execution, stages = parse_execution(row["execution"] or "waves"), int(row["stages"] or STAGES_NOT_SAID)
+    config = KernelConfig(
+        tile, machine.sms, blocks, machine.l2_bytes, machine.default_model.policy, execution, stages, speeds
+    )
     sizes = {name: int(row[name]) for name in SHAPE_COLUMNS[row["family"]]}
     for flag in ("gated", "causal"):
         if flag in sizes:
@@ -104,8 +114,18 @@ def measured_bytes(row: Row) -> int:
 
 def question(row: Row) -> Key:
     """What the model needs of a row: rows that agree in it share one simulation."""
-    names = ("chip", "family", *SHAPE_COLUMNS[row["family"]], "dtype", "tile", "blocks_per_sm", "order")
-    return tuple((name, row[name]) for name in names)
+    names = (
+        "chip",
+        "family",
+        *SHAPE_COLUMNS[row["family"]],
+        "dtype",
+        "tile",
+        "stages",
+        "blocks_per_sm",
+        "order",
+        "execution",
+    )
+    return tuple((name, row[name]) for name in ("chip", "family", *SHAPE_COLUMNS[row["family"]], *kernel))
 
 
 def _answer(key: Key) -> tuple[Key, tuple[int, int] | None]:
