@@ -84,7 +84,8 @@ class Over:
 
     def __str__(self) -> str:
         if self.limit.endswith(("thread", "blocks_per_sm")) or self.limit.startswith("threads"):
-            return f"{self.needed:,} {self.limit.replace('_', ' ')}, of which there are {self.available:,}"
+            what = self.limit.replace("_sm", "_SM").replace("_", " ")
+            return f"{self.needed:,} {what}, of which there are {self.available:,}"
         store, of = self.limit.replace("_", " ").split(" per ")
         of = {"sm": "an SM", "block": "a block"}[of]
         store = {"shared": "shared memory"}.get(store, store)
