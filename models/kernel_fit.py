@@ -84,7 +84,8 @@ class Over:
 
     def __str__(self) -> str:
         if self.limit.endswith(("thread", "blocks_per_sm")) or self.limit.startswith("threads"):
-            return f"{self.needed:,} {self.limit.replace('_', ' ')}, of which there are {self.available:,}"
+            what = self.limit.replace("_sm", "_SM").replace("_", " ")
+            return f"{self.needed:,} {what}, of which there are {self.available:,}"
         store, of = self.limit.replace("_", " ").split(" per ")
         of = {"sm": "an SM", "block": "a block"}[of]
         store = {"shared": "shared memory"}.get(store, store)
@@ -183,14 +184,14 @@ def fits(machine: Machine, needs: KernelNeeds, blocks_per_sm: int = 1) -> Fit:
         blocks_per_sm * (needs.shared_bytes + reserved),
         (),
     )
-    checks = (
+    checks = (  # what no tile can mend comes first
+        ("blocks_per_sm", blocks_per_sm, machine.limit("blocks_per_sm")),
         ("registers_per_sm", found.register_bytes, machine.store_bytes("registers_per_sm")),
         ("tensor_memory_per_sm", found.tensor_bytes, tensor),
         ("shared_per_block", needs.shared_bytes, per_block),
         ("shared_per_sm", found.shared_bytes, shared),
         ("registers_per_thread", each, most),
         ("threads_per_sm", blocks_per_sm * threads, machine.limit("threads_per_sm")),
-        ("blocks_per_sm", blocks_per_sm, machine.limit("blocks_per_sm")),
     )
     return replace(found, over=tuple(Over(*check) for check in checks if check[1] > check[2] > 0))
 
