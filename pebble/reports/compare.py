@@ -15,6 +15,7 @@ from pebble.reports.base import Report
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, trace_capacity
 from pebble.reports.target import Kernel, KernelOptions, read_kernel
 from pebble.simulation import Traffic
+from pebble.system.parallel import each
 from pebble.units import Size, format_bytes
 from pebble.workloads.base import Workload
 
@@ -277,16 +278,17 @@ def compare(
     assert explicit is not None
     notes = [*kernel.notes, *family.notes(residual)]
     show = progress(len(chosen))
-    seen: dict[Hashable, Traffic] = {}  # schedules that walk alike move alike
-    done: list[Traffic] = []
+    alike: dict[Hashable, list[int]] = {}  # schedules that walk alike move alike
+    done: dict[int, Traffic] = {}
     complete = True
     try:
-        for schedule in chosen:
-            key = family.walk(workload, schedule, config)
-            if key not in seen:
-                seen[key] = family.simulate(workload, schedule, config, residual)
-            done.append(replace(seen[key], order=schedule.name))
-            show(schedule.name)
+        for i, schedule in enumerate(chosen):
+            alike.setdefault(family.walk(workload, schedule, config), []).append(i)
+        walks = list(alike.values())
+        for walk, found in each(lambda same: family.simulate(workload, chosen[same[0]], config, residual), walks):
+            for i in walks[walk]:
+                done[i] = replace(found, order=chosen[i].name)
+                show(chosen[i].name)
     except KeyboardInterrupt:
         complete = False
         notes.append(f"interrupted after {len(done)} schedule{'s' * (len(done) != 1)}; the rest are missing")
@@ -298,7 +300,7 @@ def compare(
         Bounded(cache, family.lower_bound(workload, cache.elements)),
         Bounded(trace.capacity, separate) if separate else None,
         explicit,
-        tuple(sorted(done, key=lambda t: t.dram_bytes)),
+        tuple(sorted((done[i] for i in sorted(done)), key=lambda t: t.dram_bytes)),
         tuple(notes),
         complete,
     )
