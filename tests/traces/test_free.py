@@ -144,7 +144,7 @@ def test_lines_send_back_what_their_tile_missed() -> None:
     def chunks():  # type: ignore[no-untyped-def]
         for ids in ([0, 1], [1]):
             missed = yield TraceChunk(np.array(ids, np.int32), np.zeros(len(ids), np.uint8))
-            sent.append(missed.tolist())
+            sent.append([] if missed is None else missed.tolist())
 
     tiles = Trace(("A",), np.array([3, 2], np.int32), np.zeros(2, np.uint8), 3, chunks, follows=True)
     lines = by_lines(tiles)
