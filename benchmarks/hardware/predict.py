@@ -114,17 +114,7 @@ def measured_bytes(row: Row) -> int:
 
 def question(row: Row) -> Key:
     """What the model needs of a row: rows that agree in it share one simulation."""
-    names = (
-        "chip",
-        "family",
-        *SHAPE_COLUMNS[row["family"]],
-        "dtype",
-        "tile",
-        "stages",
-        "blocks_per_sm",
-        "order",
-        "execution",
-    )
+    kernel = ("dtype", "tile", "stages", "blocks_per_sm", "order", "execution")
     return tuple((name, row[name]) for name in ("chip", "family", *SHAPE_COLUMNS[row["family"]], *kernel))
 
 
