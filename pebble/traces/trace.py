@@ -124,7 +124,7 @@ class Trace:
         """
         if self.follows:
             raise InputError(
-                "execution free: what comes next depends on what the cache missed, so without a cache there is no trace "
+                "execution free: what comes next depends on what the cache missed, so there is no trace without one "
                 "to write down or to look ahead in; use --execution waves, or another --policy than opt."
             )
         return self.chunks()
