@@ -24,7 +24,7 @@ when m = n), is checked move by move. With V >= 0, and V = 0 when p = u = 0, the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import permutations
+from itertools import permutations, product
 from operator import le
 from pathlib import Path
 from typing import Any
@@ -55,12 +55,10 @@ class Products:
         self.first_cell = (m + n) * k
         self.needs = [0] * self.count
         self.touches = [0] * self.items
-        for i in range(m):
-            for j in range(n):
-                for l in range(k):
-                    for x in (i * k + l, m * k + j * k + l, self.first_cell + i * n + j):
-                        self.needs[(i * n + j) * k + l] |= 1 << x
-                        self.touches[x] |= 1 << (i * n + j) * k + l
+        for i, j, l in product(range(m), range(n), range(k)):
+            for x in (i * k + l, (m + j) * k + l, self.first_cell + i * n + j):
+                self.needs[(i * n + j) * k + l] |= 1 << x
+                self.touches[x] |= 1 << (i * n + j) * k + l
         self.symmetries = list(self._symmetries())
         self._canonical: dict[int, tuple[int, int]] = {}
         self._stabiliser: dict[int, list[int]] = {}
@@ -71,26 +69,14 @@ class Products:
 
     def _symmetries(self) -> Iterator[tuple[list[list[int]], list[list[int]]]]:
         """Images of items and of products, byte by byte."""
-        m, n, k, base = self.m, self.n, self.k, self.first_cell
+        m, n, k = self.m, self.n, self.k
         for flip in (False, True) if m == n else (False,):
-            for pi in permutations(range(m)):
-                for pj in permutations(range(n)):
-                    for pl in permutations(range(k)):
-                        items, products = [0] * self.items, [0] * self.count
-                        for i in range(m):
-                            for l in range(k):
-                                a = (m * k if flip else 0) + pi[i] * k + pl[l]
-                                items[i * k + l] = a
-                        for j in range(n):
-                            for l in range(k):
-                                items[m * k + j * k + l] = (0 if flip else m * k) + pj[j] * k + pl[l]
-                        for i in range(m):
-                            for j in range(n):
-                                cell = pj[j] * n + pi[i] if flip else pi[i] * n + pj[j]
-                                items[base + i * n + j] = base + cell
-                                for l in range(k):
-                                    products[(i * n + j) * k + l] = cell * k + pl[l]
-                        yield _by_bytes(items), _by_bytes(products)
+            a, b = (m * k, 0) if flip else (0, m * k)  # where the images of A and of B begin
+            for pi, pj, pl in product(permutations(range(m)), permutations(range(n)), permutations(range(k))):
+                items = [a + i * k + l for i in pi for l in pl] + [b + j * k + l for j in pj for l in pl]
+                cells = [j * n + i if flip else i * n + j for i in pi for j in pj]
+                products = [cell * k + l for cell in cells for l in pl]
+                yield _by_bytes(items + [self.first_cell + cell for cell in cells]), _by_bytes(products)
 
     def canonical(self, red: int) -> tuple[int, int]:
         """The least image of a red set, and a symmetry that takes it there."""
@@ -237,11 +223,9 @@ def check_potential(game: Game, cost: int, proof: Any, folder: Path | None, at: 
     wide_r, wide_m, wide_v = record_bytes(products)
     where = f"{at}.table"
     table: dict[tuple[int, int], bytes] = {}
-    for record in records(folder, proof["table"], MAGIC, wide_r + wide_m + wide_v, where):
+    for record in records(folder, proof["table"], MAGIC, wide_r + wide_m + wide_v, MAX_RECORDS, where):
         red = int.from_bytes(record[:wide_r], "little")
         undone = int.from_bytes(record[wide_r : wide_r + wide_m], "little")
-        if len(table) >= MAX_RECORDS:
-            raise RefusedError(where, "it has too many records")
         if red >> products.items or undone & ~products.look(red)[0] or products.key(red, undone) != (red, undone):
             raise RefusedError(where, f"record {len(table)} is no pattern in its least form")
         table[red, undone] = record[wide_r + wide_m :]

@@ -117,6 +117,13 @@ def integer(value: Any, at: str, low: int = 0, high: int = MAX_COUNT) -> int:
     return value
 
 
+def tagged(value: Any, at: str, key: str, among: Collection[str]) -> str:
+    """Which one of some words an object has under a key."""
+    if type(value) is not dict:
+        raise RefusedError(at, f"got {show(value)}, expected an object")
+    return choice(value.get(key), f"{at}.{key}", among)
+
+
 def flag(value: Any, at: str) -> bool:
     """True or false."""
     if type(value) is not bool:
