@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from pebble.bounds import Box, Segments, lower_bound
-from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, style
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, Axes, Figure, page, small_title
 from pebble.proof.shares import least_sum
 from pebble.workloads import Gemm
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Point = tuple[float, float, float]
 _WALL = -1.12  # where the walls stand, in lengths of the box
@@ -85,12 +80,11 @@ def plot_projections(gemm: Gemm, capacity: int, ax: Axes) -> Axes:
     least = Box(gemm.m, gemm.n, gemm.k).touched_whole(products)
     ax.set_aspect("equal")
     ax.set_axis_off()
-    ax.set_title(
+    small_title(
+        ax,
         f"{gemm.label}, S = {capacity:,} values: {share}\n"
         f"$v^2 \\leq a\\,b\\,c$: its {products:,} multiply-adds touch\n"
         f"at least {least:,} values; at most S of them were held",
-        fontsize=8,
-        loc="left",
     )
     return ax
 
@@ -121,11 +115,7 @@ def _face(ax: Axes, corners: list[Point], colour: str, alpha: float, zorder: int
 
 def projections_figure(gemm: Gemm, capacity: int) -> Figure:
     """The figure of ``pebble figure projections``."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(style()):
-        figure = Figure(figsize=(5.6, 5.4), layout="constrained")
+    with page(5.6, 5.4) as figure:
         ax = plot_projections(gemm, capacity, figure.add_subplot())
         ax.margins(0.06)
     return figure

@@ -6,21 +6,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from pebble.bounds import lower_bound, published_bounds
 from pebble.families import simulate
 from pebble.models.machine import load_machine, machine_names
-from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, style
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, Axes, Figure, log_axes, page, small_title
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.schedules.orders import parse_order
 from pebble.schedules.tile import TileShape, values_held_by_blocks
 from pebble.simulation import KernelConfig
 from pebble.workloads import Gemm
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 ORDERS = ("row", "grouped-8", "snake-strips-16+sawtooth")
 _ORDER_STYLES = ((ORANGE, "o"), (PURPLE, "s"), (SKY, "D"))
@@ -120,17 +115,14 @@ def plot_ski_slope(slope: SkiSlope, ax: Axes) -> Axes:
     for (name, values), (colour, marker) in zip(slope.orders.items(), _ORDER_STYLES, strict=False):
         ax.plot(at, [v / gb for v in values], color=colour, marker=marker, ms=3.5, lw=1, label=f"{name}, LRU")
     ax.axhline(slope.gemm.compulsory_bytes / gb, color=GREEN, lw=1, ls=(0, (1, 2)), label="compulsory")
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    log_axes(ax)
     low = slope.gemm.compulsory_bytes / gb / 1.8
     ax.set_ylim(low, max(max(v) for v in [slope.upper, *slope.orders.values()]) / gb * 1.5)
     ax.set_xlim(mib[0], mib[-1])
     ax.set_xlabel("cache, MiB")
     ax.set_ylabel("DRAM traffic, GB")
     _mark_gpus(ax)
-    ax.set_title(
-        f"{slope.gemm.label}; simulated: tile 128x128, {slope.sms} blocks at once", fontsize=8, loc="left", pad=30
-    )
+    small_title(ax, f"{slope.gemm.label}; simulated: tile 128x128, {slope.sms} blocks at once", pad=30)
     return ax
 
 
@@ -151,16 +143,7 @@ def _mark_gpus(ax: Axes) -> None:
 
 def ski_slope_figure(slope: SkiSlope) -> Figure:
     """The figure of ``pebble figure ski-slope``."""
-    import matplotlib
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter
-
-    with matplotlib.rc_context(style()):
-        figure = Figure(figsize=(6.4, 4.9), layout="constrained")
-        ax = plot_ski_slope(slope, figure.add_subplot())
-        plain: Any = FuncFormatter(lambda x, _: f"{x:g}")
-        ax.xaxis.set_major_formatter(plain)
-        ax.yaxis.set_major_formatter(plain)
-        ax.yaxis.set_minor_formatter(FuncFormatter(lambda x, _: f"{x:g}" if f"{x:.0e}"[0] in "25" else ""))
+    with page(6.4, 4.9) as figure:
+        plot_ski_slope(slope, figure.add_subplot())
         figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=6.5)
     return figure
