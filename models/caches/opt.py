@@ -254,7 +254,7 @@ def opt_misses(trace: Trace, capacities_lines: Sequence[int]) -> dict[int, int]:
     engine = OptEngine(trace, wanted[0], Opt(name="opt"))
     everything = int(trace.tile_lines.sum(dtype=np.int64))
     misses = cache(lambda capacity: engine.misses(min(capacity, everything)))
-    found = {}
+    found: dict[int, int] = {}
     todo = [(wanted[0], wanted[-1])]
     while todo:
         a, b = todo.pop()
