@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 from .geometry import MAX_LEAVES, Box, prove_by_means, prove_redone, prove_touched
@@ -46,13 +47,7 @@ class Part:
 
 
 def check_lower(workload: Workload, claim: dict[str, Any], at: str) -> str:
-    """Check one claim of a lower bound and say it in a sentence.
-
-    Raises
-    ------
-    RefusedError
-        The first step that fails.
-    """
+    """Check one claim of a lower bound and say it in a sentence."""
     fields(claim, at, ("claim", "game", "capacity_elements", "elements", "bytes", "proof"))
     game = fields(claim["game"], f"{at}.game", ("recompute", "kernels"))
     redo = choice(game["recompute"], f"{at}.game.recompute", ("allowed", "forbidden")) == "allowed"
@@ -171,7 +166,7 @@ def _separate(workload: Workload, redo: bool, capacity: int, proof: Any, at: str
 
 def _tied(workload: Workload, capacity: int, proof: Any, at: str) -> int:
     total = prove_tied(*_chain(workload)[:4], proof, at)
-    return _whole(total - (proof["segments"] - 1) * capacity)
+    return ceil(total - (proof["segments"] - 1) * capacity)
 
 
 def _by_form(workload: Workload, capacity: int, proof: Any, at: str, taken: int = 0) -> int:
@@ -244,12 +239,8 @@ def by_segments(part: Part, capacity: int, proof: Any, at: str, besides: tuple[s
         return prove_touched(part.box, products, share, where)
 
     touched, h = _touched(part.products, proof, at, prove, besides)
-    return _whole(touched) - (h - 1) * capacity - part.cells + part.more
-
-
-def _whole(touched: Fraction) -> int:
-    """The values touched are a count: round up."""
-    return -(-touched.numerator // touched.denominator)
+    # the values touched are a count: round up
+    return ceil(touched) - (h - 1) * capacity - part.cells + part.more
 
 
 def _cut_by_second(m: int, k: int, f: int, l: int, cells: int, capacity: int, proof: Any, at: str) -> int:
@@ -268,7 +259,7 @@ def _cut_by_second(m: int, k: int, f: int, l: int, cells: int, capacity: int, pr
         return bound
 
     touched, h = _touched(cells * l, proof, at, prove)
-    return _whole(touched - (h - 1) * capacity)
+    return ceil(touched - (h - 1) * capacity)
 
 
 def _cut_by_distinct(m: int, k: int, f: int, l: int, cells: int, capacity: int, proof: Any, at: str) -> int:
@@ -290,7 +281,7 @@ def _cut_by_distinct(m: int, k: int, f: int, l: int, cells: int, capacity: int, 
         return bound
 
     touched, h = _touched(work, proof, at, prove)
-    return _whole(touched) - (h - 1) * capacity - cells
+    return ceil(touched) - (h - 1) * capacity - cells
 
 
 def _prove_kept(box: Box, k: int, start: int, kept: Fraction, proof: Any, at: str) -> None:

@@ -16,13 +16,7 @@ METHODS = ("compulsory", "segments", "potential", "positions")
 
 
 def check_optimum(statement: Any, claims: list[Any], folder: Path | None) -> list[str]:
-    """Check the claims about a game.
-
-    Raises
-    ------
-    RefusedError
-        The first step that fails.
-    """
+    """Check the claims about a game."""
     fields(statement, "statement", ("game",))
     game = read_game(statement["game"], "statement.game")
     size = f"{len(game.names)} values and {len(game.tasks)} computations"

@@ -160,13 +160,7 @@ class Moves:
 
 
 def check_positions(game: Game, cost: int, proof: Any, folder: Path | None, at: str) -> None:
-    """Every move from a listed position leads to a listed one, or costs too much; none of them is the end.
-
-    Raises
-    ------
-    RefusedError
-        The list is not closed, so it proves nothing.
-    """
+    """Every move from a listed position leads to a listed one, or costs too much; none of them is the end."""
     fields(proof, at, ("method", "table"))
     moves = Moves(game, at)
     limit = cost - game.compulsory

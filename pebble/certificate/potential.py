@@ -40,6 +40,8 @@ MAX_RECORDS = 1_500_000
 MAX_STEPS = 200_000_000
 _ADD = [bytes(min(255, x + cost) for x in range(256)) for cost in range(5)]
 
+Counts = tuple[int, int]
+
 
 class Products:
     """The GEMM as bits, and its symmetries.
@@ -146,7 +148,7 @@ class Products:
                     break
                 part = (part - 1) & free
 
-    def counts(self, red: int, undone: int) -> tuple[int, int]:
+    def counts(self, red: int, undone: int) -> Counts:
         """Undone products of red accumulators, and red accumulators."""
         return (undone & self.look(red)[2]).bit_count(), (red >> self.first_cell).bit_count()
 
@@ -189,10 +191,8 @@ def read_gemm(game: Game, proof: Any, at: str) -> Products:
     if m * n * k > MAX_PRODUCTS or game.variant != "in-place" or set(game.weights) != {1}:
         raise RefusedError(at, f"a potential is defined for in-place games of up to {MAX_PRODUCTS} products, weights 1")
     found = Products(m, n, k, game.capacity)
-    values = [
-        integer(x, f"{at}.values", 0, len(game.names) - 1)
-        for x in array(proof["values"], f"{at}.values", found.items, found.items)
-    ]
+    told = array(proof["values"], f"{at}.values", found.items, found.items)
+    values = [integer(x, f"{at}.values", 0, len(game.names) - 1) for x in told]
     wanted = set()
     for t, needs in enumerate(found.needs):
         cell = found.first_cell + t // k
@@ -202,22 +202,14 @@ def read_gemm(game: Game, proof: Any, at: str) -> Products:
     good = len(set(values)) == len(game.names) == found.items
     good = good and tasks == wanted and len(game.tasks) == found.count
     for i, x in enumerate(values):
-        good = good and (game.is_input[x], game.is_output[x]) == (
-            (True, False) if i < found.first_cell else (False, True)
-        )
+        good = good and game.is_input[x] == (i < found.first_cell) and game.is_output[x] == (i >= found.first_cell)
     if not good or any(task.after for task in game.tasks):
         raise RefusedError(f"{at}.values", "under these names the game is not this GEMM")
     return found
 
 
 def check_potential(game: Game, cost: int, proof: Any, folder: Path | None, at: str) -> None:
-    """The table is a potential, and its value at the start gives the claimed cost.
-
-    Raises
-    ------
-    RefusedError
-        A move along which V falls by more than its cost, or leaves the table.
-    """
+    """The table is a potential, and its value at the start gives the claimed cost."""
     fields(proof, at, ("method", "m", "n", "k", "values", "table"))
     products = read_gemm(game, proof, at)
     wide_r, wide_m, wide_v = record_bytes(products)
@@ -251,23 +243,16 @@ def check_potential(game: Game, cost: int, proof: Any, folder: Path | None, at: 
             following = table.get(step[:2])
             if following is None:
                 raise RefusedError(where, f"a move from record {number} leaves the table")
-            if not _holds(products, values, own, following, products.counts(*step[:2]), price, run, begun):
-                raise RefusedError(
-                    where, f"along a move from record {number} the potential falls by more than its cost"
-                )
+            if not _holds(products, values, own, following, products.counts(*step[:2]), step[2:]):
+                why = f"along a move from record {number} the potential falls by more than its cost"
+                raise RefusedError(where, why)
 
 
 def _holds(
-    products: Products,
-    values: bytes,
-    own: tuple[int, int],
-    after: bytes,
-    other: tuple[int, int],
-    price: int,
-    run: int,
-    begun: int,
+    products: Products, values: bytes, own: Counts, after: bytes, other: Counts, move: tuple[int, int, int]
 ) -> bool:
-    """V(s) <= price + V(s') for every p and u that can occur on both sides."""
+    """V(s) <= price + V(s') for every p and u that can occur on both sides of a move (price, products run, cells begun)."""
+    price, run, begun = move
     if price:
         after = after.translate(_ADD[price])
     for u in range(begun, products.cells + 1):

@@ -21,7 +21,7 @@ _SHOWN = 60
 
 
 class RefusedError(Exception):
-    """The certificate proves nothing: the first step that fails, and why.
+    """The certificate proves nothing: the first step that fails, and why. All that reads or checks here raises it.
 
     Attributes
     ----------

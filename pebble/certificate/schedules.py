@@ -11,13 +11,7 @@ from .upper_chain import Shape, check_chain
 
 
 def check_upper(workload: Workload, claim: dict[str, Any], at: str) -> str:
-    """Check one claim of an upper bound and say it in a sentence.
-
-    Raises
-    ------
-    RefusedError
-        The first step that fails.
-    """
+    """Check one claim of an upper bound and say it in a sentence."""
     fields(claim, at, ("claim", "capacity_elements", "elements", "bytes", "moved", "schedule"))
     capacity = integer(claim["capacity_elements"], f"{at}.capacity_elements", 3)
     moved = moved_by(workload, capacity, claim["schedule"], f"{at}.schedule")
@@ -39,13 +33,7 @@ def _width(workload: Workload, name: str) -> int:
 
 
 def moved_by(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved:
-    """What a schedule moves and holds; parts run one after the other, through slow memory.
-
-    Raises
-    ------
-    RefusedError
-        It does not compute the workload, or holds more than the capacity.
-    """
+    """What a schedule moves and holds; parts run one after the other, through slow memory."""
     if workload.family == "conv2d":
         raise RefusedError(at, "no schedule of a convolution is defined here")
     if workload.pieces:
