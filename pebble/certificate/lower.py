@@ -166,7 +166,8 @@ def _separate(workload: Workload, redo: bool, capacity: int, proof: Any, at: str
 
 def _tied(workload: Workload, capacity: int, proof: Any, at: str) -> int:
     total = prove_tied(*_chain(workload)[:4], proof, at)
-    return ceil(total - (proof["segments"] - 1) * capacity)
+    h: int = proof["segments"]
+    return ceil(total - (h - 1) * capacity)
 
 
 def _by_form(workload: Workload, capacity: int, proof: Any, at: str, taken: int = 0) -> int:

@@ -251,7 +251,7 @@ def check_potential(game: Game, cost: int, proof: Any, folder: Path | None, at: 
 def _holds(
     products: Products, values: bytes, own: Counts, after: bytes, other: Counts, move: tuple[int, int, int]
 ) -> bool:
-    """V(s) <= price + V(s') for every p and u that can occur on both sides of a move (price, products run, cells begun)."""
+    """V(s) <= price + V(s') for every p and u that occur on both sides of a move: price, products run, cells begun."""
     price, run, begun = move
     if price:
         after = after.translate(_ADD[price])

@@ -10,11 +10,11 @@ from pebble.errors import InputError
 from pebble.models.caches import parse_policy
 from pebble.models.caches.lru_curve import lru_curve
 from pebble.models.caches.opt import OptEngine, opt_misses
-from pebble.schedules.gemm import lockstep_trace
 from pebble.schedules.orders import parse_order
 from pebble.schedules.tile import TileShape
 from pebble.traces import Trace, TraceChunk
 from pebble.workloads import Gemm
+from tests.schedules.lockstep import lockstep_trace
 
 LRU, OPT = parse_policy("lru"), parse_policy("opt")
 
