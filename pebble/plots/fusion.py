@@ -13,24 +13,14 @@ from pebble.workloads import Ffn
 
 @dataclass(frozen=True)
 class Fusion:
-    """Traffic in bytes at each cache size in bytes.
-
-    Attributes
-    ----------
-    ffn : Ffn
-    caches : tuple of int
-    bound, separate_bound : tuple of int
-        Of any schedule, and when H goes through memory.
-    fused, separate : tuple of int
-        The best schedules known.
-    """
+    """Traffic in bytes at each cache size in bytes."""
 
     ffn: Ffn
     caches: tuple[int, ...]
-    bound: tuple[int, ...]
-    separate_bound: tuple[int, ...]
-    fused: tuple[int, ...]
-    separate: tuple[int, ...]
+    bound: tuple[int, ...]  #: of any schedule
+    separate_bound: tuple[int, ...]  #: when H goes through memory
+    fused: tuple[int, ...]  #: the best schedule known
+    separate: tuple[int, ...]  #: the best of separate kernels
 
 
 def fusion(ffn: Ffn, points: int = 24, least: int = 2**20, most: int = 2**29) -> Fusion:

@@ -31,21 +31,12 @@ LAYERS = (
 
 @dataclass(frozen=True)
 class Gap:
-    """Best schedule over proved bound, per layer and GPU.
-
-    Attributes
-    ----------
-    layers, gpus : tuple of str
-    ratio : array of float, shape (layers, gpus)
-    compulsory : array of bool, shape (layers, gpus)
-        The bound is the compulsory one: everything fits.
-    tokens : int
-    """
+    """Best schedule over proved bound, per layer and GPU."""
 
     layers: tuple[str, ...]
     gpus: tuple[str, ...]
-    ratio: np.ndarray
-    compulsory: np.ndarray
+    ratio: np.ndarray  #: shape (layers, gpus)
+    compulsory: np.ndarray  #: the bound is the compulsory one: everything fits, shape (layers, gpus)
     tokens: int
 
 

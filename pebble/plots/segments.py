@@ -18,24 +18,15 @@ Value = tuple[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Segment:
-    """One segment of a schedule.
+    """One segment of a schedule."""
 
-    Attributes
-    ----------
-    products : int
-        Multiply-adds in it.
-    held, loaded, begun : int
-        Values touched in it, by how they came to be there: in fast memory at its start, loaded first in it, or (of C)
-        begun in it.
-    loads, stores : int
-        Moves in it; a value may be loaded twice.
-    """
-
-    products: int
+    products: int  #: multiply-adds in it
+    #: values touched in it, by how they came to be there: in fast memory at its start, loaded first in it, or (of C)
+    #: begun in it
     held: int
     loaded: int
     begun: int
-    loads: int
+    loads: int  #: in it; a value may be loaded twice
     stores: int
 
     @property

@@ -26,36 +26,20 @@ _LEAST_CACHE = 2**18
 
 @dataclass(frozen=True)
 class SkiSlope:
-    """Traffic in bytes at each cache size in bytes.
-
-    Attributes
-    ----------
-    gemm : Gemm
-    caches : tuple of int
-        Cache sizes of the curves.
-    lower, upper : tuple of int
-        The proved bound, and the best schedule under explicit control, of one memory of that size.
-    kernel_lower : tuple of int
-        The proved bound of the simulated kernel, which also holds the values of its running blocks.
-    published : dict
-        Published bounds by name.
-    order_caches : tuple of int
-        Cache sizes of the simulations.
-    orders : dict
-        Simulated DRAM traffic by tile order, in a kernel whose blocks hold further values on the SMs.
-    sms : int
-        Blocks that run at once.
-    """
+    """Traffic in bytes at each cache size in bytes."""
 
     gemm: Gemm
-    caches: tuple[int, ...]
+    caches: tuple[int, ...]  #: cache sizes of the curves
+    #: the proved bound, and the best schedule under explicit control, of one memory of that size
     lower: tuple[int, ...]
     upper: tuple[int, ...]
+    #: the proved bound of the simulated kernel, which also holds the values of its running blocks
     kernel_lower: tuple[int, ...]
-    published: dict[str, tuple[int, ...]]
-    order_caches: tuple[int, ...]
+    published: dict[str, tuple[int, ...]]  #: published bounds by name
+    order_caches: tuple[int, ...]  #: cache sizes of the simulations
+    #: simulated DRAM traffic by tile order, in a kernel whose blocks hold further values on the SMs
     orders: dict[str, tuple[int, ...]]
-    sms: int
+    sms: int  #: blocks that run at once
 
 
 def ski_slope(gemm: Gemm, orders: Sequence[str] = ORDERS, sms: int = 108, points: int = 60) -> SkiSlope:

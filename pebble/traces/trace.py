@@ -126,26 +126,14 @@ def chunked(
 
 @dataclass(frozen=True)
 class LockstepGemm:
-    """What a closed form needs to know of a GEMM whose blocks advance in lock step; its tiles share no line.
-
-    Attributes
-    ----------
-    a, b, c : OperandTiles
-    rows, cols : ndarray of int32, shape (output tiles,)
-        Output tiles in issue order.
-    wave_blocks : int
-        Blocks that run at once.
-    sawtooth : bool
-        Whether every second wave walks k backwards.
-    accumulate : bool
-        Whether each tile of C is read just before it is written.
-    """
+    """What a closed form needs to know of a GEMM whose blocks advance in lock step; its tiles share no line."""
 
     a: OperandTiles
     b: OperandTiles
     c: OperandTiles
+    #: output tiles in issue order, shape (output tiles,)
     rows: NDArray[np.int32]
     cols: NDArray[np.int32]
-    wave_blocks: int
-    sawtooth: bool = False
-    accumulate: bool = False
+    wave_blocks: int  #: blocks that run at once
+    sawtooth: bool = False  #: whether every second wave walks k backwards
+    accumulate: bool = False  #: whether each tile of C is read just before it is written

@@ -20,39 +20,22 @@ BLOCKS = ("mlp", "attention", "layer")  # what `named_workload` knows besides th
 class ModelShape:
     """The dimensions of a decoder-only transformer.
 
-    Parameters
-    ----------
-    hidden, intermediate : int
-        Width of the model, and of the inside of its FFN (the dense one where there are experts), in values.
-    layers, heads, kv_heads : int
-        Counts of layers, of query heads, and of key/value heads.
-    head_dim : int
-        Values per head of queries and keys.
-    vocab : int
-        Entries of the vocabulary.
-    gated : bool
-        True when the FFN is act(X W_gate) * (X W_up) W_down, False when it is act(X W_up) W_down.
-    value_head_dim : int, optional
-        Values per head of values; by default ``head_dim``.
-    source : str, optional
-        Where the numbers come from.
-
     Raises
     ------
     InputError
         A dimension that is not a whole number above zero.
     """
 
-    hidden: int
-    intermediate: int
+    hidden: int  #: width of the model, in values
+    intermediate: int  #: width of the inside of its FFN (the dense one where there are experts), in values
     layers: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    vocab: int
-    gated: bool
-    value_head_dim: int = 0
-    source: str = ""
+    heads: int  #: query heads
+    kv_heads: int  #: key/value heads
+    head_dim: int  #: values per head of queries and keys
+    vocab: int  #: entries of the vocabulary
+    gated: bool  #: the FFN is act(X W_gate) * (X W_up) W_down, not act(X W_up) W_down
+    value_head_dim: int = 0  #: values per head of values; by default ``head_dim``
+    source: str = ""  #: where the numbers come from
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value_head_dim", self.value_head_dim or self.head_dim)
@@ -62,25 +45,13 @@ class ModelShape:
 
 @dataclass(frozen=True)
 class Layer:
-    """A linear layer: a GEMM with M = tokens.
+    """A linear layer: a GEMM with M = tokens."""
 
-    Attributes
-    ----------
-    name : str
-        The word after the colon.
-    n, k : int
-        Output and input width, in values; the weight matrix is N x K.
-    aliases : tuple of str
-        Other words for the same layer.
-    note : str
-        What a reader should know, else empty.
-    """
-
-    name: str
-    n: int
-    k: int
-    aliases: tuple[str, ...] = ()
-    note: str = ""
+    name: str  #: the word after the colon
+    n: int  #: output width, in values; the weight matrix is N x K
+    k: int  #: input width, in values
+    aliases: tuple[str, ...] = ()  #: other words for the same layer
+    note: str = ""  #: what a reader should know, else empty
 
 
 _LITGPT = "litgpt config.py, which follows the Hugging Face configurations"
