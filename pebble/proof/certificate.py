@@ -94,7 +94,10 @@ def _proof(proof: Proof) -> dict[str, Any]:
             parts = zip(proof.kernels, proof.least, strict=True)
             return {"theorem": "kernel by kernel", "kernels": [_kernel(kernel, least) for kernel, least in parts]}
         case Parts():
-            return {"theorem": "parts", "parts": [_part(found) for found in proof.segments]}
+            return {
+                "theorem": "parts",
+                "parts": [{"theorem": "compulsory"} if found is None else _proof(found) for found in proof.segments],
+            }
         case Sum():
             return {"theorem": "kernel by kernel", "kernels": [_proof(kernel.proof) for kernel in proof.kernels]}
         case Recomputed():
@@ -108,10 +111,6 @@ def _proof(proof: Proof) -> dict[str, Any]:
 def segments_json(proof: Segments | Recomputed, shares: Sequence[Share]) -> dict[str, Any]:
     """h, and the shares of the work."""
     return {"segments": proof.segments, "shares": [share.to_json() for share in shares]}
-
-
-def _part(found: Segments | None) -> dict[str, Any]:
-    return {"theorem": "compulsory"} if found is None else _proof(found)
 
 
 def _kernel(kernel: Segments, least: int) -> dict[str, Any]:

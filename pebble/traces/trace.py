@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -17,12 +16,12 @@ __all__ = ["LINE_BYTES", "READ", "WRITE", "LockstepGemm", "Trace", "TraceChunk"]
 READ, WRITE = 0, 1
 CHUNK = 1 << 20
 
+Made = TypeVar("Made", bound=np.generic)
 
-T = TypeVar("T")
 
-
-def _identity(value: T) -> T:
-    return value
+def _part(values: NDArray[Made] | None, at: slice) -> Callable[[], NDArray[Made]] | None:
+    """The source of a part of what is there already."""
+    return None if values is None else lambda: values[at]
 
 
 @dataclass(frozen=True)
@@ -61,9 +60,8 @@ class TraceChunk:
         sm, sectors = self.sm, self.sectors
         for start in range(0, count, most):
             at = slice(start, min(start + most, count))
-            of_sm = None if sm is None else partial(_identity, sm[at])
-            of_sectors = None if sectors is None else partial(_identity, sectors[at])
-            yield TraceChunk(self.ids[at], self.ops[at], sm_source=of_sm, sector_source=of_sectors), at
+            ids, ops = self.ids[at], self.ops[at]
+            yield TraceChunk(ids, ops, sm_source=_part(sm, at), sector_source=_part(sectors, at)), at
 
     @property
     def sm(self) -> NDArray[np.int32] | None:
@@ -119,7 +117,7 @@ def chunked(
     def chunks() -> Iterator[TraceChunk]:
         for start in range(0, len(ids), CHUNK):
             part = slice(start, start + CHUNK)
-            yield TraceChunk(ids[part], ops[part], sm_source=None if sm is None else lambda part=part: sm[part])  # type: ignore[misc]
+            yield TraceChunk(ids[part], ops[part], sm_source=_part(sm, part))
 
     return chunks
 
