@@ -74,7 +74,8 @@ def read_machine(path: Path, text: str, data: dict[str, Any]) -> Machine:
         elif key not in TEXTS:
             table, _, name = key.partition(".")
             if table in TABLES:
-                raise mistake(key, unknown("key", name, [x.removeprefix(f"{table}.") for x in FIELDS if table in x]))
+                inside = [field.partition(".")[2] for field in FIELDS if field.startswith(f"{table}.")]
+                raise mistake(key, unknown("key", name, inside))
             raise mistake(key, unknown("key", key, [*TEXTS, *TABLES, TABLE, *(x for x in FIELDS if "." not in x)]))
         elif not isinstance(entry, str) or not entry.strip():
             raise mistake(key, f"got {shorten(entry)}, expected text in quotes.")
