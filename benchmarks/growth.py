@@ -16,7 +16,7 @@ from pebble.families import simulate
 from pebble.models.caches import parse_policy
 from pebble.models.caches.lru_curve import lru_curve
 from pebble.plots.save import BLUE, GREEN, ORANGE, RED, save_figure, style
-from pebble.schedules.gemm import lockstep_trace
+from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import all_schedules, parse_order
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
@@ -29,7 +29,8 @@ TILE = TileShape(128, 128, 64)
 def trace(m: int, n: int, k: int, sms: int) -> Any:
     """Row order, lock step."""
     gemm = Gemm(m, n, k)
-    return lockstep_trace(gemm, parse_order("row").tiles(*TILE.grid(gemm)[:2]), TILE, sms)
+    kernel = GemmKernel(gemm, TILE)
+    return kernel.lockstep(kernel.phase(parse_order("row").tiles(*kernel.grid)), sms)
 
 
 def closed(m: int, n: int, k: int, sms: int) -> object:

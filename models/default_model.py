@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pebble.errors import InputError
-from pebble.models.quantity import MARKS, FieldError, shorten, unknown
+from pebble.models.quantity import FieldError, check_texts
 
 if TYPE_CHECKING:
     from pebble.models.caches import CachePolicy
 
 TABLE = "cache_model"
-_KEYS = ("policy", "mark", "source")
 
 
 @dataclass(frozen=True)
@@ -39,15 +38,11 @@ class DefaultModel:
     source: str = "user file"
 
     def __post_init__(self) -> None:
-        for key in _KEYS:
-            if not isinstance(getattr(self, key), str):
-                raise FieldError(key, f"got {shorten(getattr(self, key))}, expected text in quotes.")
+        check_texts(policy=self.policy, mark=self.mark, source=self.source)
         try:
             self.parsed  # noqa: B018
         except InputError as error:
             raise FieldError("policy", str(error)) from None
-        if self.mark not in MARKS:
-            raise FieldError("mark", f"unknown mark {shorten(self.mark)}: expected one of {', '.join(MARKS)}.")
 
     @property
     def parsed(self) -> CachePolicy:
@@ -64,19 +59,3 @@ class DefaultModel:
             "mark": self.mark,
             "source": " ".join(self.source.split()),
         }
-
-
-def read_default_model(table: dict[str, Any]) -> DefaultModel:
-    """The table as a file has it.
-
-    Raises
-    ------
-    FieldError
-        With the key of the mistake.
-    """
-    for key in table:
-        if key not in _KEYS:
-            raise FieldError(key, unknown("key", key, _KEYS))
-    if "policy" not in table:
-        raise FieldError("policy", 'the required key `policy` is missing; write policy = "lru".')
-    return DefaultModel(**table)

@@ -120,7 +120,7 @@ class Machine:
                 check_field(key, quantity)
             except FieldError as error:
                 raise InputError(f"machine {self.sku!r}, {key}: {error}") from None
-        missing = missing_key({key for key, _ in self.quantities})
+        missing = missing_key({"name", *(key for key, _ in self.quantities)})
         if missing:
             raise InputError(f"machine {self.sku!r}: {missing}.")
 
@@ -304,6 +304,6 @@ def load_machine_file(path: str | Path) -> Machine:
         reason = match.group(1) if match else str(error)
         line = int(match.group(2)) if match and match.group(2) else max(1, text.count("\n"))
         raise InputError(f"{path}, line {line}: not TOML: {reason}; see `pebble machines --help`.") from None
-    from pebble.models.machine_reader import MachineReader
+    from pebble.models.machine_reader import read_machine
 
-    return replace(MachineReader(path, text).machine(data), file_sha256=hashlib.sha256(content).hexdigest())
+    return replace(read_machine(path, text, data), file_sha256=hashlib.sha256(content).hexdigest())

@@ -2,96 +2,111 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pebble.errors import InputError
-from pebble.models.default_model import TABLE, DefaultModel, read_default_model
+from pebble.models.default_model import TABLE, DefaultModel
 from pebble.models.machine import Machine
 from pebble.models.quantity import (
     FIELDS,
-    QUANTITY_KEYS,
     TABLES,
     TEXTS,
-    UNITS,
     FieldError,
     Quantity,
     check_field,
+    example_of,
     missing_key,
     shorten,
     unknown,
 )
-from pebble.models.toml_lines import line_of
+
+_HEADER = re.compile(r"\s*\[\[?([^\[\]]+)\]\]?\s*(?:#.*)?")
+_ASSIGNMENT = re.compile(r"""(?:^|[{,])\s*([A-Za-z0-9_.\-"' ]+?)\s*=""")
+
+Entry = TypeVar("Entry", Quantity, DefaultModel)
 
 
-class MachineReader:
-    """Turns parsed TOML into a Machine; knows the text, so that every mistake has a line."""
+def read_machine(path: Path, text: str, data: dict[str, Any]) -> Machine:
+    """The machine of a file's text, parsed as ``data``.
 
-    def __init__(self, path: Path, text: str) -> None:
-        self.path = path
-        self.text = text
+    Raises
+    ------
+    InputError
+        With the line, which the standard parser tells of broken syntax only.
+    """
 
-    def error(self, key: str, message: str) -> InputError:
-        return InputError(f"{self.path}, line {line_of(self.text, key)}, {key}: {message}")
+    def mistake(key: str, message: str) -> InputError:
+        return InputError(f"{path}, line {line_of(text, key)}, {key}: {message}")
 
-    def machine(self, data: dict[str, Any]) -> Machine:
-        found: dict[str, Quantity] = {}
-        model = None
-        known_here = [*TEXTS, *TABLES, TABLE, *(key for key in FIELDS if "." not in key)]
-        for key, value in data.items():
-            if key in TEXTS:
-                if not isinstance(value, str) or not value.strip():
-                    raise self.error(key, f"got {shorten(value)}, expected text in quotes.")
-            elif key == TABLE:
-                model = self.default_model(value)
-            elif key in TABLES:
-                if not isinstance(value, dict):
-                    raise self.error(key, f"got {shorten(value)}, expected a table: [{key}].")
-                known = [name.partition(".")[2] for name in FIELDS if name.startswith(f"{key}.")]
-                for name, entry in value.items():
-                    if name not in known:
-                        raise self.error(f"{key}.{name}", unknown("key", name, known))
-                    found[f"{key}.{name}"] = self.quantity(f"{key}.{name}", entry)
-            elif key in FIELDS:
-                found[key] = self.quantity(key, value)
-            else:
-                raise self.error(key, unknown("key", key, known_here))
-        missing = (
-            missing_key(set(found)) if "name" in data else 'the required key `name` is missing; write name = "My GPU"'
-        )
-        if missing:
-            raise InputError(f"{self.path}, line 1: {missing}; see `pebble machines --help`.")
-        return Machine(
-            sku=self.path.stem,
-            name=data["name"],
-            vendor=data.get("vendor", ""),
-            compute_capability=data.get("compute_capability", ""),
-            quantities=tuple((key, found[key]) for key in FIELDS if key in found),
-            cache_model=model,
-        )
-
-    def default_model(self, entry: object) -> DefaultModel:
+    def read(kind: type[Entry], key: str, entry: object, expected: str) -> Entry:
         if not isinstance(entry, dict):
-            raise self.error(TABLE, f"got {shorten(entry)}, expected a table: [{TABLE}].")
-        try:
-            return read_default_model(entry)
-        except FieldError as error:
-            raise self.error(f"{TABLE}.{error.key}", str(error)) from None
-
-    def quantity(self, key: str, entry: object) -> Quantity:
-        example = next(iter(UNITS[FIELDS[key]]))
-        expected = f'{{ value = NUMBER, unit = "{example}" }}'
-        if not isinstance(entry, dict):
-            raise self.error(key, f"got {shorten(entry)}, expected a number with its unit: {expected}.")
+            raise mistake(key, f"got {shorten(entry)}, expected {expected}.")
+        known = {field.name: field.default is MISSING for field in fields(kind)}
         for name in entry:
-            if name not in QUANTITY_KEYS:
-                raise self.error(f"{key}.{name}", unknown("key", name, QUANTITY_KEYS))
-        for name in ("value", "unit"):
-            if name not in entry:
-                raise self.error(key, f"the required key `{name}` is missing; expected {expected}.")
+            if name not in known:
+                raise mistake(f"{key}.{name}", unknown("key", name, known))
+        for name, required in known.items():
+            if required and name not in entry:
+                raise mistake(key, f"the required key `{name}` is missing; expected {expected}.")
         try:
-            quantity = Quantity(**entry)
-            check_field(key, quantity)
+            found = kind(**entry)
+            if isinstance(found, Quantity):
+                check_field(key, found)
         except FieldError as error:
-            raise self.error(f"{key}.{error.key}", str(error)) from None
-        return quantity
+            raise mistake(f"{key}.{error.key}", str(error)) from None
+        return found
+
+    entries: dict[str, Any] = {}
+    for key, value in data.items():
+        if key in TABLES and not isinstance(value, dict):
+            raise mistake(key, f"got {shorten(value)}, expected a table: [{key}].")
+        entries |= {f"{key}.{name}": entry for name, entry in value.items()} if key in TABLES else {key: value}
+    found: dict[str, Quantity] = {}
+    model = None
+    for key, entry in entries.items():
+        if key in FIELDS:
+            found[key] = read(Quantity, key, entry, f"a number with its unit: {example_of(key)}")
+        elif key == TABLE:
+            model = read(DefaultModel, key, entry, f'a table: [{TABLE}], with policy = "lru"')
+        elif key not in TEXTS:
+            table, _, name = key.partition(".")
+            if table in TABLES:
+                inside = [field.partition(".")[2] for field in FIELDS if field.startswith(f"{table}.")]
+                raise mistake(key, unknown("key", name, inside))
+            raise mistake(key, unknown("key", key, [*TEXTS, *TABLES, TABLE, *(x for x in FIELDS if "." not in x)]))
+        elif not isinstance(entry, str) or not entry.strip():
+            raise mistake(key, f"got {shorten(entry)}, expected text in quotes.")
+    missing = missing_key({*found, "name"} if "name" in data else set(found))
+    if missing:
+        raise InputError(f"{path}, line 1: {missing}; see `pebble machines --help`.")
+    quantities = tuple((key, found[key]) for key in FIELDS if key in found)
+    return Machine(
+        path.stem, **{key: data[key] for key in TEXTS if key in data}, quantities=quantities, cache_model=model
+    )
+
+
+def line_of(text: str, key: str) -> int:
+    """The line where a dotted key is set, or the nearest table above it."""
+    wanted = key.split(".")
+    best, best_depth = 1, 0
+    table: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        header = _HEADER.fullmatch(line)
+        if header:
+            table = _parts(header.group(1))
+            paths = [table]
+        else:
+            names = [_parts(name) for name in _ASSIGNMENT.findall(line.split("#")[0])]
+            # `l2 = { value = 40 }`: what follows the first name lies inside it
+            paths = [table + (names[0] if i else []) + name for i, name in enumerate(names)]
+        for path in paths:
+            if len(path) > best_depth and path == wanted[: len(path)]:
+                best, best_depth = number, len(path)
+    return best
+
+
+def _parts(dotted: str) -> list[str]:
+    return [part.strip().strip("\"'") for part in dotted.split(".")]

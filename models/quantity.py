@@ -59,7 +59,6 @@ FIELDS: dict[str, str] = {
 REQUIRED = ("sms", "stores.l2", "stores.registers_per_sm")
 TEXTS = ("name", "vendor", "compute_capability")
 TABLES = ("stores", "limits", "throughput", "latency")
-QUANTITY_KEYS = ("value", "unit", "mark", "source")
 
 
 class FieldError(InputError):
@@ -105,14 +104,9 @@ class Quantity:
         value = self.value
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise FieldError("value", f"got {shorten(value)}, expected a number such as 40.")
-        for key in ("unit", "mark", "source"):
-            if not isinstance(getattr(self, key), str):
-                raise FieldError(key, f"got {shorten(getattr(self, key))}, expected text in quotes.")
+        check_texts(unit=self.unit, mark=self.mark, source=self.source)
         if self.unit not in _SCALE:
             raise FieldError("unit", unknown("unit", self.unit, _SCALE))
-        if self.mark not in MARKS:
-            expected = ", ".join(MARKS)
-            raise FieldError("mark", f"unknown mark {shorten(self.mark)}: expected one of {expected}.")
         if not 0 < value <= MAX_NUMBER:  # also false for nan
             raise FieldError("value", f"got {shorten(value)}, expected a number above zero and at most 2^60.")
 
@@ -130,6 +124,20 @@ class Quantity:
         return f"{self.value:,} {self.unit}"
 
 
+def check_texts(**texts: object) -> None:
+    """Text is text, and a ``mark`` one of `MARKS`."""
+    for key, value in texts.items():
+        if not isinstance(value, str):
+            raise FieldError(key, f"got {shorten(value)}, expected text in quotes.")
+    if texts["mark"] not in MARKS:
+        raise FieldError("mark", f"unknown mark {shorten(texts['mark'])}: expected one of {', '.join(MARKS)}.")
+
+
+def example_of(key: str) -> str:
+    """How a number is written under a key."""
+    return f'{{ value = NUMBER, unit = "{next(iter(UNITS[FIELDS[key]]))}" }}'
+
+
 def check_field(key: str, quantity: Quantity) -> None:
     """The unit fits the key, and counts and sizes are whole."""
     if key not in FIELDS:
@@ -145,10 +153,11 @@ def check_field(key: str, quantity: Quantity) -> None:
 
 def missing_key(keys: set[str]) -> str:
     """What is missing from a machine with these keys, as a part of a sentence; empty when nothing is."""
+    if "name" not in keys:
+        return 'the required key `name` is missing; write name = "My GPU"'
     for key in REQUIRED:
         if key not in keys:
-            example = next(iter(UNITS[FIELDS[key]]))
-            return f'the required key `{key}` is missing; write {key} = {{ value = NUMBER, unit = "{example}" }}'
+            return f"the required key `{key}` is missing; write {key} = {example_of(key)}"
     if "stores.l1_shared_per_sm" not in keys and not {"stores.l1_per_sm", "stores.lds_per_sm"} <= keys:
         return (
             "the required key `stores.l1_shared_per_sm` is missing (or both `stores.l1_per_sm` and "

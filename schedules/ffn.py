@@ -37,27 +37,13 @@ _FAMILIES = ("separate:row", "row-fused-8", "row-fused-8-split-4", "interleaved-
 
 @dataclass(frozen=True)
 class FfnSchedule:
-    """A parsed name.
+    """A parsed name."""
 
-    Attributes
-    ----------
-    kind : str
-        ``separate``, ``row-fused`` or ``interleaved``.
-    order : str
-        Tile order of separate kernels.
-    band : int
-        Tile rows of a band.
-    split : int
-        Parts of the hidden layer.
-    sawtooth : bool
-        Whether every second wave walks k backwards.
-    """
-
-    kind: str
-    order: str = "row"
-    band: int = 1
-    split: int = 1
-    sawtooth: bool = False
+    kind: str  #: ``separate``, ``row-fused`` or ``interleaved``
+    order: str = "row"  #: tile order of separate kernels
+    band: int = 1  #: tile rows of a band
+    split: int = 1  #: parts of the hidden layer
+    sawtooth: bool = False  #: whether every second wave walks k backwards
 
     @property
     def name(self) -> str:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pebble.schedules.execution import Execution, Segments, run_segments
 from pebble.schedules.grid import Tiles, check_grid
@@ -173,37 +172,3 @@ def _partial_numbers(s: Segments, tiles: int) -> tuple[Index, Index]:
         number[i] = count[s.tile[i]]
         count[s.tile[i]] += 1
     return number, count
-
-
-def lockstep_trace(
-    gemm: Gemm,
-    tiles: NDArray[np.int32],
-    tile: TileShape,
-    wave_blocks: int,
-    sawtooth: bool = False,
-    sms: int | None = None,
-) -> Trace:
-    """The reference trace of one traversal.
-
-    Parameters
-    ----------
-    gemm : Gemm
-        The problem.
-    tiles : ndarray of int32, shape (tile rows * tile columns, 2)
-        Output tiles (row, column) in traversal order.
-    tile : TileShape
-        Block tile.
-    wave_blocks : int
-        P, blocks that run at once: SMs times blocks per SM.
-    sawtooth : bool
-        Reverse k in every second wave.
-    sms : int, optional
-        SMs; block slots are dealt to them in turn. By default as many as block slots.
-
-    Raises
-    ------
-    InputError
-        The trace is too long.
-    """
-    kernel = GemmKernel(gemm, tile)
-    return kernel.lockstep(kernel.phase(tiles), wave_blocks, sawtooth, sms)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pebble.schedules.attention import attention_trace, parse_attention_schedule
 from pebble.schedules.ffn import FfnKernel, ffn_trace, parse_ffn_schedule
-from pebble.schedules.gemm import lockstep_trace
+from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import parse_order
 from pebble.schedules.tile import TileShape
 from pebble.traces import Trace, TraceChunk
@@ -29,7 +29,8 @@ def in_memory(trace: Trace) -> Trace:
 def gemm(m: int = 8192, n: int = 8192, k: int = 8192) -> Trace:
     """The anchor: bf16, tile 128x128x64, 132 blocks a wave, lock step, row first."""
     problem, tile = Gemm(m, n, k), TileShape(128, 128, 64)
-    return in_memory(lockstep_trace(problem, parse_order("row").tiles(*tile.grid(problem)[:2]), tile, 132))
+    kernel = GemmKernel(problem, tile)
+    return in_memory(kernel.lockstep(kernel.phase(parse_order("row").tiles(*kernel.grid)), 132))
 
 
 def ffn() -> Trace:

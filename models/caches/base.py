@@ -149,9 +149,9 @@ class CachePolicy(ABC):
         return "random replacement" if self.drawn else _ORDERS[self.replacement]
 
     @property
-    @abstractmethod
     def what(self) -> str:
         """The model in words, without its options."""
+        return f"{self.order}, fully associative"
 
     def view(self, trace: Trace) -> Trace:
         """The trace as the model follows it: tiles, or lines where it tells the lines of a tile apart."""

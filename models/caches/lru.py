@@ -1,10 +1,11 @@
-"""Fully associative LRU, whole tiles at a time.
+"""Fully associative LRU and FIFO, whole tiles at a time.
 
 A tile hits exactly when the distinct lines touched since its last touch, its own included, fit in the cache;
 a tile that has lost its oldest lines loses each next line just before it is reached, so it misses as a whole.
 
 There is no list to relink: touches are logged in order, and the cache is what was logged at or after ``head``. The
-oldest tile is found by moving ``head`` over entries that a later touch of the same tile has made void.
+oldest tile is found by moving ``head`` over entries that a later touch of the same tile has made void. FIFO is the same
+with a log of misses: a hit does not renew a tile's place.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def _pack(log, last, head, now):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _run(ids, ops, lines, operand, last, log, dirty, state, capacity, allocate, missed, write_backs):  # type: ignore[no-untyped-def]
+def _run(ids, ops, lines, operand, last, log, dirty, state, capacity, renews, allocate, missed, write_backs):  # type: ignore[no-untyped-def]
     # last[tile] is the tile's newest entry in the log; it is in the cache if that is at or after head. Only the oldest
     # tile can be there in part: then head stands on it and partial lines of it are left.
     room = log.shape[0]
@@ -55,6 +56,10 @@ def _run(ids, ops, lines, operand, last, log, dirty, state, capacity, allocate, 
         at = last[tile]
         if at > head or (at == head and partial == 0):
             missed[t] = 0
+            if not renews:
+                if ops[t] == 1:
+                    dirty[tile] = 1
+                continue
         else:
             missed[t] = lines[tile]
             if at == head and partial > 0:  # each line that is left leaves just before it is reached
@@ -104,7 +109,7 @@ class LruEngine(Engine):
     def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
         _run(
             chunk.ids, chunk.ops, self.lines, self.operand, self._last, self._log, self._dirty, self._state,
-            self.capacity, self.policy.write_allocate, missed, self.write_backs,
+            self.capacity, self.policy.replacement == "lru", self.policy.write_allocate, missed, self.write_backs,
         )  # fmt: skip
 
     def dirty(self) -> NDArray[np.int64]:
@@ -116,19 +121,23 @@ class LruEngine(Engine):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lru(CachePolicy):
-    """``lru``: one cache, the line touched longest ago leaves."""
+class Fifo(CachePolicy):
+    """``fifo``: one cache, the line that came first leaves."""
 
     runs = LruEngine
-    pattern = "lru"
-    examples = ("lru",)
-
-    @property
-    def what(self) -> str:
-        return "least recently used, fully associative"
+    pattern = "(?P<replacement>fifo)"
+    examples = ("fifo",)
 
     def view(self, trace: Trace) -> Trace:
         return trace if self.write_allocate else by_lines(trace)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lru(Fifo):
+    """``lru``: one cache, the line touched longest ago leaves."""
+
+    pattern = "lru"
+    examples = ("lru",)
 
     def closed_form(self, gemm: LockstepGemm, capacity_lines: int) -> CacheCounts | None:
         return None if self.warm or not self.write_allocate else lockstep_lru(gemm, capacity_lines)

@@ -24,23 +24,14 @@ _FAN, _SHIFT = 16, 4
 
 @dataclass(frozen=True)
 class LruCurve:
-    """Traffic of one trace as a function of capacity.
+    """Traffic of one trace as a function of capacity."""
 
-    Attributes
-    ----------
-    unit_lines : int
-        Lines of a bin.
-    read_misses, write_misses, write_backs : ndarray of int64, shape (bins,)
-        Lines at a capacity of ``bin * unit_lines`` lines, dirty lines at the end included.
-    accesses_lines : int
-        Lines touched.
-    """
-
-    unit_lines: int
+    unit_lines: int  #: lines of a bin
+    #: lines at a capacity of ``bin * unit_lines`` lines, dirty lines at the end included, shape (bins,)
     read_misses: NDArray[np.int64]
     write_misses: NDArray[np.int64]
     write_backs: NDArray[np.int64]
-    accesses_lines: int
+    accesses_lines: int  #: lines touched
 
     def at(self, capacity_lines: int) -> tuple[int, int, int]:
         """Lines fetched, lines allocated by writes, and lines written back at one capacity."""

@@ -12,14 +12,15 @@ is NP-complete; the two are reported apart.
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pebble.models.caches.base import CachePolicy, Engine
-from pebble.models.caches.convex_curve import ConvexCurve, convex_curve
 from pebble.system.memory import check_memory
 from pebble.traces import WRITE, Trace, TraceChunk
 from pebble.traces.jit import intrinsic, jit
@@ -237,14 +238,39 @@ class OptEngine(Engine):
         return self.zeros()  # a tile that nobody touches again leaves at once
 
 
-def opt_curve(trace: Trace, most_lines: int | None = None) -> ConvexCurve:
-    """OPT's misses from the largest tile to ``most_lines`` (by default all lines that the trace touches).
+def opt_misses(trace: Trace, capacities_lines: Sequence[int]) -> dict[int, int]:
+    """Lines that OPT misses at each capacity, exactly, from few runs.
 
-    Cost: two to three OPT runs for each corner of the curve.
+    Misses are convex in the capacity (all lines are alike). Between two capacities they are a straight line as soon as
+    the slope at one end equals the chord. Else the lines that continue both ends cross between them, and there the
+    rest is cut in two. Cost: up to three OPT runs for each corner between the capacities.
+
+    Raises
+    ------
+    InputError
+        The least capacity is smaller than the largest tile, or the trace too long.
     """
-    least = int(trace.tile_lines.max())
-    most = max(least, min(most_lines or 2**62, int(trace.tile_lines.sum(dtype=np.int64))))
-    return convex_curve(OptEngine(trace, least, Opt(name="opt")).misses, least, most)
+    wanted = sorted(set(capacities_lines))
+    engine = OptEngine(trace, wanted[0], Opt(name="opt"))
+    everything = int(trace.tile_lines.sum(dtype=np.int64))
+    misses = cache(lambda capacity: engine.misses(min(capacity, everything)))
+    found: dict[int, int] = {}
+    todo = [(wanted[0], wanted[-1])]
+    while todo:
+        a, b = todo.pop()
+        inside = wanted[bisect.bisect_left(wanted, a) : bisect.bisect_right(wanted, b)]
+        rise, run = misses(b) - misses(a), b - a
+        if len(inside) <= 4:  # proving a line takes as many runs
+            found |= {capacity: misses(capacity) for capacity in inside}
+            continue
+        after, before = misses(a + 1) - misses(a), misses(b) - misses(b - 1)
+        if rise in (after * run, before * run):
+            found |= {capacity: misses(a) + rise * (capacity - a) // run for capacity in inside}
+            continue
+        middle = a + (rise - before * run) // (after - before)
+        middle = min(max(middle, a + 1), b - 1)
+        todo += [(a, middle), (middle, b)]
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,5 +295,5 @@ class Opt(CachePolicy):
         if np.any(touched[written == 1] != 1):
             return super().curve(trace, capacities_lines)
         backs = int((trace.tile_lines * written).sum())  # each is a miss and a write-back, whatever the capacity
-        misses = opt_curve(trace, max(capacities_lines))
-        return [(misses.at(capacity) - backs, backs) for capacity in capacities_lines]
+        misses = opt_misses(trace, capacities_lines)
+        return [(misses[capacity] - backs, backs) for capacity in capacities_lines]

@@ -13,8 +13,7 @@ from functools import lru_cache
 from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.models.caches.base import CachePolicy
 from pebble.models.caches.chiplets import Chiplets
-from pebble.models.caches.fifo import Fifo
-from pebble.models.caches.lru import Lru
+from pebble.models.caches.lru import Fifo, Lru
 from pebble.models.caches.oldest_of_k import OldestOfK
 from pebble.models.caches.opt import Opt
 from pebble.models.caches.partitions import Partitions

@@ -6,15 +6,12 @@ checks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .lower import check_lower
 from .optimum import check_optimum
-from .parts import FAMILIES, check_lower_of_parts, check_upper_of_parts, read_whole
-from .reading import MAX_FILE_BYTES, RefusedError, array, choice, equal, fields, parse
+from .reading import MAX_FILE_BYTES, RefusedError, array, equal, fields, parse, show, tagged
 from .schedules import check_upper
 from .statement import read_workload
 
@@ -56,29 +53,18 @@ def check(document: Any, folder: Path | None = None) -> list[str]:
     claims = array(document["claims"], "claims", 1, 16)
     statement = document["statement"]
     if type(statement) is not dict:
-        raise RefusedError("statement", "expected an object")
+        raise RefusedError("statement", f"got {show(statement)}, expected an object")
     if "game" in statement:
         return check_optimum(statement, claims, folder)
     fields(statement, "statement", ("workload",))
-    lower, upper = _checks(statement["workload"], "statement.workload")
+    workload = read_workload(statement["workload"], "statement.workload")
     said = []
     for number, claim in enumerate(claims):
         at = f"claims[{number}]"
-        if type(claim) is not dict:
-            raise RefusedError(at, "expected an object")
-        kind = choice(claim.get("claim"), f"{at}.claim", ("lower bound", "upper bound"))
-        said.append((lower if kind == "lower bound" else upper)(claim, at))
+        lower = tagged(claim, at, "claim", ("lower bound", "upper bound")) == "lower bound"
+        said.append((check_lower if lower else check_upper)(workload, claim, at))
     _agree(claims)
     return said
-
-
-def _checks(told: Any, at: str) -> tuple[Callable[..., str], Callable[..., str]]:
-    """What checks a lower and an upper claim about the workload."""
-    if type(told) is dict and told.get("family") in tuple(FAMILIES):
-        whole = read_whole(told, at)
-        return partial(check_lower_of_parts, whole), partial(check_upper_of_parts, whole)
-    workload = read_workload(told, at)
-    return partial(check_lower, workload), partial(check_upper, workload)
 
 
 def _agree(claims: list[dict[str, Any]]) -> None:

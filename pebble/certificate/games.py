@@ -156,13 +156,7 @@ def task_order(game: Game) -> list[int]:
 
 
 def replay(game: Game, moves: Any, at: str) -> int:
-    """Play the moves and return their cost.
-
-    Raises
-    ------
-    RefusedError
-        The first move that breaks a rule, or an output that is not there at the end.
-    """
+    """Play the moves and return their cost."""
     value_of = {name: x for x, name in enumerate(game.names)}
     task_of = {task.name: t for t, task in enumerate(game.tasks)}
     updates = game.updates

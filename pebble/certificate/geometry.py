@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 from .reading import RefusedError, array, choice, equal, fields, fraction, integer
@@ -49,11 +50,6 @@ def prove_touched(box: Box, v: int, proof: Any, at: str) -> Fraction:
         - the same with ``counts_at_least``: t is that number rounded up, since a, b, c are whole numbers, and for the
           same reason their limits are rounded up;
         - ``whole_numbers`` true: no whole a, b, c with a + b + c = t - 1 satisfy (*); looked through here.
-
-    Raises
-    ------
-    RefusedError
-        It does not prove it.
     """
     if type(proof) is dict and "whole_numbers" in proof:
         fields(proof, at, ("products", "segments", "touched", "whole_numbers"))
@@ -67,12 +63,11 @@ def prove_touched(box: Box, v: int, proof: Any, at: str) -> Fraction:
         bound = fraction(proof["touched"], f"{at}.touched")
         prove_by_means(bound, limits, Fraction(v * v, box.overlap), proof["multipliers"], at)
         return bound
-    limits = tuple(Fraction(-(-x.numerator // x.denominator)) for x in limits)
+    limits = tuple(Fraction(ceil(x)) for x in limits)
     bound = fraction(proof["counts_at_least"], f"{at}.counts_at_least")
     prove_by_means(bound, limits, Fraction(v * v, box.overlap), proof["multipliers"], at)
-    rounded = -(-bound.numerator // bound.denominator)
-    equal(proof["touched"], rounded, at, "touched")
-    return Fraction(rounded)
+    equal(proof["touched"], ceil(bound), at, "touched")
+    return Fraction(ceil(bound))
 
 
 def prove_by_means(bound: Fraction, limits: tuple[Fraction, ...], product: Fraction, proof: Any, at: str) -> None:
@@ -90,7 +85,7 @@ def prove_by_means(bound: Fraction, limits: tuple[Fraction, ...], product: Fract
 
 def _none_below(box: Box, v: int, total: int, at: str) -> None:
     """No whole a + b + c = total - 1 satisfies (*): for each a, the best b is as near to c as the limits allow."""
-    low_a, low_b, low_c = (-(-x.numerator // x.denominator) for x in box.least(v))
+    low_a, low_b, low_c = map(ceil, box.least(v))
     for a in range(low_a, total - low_b - low_c):
         rest = total - 1 - a
         b = min(max(rest // 2, low_b), rest - low_c)

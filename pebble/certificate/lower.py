@@ -5,18 +5,32 @@ or is loaded in it, or is a cell begun in it (once in all). So
 
     loads + stores >= sum of values touched - (h - 1) S - cells begun that need not be stored.
 
+Workloads made of parts (groups of products, a transformer layer): fix a part and cut by its work. A value that its
+operations touch may then also be an operand that another part computes and that was completed in the segment (once in
+all), and its results may be used by another part instead of being stored. So
+
+    loads + stores >= sum of values touched - (h - 1) S - cells begun and not stored - operands that another part
+    computes.
+
+A load of a value that one part computes and another uses belongs to the first while the value is incomplete, to the
+second afterwards; every other transfer belongs to the part whose weight, input or output it moves. No transfer counts
+twice, so the parts add up, each with all of S. This needs every value computed once where a part uses what another
+computes.
+
 All numbers but h and the proofs of the geometry are recomputed from the statement.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 from .geometry import MAX_LEAVES, Box, prove_by_means, prove_redone, prove_touched
-from .reading import RefusedError, array, choice, equal, fields, fraction, integer
-from .statement import Workload
+from .reading import RefusedError, array, choice, equal, fields, fraction, integer, tagged
+from .statement import Piece, Workload
 from .tied import prove_tied
 
 MAX_SEGMENTS = 2**128
@@ -33,104 +47,134 @@ class Part:
 
 
 def check_lower(workload: Workload, claim: dict[str, Any], at: str) -> str:
-    """Check one claim of a lower bound and say it in a sentence.
-
-    Raises
-    ------
-    RefusedError
-        The first step that fails.
-    """
+    """Check one claim of a lower bound and say it in a sentence."""
     fields(claim, at, ("claim", "game", "capacity_elements", "elements", "bytes", "proof"))
     game = fields(claim["game"], f"{at}.game", ("recompute", "kernels"))
     redo = choice(game["recompute"], f"{at}.game.recompute", ("allowed", "forbidden")) == "allowed"
     separate = choice(game["kernels"], f"{at}.game.kernels", ("fused", "separate")) == "separate"
-    if separate and workload.family not in ("ffn", "attention"):
+    if separate and not workload.linked:
         raise RefusedError(f"{at}.game.kernels", f"a {workload.family} is one kernel")
+    if separate and redo and workload.pieces:
+        raise RefusedError(f"{at}.game", "kernel by kernel is about a layer whose values are computed once")
     capacity = integer(claim["capacity_elements"], f"{at}.capacity_elements", 3)
-    rule = _separate if separate else _fused
-    group, hidden = rule(workload, redo, capacity, claim["proof"], f"{at}.proof")
-    elements = workload.groups * group
-    equal(claim["elements"], elements, f"{at}.elements", "elements moved, at least")
-    equal(claim["bytes"], workload.bytes_of(elements, hidden), f"{at}.bytes", "bytes moved, at least")
-    if workload.family in ("gemm", "conv2d"):
-        how = "whether or not values are computed again"
+    proof, where = claim["proof"], f"{at}.proof"
+    if workload.pieces:
+        elements, total = (_kernel_by_kernel if separate else _added)(workload, redo, capacity, proof, where)
     else:
+        group, hidden = (_separate if separate else _fused)(workload, redo, capacity, proof, where)
+        elements = workload.groups * group
+        total = workload.bytes_of(elements, hidden)
+    equal(claim["elements"], elements, f"{at}.elements", "elements moved, at least")
+    equal(claim["bytes"], total, f"{at}.bytes", "bytes moved, at least")
+    how = "whether or not values are computed again"
+    if workload.linked:
         how = f"{'kernel by kernel' if separate else 'fused in any way'}, recomputation {game['recompute']}"
     return (
         f"every schedule of {workload.label} that holds at most {capacity:,} values moves at least "
-        f"{elements:,} elements, {claim['bytes']:,} bytes ({how})"
+        f"{elements:,} elements, {total:,} bytes ({how})"
     )
 
 
-def _theorem(proof: Any, at: str, among: tuple[str, ...]) -> str:
-    if type(proof) is not dict:
-        raise RefusedError(at, "expected an object")
-    return choice(proof.get("theorem"), f"{at}.theorem", among)
+def _added(whole: Workload, redo: bool, capacity: int, proof: Any, at: str) -> tuple[int, int]:
+    """Elements and bytes of all parts together."""
+    among = ("compulsory",) if redo and whole.linked else ("compulsory", "parts")
+    elements = whole.compulsory
+    if _stated(proof, at, among) == "parts":
+        fields(proof, at, ("theorem", "parts"))
+        elements = 0
+        for piece, one, where in _each(whole, proof["parts"], f"{at}.parts"):
+            least = piece.least
+            if _stated(one, where, ("compulsory", "segments")) == "segments":
+                least = _by_form(piece.workload, capacity, one, where, piece.taken)
+            elements += piece.count * least
+    return elements, whole.bytes_of(elements)
+
+
+def _kernel_by_kernel(whole: Workload, redo: bool, capacity: int, proof: Any, at: str) -> tuple[int, int]:
+    """Elements and bytes, when each part is a kernel that starts from empty memory."""
+    _stated(proof, at, ("kernel by kernel",))
+    fields(proof, at, ("theorem", "kernels"))
+    elements = total = 0
+    for piece, one, where in _each(whole, proof["kernels"], f"{at}.kernels"):
+        group, hidden = _fused(piece.workload, False, capacity, one, where)
+        elements += piece.count * group
+        total += piece.workload.bytes_of(piece.count * group, hidden)
+    return elements, total
+
+
+def _each(whole: Workload, proof: Any, at: str) -> list[tuple[Piece, Any, str]]:
+    told = array(proof, at, len(whole.pieces), len(whole.pieces))
+    return [(piece, one, f"{at}[{i}]") for i, (piece, one) in enumerate(zip(whole.pieces, told, strict=True))]
+
+
+def _stated(proof: Any, at: str, among: tuple[str, ...]) -> str:
+    """The theorem of a proof; that every operand moves needs no further word."""
+    theorem = tagged(proof, at, "theorem", among)
+    if theorem == "compulsory":
+        fields(proof, at, ("theorem",))
+    return theorem
 
 
 def _fused(workload: Workload, redo: bool, capacity: int, proof: Any, at: str) -> tuple[int, int]:
     """Elements of one group, and transfers of intermediates that are certain."""
-    least = workload.compulsory // workload.groups
     spilled = 0 if redo else strict_stores(workload, capacity)
+    certain = 2 * spilled * workload.groups
     among: tuple[str, ...] = ("compulsory", "segments")
-    if workload.family in ("ffn", "attention"):
+    if workload.linked:
         among = (*among, "recompute, cut by second products", "recompute, cut by distinct products")
-    if workload.option.get("gated") and not redo:
+    if workload.streams == 2 and not redo:
         among = (*among, "tied segments")
-    theorem = _theorem(proof, at, among)
+    theorem = _stated(proof, at, among)
     if theorem == "tied segments":
         return _tied(workload, capacity, proof, at), 0
     if theorem == "compulsory":
-        fields(proof, at, ("theorem",))
         # a stored score is loaded again: both moves come on top
-        return least + 2 * spilled, 2 * spilled * workload.groups
+        return workload.compulsory // workload.groups + 2 * spilled, certain
     if theorem == "segments":
-        if redo and workload.family in ("ffn", "attention"):
+        if redo and workload.linked:
             raise RefusedError(f"{at}.theorem", "this theorem is about schedules that compute nothing again")
-        part = _parts(workload)[_form(workload, proof, at)]
-        return _segments(part, capacity, proof, at, ("form",)) + spilled, 2 * spilled * workload.groups
-    m, k, f, l, cells = _chain(workload)
-    more = k * f if workload.option.get("gated") else 0  # the up weights, which the gate's chain does not have
+        return _by_form(workload, capacity, proof, at) + spilled, certain
+    _, k, f, *_ = _chain(workload)
+    more = k * f if workload.streams == 2 else 0  # the up weights, which the gate's chain does not have
     rule = _cut_by_second if theorem == "recompute, cut by second products" else _cut_by_distinct
-    return rule(m, k, f, l, cells, capacity, proof, at) + more, 2 * spilled * workload.groups
+    return rule(*_chain(workload), capacity, proof, at) + more, certain
 
 
 def _separate(workload: Workload, redo: bool, capacity: int, proof: Any, at: str) -> tuple[int, int]:
     """All intermediates go through slow memory: stored by one kernel, loaded by the next, from empty memory."""
     m, k, f, l, cells = _chain(workload)
     crossing = 2 * cells * workload.groups
-    tied = ("tied segments",) if workload.option.get("gated") else ()
-    theorem = _theorem(proof, at, ("kernel by kernel", "segments", *tied))
+    streams = workload.streams
+    tied = ("tied segments",) if streams == 2 else ()
+    theorem = _stated(proof, at, ("kernel by kernel", "segments", *tied))
     if theorem == "tied segments":
         return _tied(workload, capacity, proof, at) + cells, crossing
     if theorem == "segments":
-        part = _parts(workload)[_form(workload, proof, at)]
-        return _segments(part, capacity, proof, at, ("form",)) + cells, crossing
+        return _by_form(workload, capacity, proof, at) + cells, crossing
     fields(proof, at, ("theorem", "kernels"))
-    streams = 2 if workload.option.get("gated") else 1
     first = Part(Box(m, streams * f, k), streams * cells * k, (streams - 1) * cells)
     second = Part(Box(m, l, f), cells * l, 0)
-    least = (m * k + streams * k * f + cells, cells + f * l + m * l)
+    compulsory = (m * k + streams * k * f + cells, cells + f * l + m * l)
     total = 0
-    parts = zip((first, second), least, array(proof["kernels"], f"{at}.kernels", 2, 2), strict=True)
-    for number, (part, compulsory, kernel) in enumerate(parts):
+    parts = zip((first, second), compulsory, array(proof["kernels"], f"{at}.kernels", 2, 2), strict=True)
+    for number, (part, least, kernel) in enumerate(parts):
         where = f"{at}.kernels[{number}]"
-        if _theorem(kernel, where, ("compulsory", "segments")) == "compulsory":
-            fields(kernel, where, ("theorem",))
-            total += compulsory
-        else:
-            total += _segments(part, capacity, kernel, where)
+        cut = _stated(kernel, where, ("compulsory", "segments")) == "segments"
+        total += by_segments(part, capacity, kernel, where) if cut else least
     return total, crossing
 
 
 def _tied(workload: Workload, capacity: int, proof: Any, at: str) -> int:
-    m, k, f, l, _ = _chain(workload)
-    total = prove_tied(m, k, f, l, proof, at)
-    return _whole(total - (proof["segments"] - 1) * capacity)
+    total = prove_tied(*_chain(workload)[:4], proof, at)
+    h: int = proof["segments"]
+    return ceil(total - (h - 1) * capacity)
 
 
-def _form(workload: Workload, proof: Any, at: str) -> str:
-    return choice(proof.get("form"), f"{at}.form", tuple(_parts(workload)))
+def _by_form(workload: Workload, capacity: int, proof: Any, at: str, taken: int = 0) -> int:
+    """By the theorem in the form that the proof names; ``taken`` values are begun or completed free besides."""
+    forms = _parts(workload)
+    part = forms[choice(proof.get("form"), f"{at}.form", tuple(forms))]
+    return by_segments(part, capacity, proof, at, ("form",)) - taken
 
 
 def _chain(workload: Workload) -> tuple[int, int, int, int, int]:
@@ -139,7 +183,7 @@ def _chain(workload: Workload) -> tuple[int, int, int, int, int]:
     if workload.family == "ffn":
         m, f = size["tokens"], size["hidden"]
         return m, size["d_model"], f, size["d_out"], m * f
-    return workload.rows, size["head_dim"], size["keys"], size["value_dim"], workload.pairs
+    return workload.rows_of_group, size["head_dim"], size["keys"], size["value_dim"], workload.pairs
 
 
 def _parts(workload: Workload) -> dict[str, Part]:
@@ -158,53 +202,54 @@ def _parts(workload: Workload) -> dict[str, Part]:
     m, k, f, l, cells = _chain(workload)
     # a product of A B is a triple (i, j, t), one of H D a triple (i, j, k + q): one box
     plain = Part(Box(m, f, k + l), cells * (k + l), cells)
-    if not workload.option.get("gated"):
+    if workload.streams == 1:
         return {"chain": plain}
     # the up cells are further columns of the box; or: forget them, and load each up weight
     both = Part(Box(m, 2 * f, k + l), m * f * (2 * k + l), 2 * m * f)
     return {"gated chain": both, "gate's chain": Part(plain.box, plain.products, plain.cells, k * f)}
 
 
-def _shares(work: int, segments: int, proofs: list[Any], at: str) -> list[tuple[int, int, Any, str]]:
-    """(products, how many segments, proof, where): the floor and, where it does not divide, the ceiling."""
-    small, longer = divmod(work, segments)
-    wanted = [(small, segments - longer)] + ([(small + 1, longer)] if longer else [])
-    equal(len(proofs), len(wanted), at, "sizes of segments")
-    found = []
-    for number, ((products, count), proof) in enumerate(zip(wanted, proofs, strict=True)):
-        where = f"{at}[{number}]"
-        if type(proof) is not dict:
-            raise RefusedError(where, "expected an object")
-        equal(proof.get("products"), products, where, "products in a segment")
-        equal(proof.get("segments"), count, where, "segments of this size")
-        found.append((products, count, proof, where))
-    return found
+def _touched(
+    work: int, proof: Any, at: str, prove: Callable[[int, Any, str], Fraction], besides: tuple[str, ...] = ()
+) -> tuple[Fraction, int]:
+    """Values touched in all segments, each share proved by ``prove(products, share, where)``; and h.
 
-
-def _segments(part: Part, capacity: int, proof: Any, at: str, besides: tuple[str, ...] = ()) -> int:
+    A share is (how many segments of) one size: the floor of work / h and, where it does not divide, the ceiling.
+    """
     fields(proof, at, ("theorem", "segments", "shares", *besides))
-    h = integer(proof["segments"], f"{at}.segments", 1, min(part.products, MAX_SEGMENTS))
+    h = integer(proof["segments"], f"{at}.segments", 1, min(work, MAX_SEGMENTS))
     shares = array(proof["shares"], f"{at}.shares", 1, 2)
-    touched = Fraction(0)
-    for products, count, share, where in _shares(part.products, h, shares, f"{at}.shares"):
-        touched += count * prove_touched(part.box, products, share, where)
-    return _whole(touched) - (h - 1) * capacity - part.cells + part.more
+    small, longer = divmod(work, h)
+    wanted = [(small, h - longer)] + ([(small + 1, longer)] if longer else [])
+    equal(len(shares), len(wanted), f"{at}.shares", "sizes of segments")
+    total = Fraction(0)
+    for number, ((products, count), share) in enumerate(zip(wanted, shares, strict=True)):
+        where = f"{at}.shares[{number}]"
+        if type(share) is not dict:
+            raise RefusedError(where, "expected an object")
+        equal(share.get("products"), products, where, "products in a segment")
+        equal(share.get("segments"), count, where, "segments of this size")
+        total += count * prove(products, share, where)
+    return total, h
 
 
-def _whole(touched: Fraction) -> int:
-    """The values touched are a count: round up."""
-    return -(-touched.numerator // touched.denominator)
+def by_segments(part: Part, capacity: int, proof: Any, at: str, besides: tuple[str, ...] = ()) -> int:
+    """What the theorem says of one part; ``besides`` are further keys of the proof."""
+
+    def prove(products: int, share: Any, where: str) -> Fraction:
+        return prove_touched(part.box, products, share, where)
+
+    touched, h = _touched(part.products, proof, at, prove, besides)
+    # the values touched are a count: round up
+    return ceil(touched) - (h - 1) * capacity - part.cells + part.more
 
 
 def _cut_by_second(m: int, k: int, f: int, l: int, cells: int, capacity: int, proof: Any, at: str) -> int:
     """Cells touched are at most held + loaded + (distinct products of A B) / k. For v products of H D in a segment
     and e cells touched, values touched less that are linear in the products of A B, from 0 to k e: at least
     e + v G(e), as in one product of m x f x l, or (v + k e) G(e)."""
-    fields(proof, at, ("theorem", "segments", "shares"))
-    h = integer(proof["segments"], f"{at}.segments", 1, min(cells * l, MAX_SEGMENTS))
-    touched = Fraction(0)
-    shares = array(proof["shares"], f"{at}.shares", 1, 2)
-    for v, count, share, where in _shares(cells * l, h, shares, f"{at}.shares"):
+
+    def prove(v: int, share: Any, where: str) -> Fraction:
         fields(share, where, ("products", "segments", "touched", "multipliers", "leaves"))
         bound = fraction(share["touched"], f"{where}.touched")
         if v:
@@ -212,8 +257,10 @@ def _cut_by_second(m: int, k: int, f: int, l: int, cells: int, capacity: int, pr
             prove_redone(m, f, k, l, v, bound, share["leaves"], f"{where}.leaves")
         elif bound:
             raise RefusedError(where, "a segment without products may touch nothing")
-        touched += count * bound
-    return _whole(touched - (h - 1) * capacity)
+        return bound
+
+    touched, h = _touched(cells * l, proof, at, prove)
+    return ceil(touched - (h - 1) * capacity)
 
 
 def _cut_by_distinct(m: int, k: int, f: int, l: int, cells: int, capacity: int, proof: Any, at: str) -> int:
@@ -221,23 +268,21 @@ def _cut_by_distinct(m: int, k: int, f: int, l: int, cells: int, capacity: int, 
     at P to 2 P. Each touches values less cells excused (v / k): kept(v) at least, less l / k for all cells at the end.
     kept >= kept(P) >= S from P to 2 P, proved on intervals at whose ends a concave bound is looked at; so segments
     beyond h cost nothing, and what is left is the bound without recomputation."""
-    fields(proof, at, ("theorem", "segments", "shares"))
-    work = cells * (k + l)
-    h = integer(proof["segments"], f"{at}.segments", 1, min(work, MAX_SEGMENTS))
-    touched, box = Fraction(0), Box(m, f, k + l)
-    proofs = array(proof["shares"], f"{at}.shares", 1, 2)
-    for number, (v, count, share, where) in enumerate(_shares(work, h, proofs, f"{at}.shares")):
-        if number:
-            touched += count * prove_touched(box, v, share, where)
-            continue
+    box, work = Box(m, f, k + l), cells * (k + l)
+
+    def prove(v: int, share: Any, where: str) -> Fraction:
+        if v * proof["segments"] > work:  # a longer one
+            return prove_touched(box, v, share, where)
         fields(share, where, ("products", "segments", "touched", "leaves"))
         bound = fraction(share["touched"], f"{where}.touched")
         kept = bound - Fraction(v, k)
         if kept < capacity:
             raise RefusedError(f"{where}.touched", "too few for more segments to cost nothing")
         _prove_kept(box, k, v, kept, share["leaves"], f"{where}.leaves")
-        touched += count * bound
-    return _whole(touched) - (h - 1) * capacity - cells
+        return bound
+
+    touched, h = _touched(work, proof, at, prove)
+    return ceil(touched) - (h - 1) * capacity - cells
 
 
 def _prove_kept(box: Box, k: int, start: int, kept: Fraction, proof: Any, at: str) -> None:

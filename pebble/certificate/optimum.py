@@ -7,22 +7,16 @@ from typing import Any
 
 from .games import check_pebbling, read_game
 from .geometry import Box
-from .lower import Part, _segments
+from .lower import Part, by_segments
 from .positions import check_positions
 from .potential import check_potential, read_gemm
-from .reading import RefusedError, choice, equal, fields, integer
+from .reading import RefusedError, equal, fields, integer, tagged
 
 METHODS = ("compulsory", "segments", "potential", "positions")
 
 
 def check_optimum(statement: Any, claims: list[Any], folder: Path | None) -> list[str]:
-    """Check the claims about a game.
-
-    Raises
-    ------
-    RefusedError
-        The first step that fails.
-    """
+    """Check the claims about a game."""
     fields(statement, "statement", ("game",))
     game = read_game(statement["game"], "statement.game")
     size = f"{len(game.names)} values and {len(game.tasks)} computations"
@@ -30,18 +24,14 @@ def check_optimum(statement: Any, claims: list[Any], folder: Path | None) -> lis
     bounds, costs, said = [], [], []
     for number, claim in enumerate(claims):
         at = f"claims[{number}]"
-        if type(claim) is not dict:
-            raise RefusedError(at, "expected an object")
-        if choice(claim.get("claim"), f"{at}.claim", ("pebbling", "no cheaper pebbling")) == "pebbling":
+        if tagged(claim, at, "claim", ("pebbling", "no cheaper pebbling")) == "pebbling":
             costs.append(check_pebbling(game, claim, at))
             said.append(f"a pebbling of {name} costs {costs[-1]}")
             continue
         fields(claim, at, ("claim", "cost", "proof"))
         lower = integer(claim["cost"], f"{at}.cost", 1, 10**12)
         proof, where = claim["proof"], f"{at}.proof"
-        if type(proof) is not dict:
-            raise RefusedError(where, "expected an object")
-        method = choice(proof.get("method"), f"{where}.method", METHODS)
+        method = tagged(proof, where, "method", METHODS)
         if method == "compulsory":
             fields(proof, where, ("method",))
             equal(lower, game.compulsory, f"{at}.cost", "what every pebbling moves")
@@ -49,7 +39,7 @@ def check_optimum(statement: Any, claims: list[Any], folder: Path | None) -> lis
             fields(proof, where, ("method", "m", "n", "k", "values", "theorem", "segments", "shares"))
             products = read_gemm(game, proof, where)
             part = Part(Box(products.m, products.n, products.k), products.count, 0)
-            bound = _segments(part, game.capacity, proof, where, ("method", "m", "n", "k", "values"))
+            bound = by_segments(part, game.capacity, proof, where, ("method", "m", "n", "k", "values"))
             equal(lower, bound, f"{at}.cost", "moves, at least")
         else:
             (check_potential if method == "potential" else check_positions)(game, lower, proof, folder, where)

@@ -160,22 +160,14 @@ class Moves:
 
 
 def check_positions(game: Game, cost: int, proof: Any, folder: Path | None, at: str) -> None:
-    """Every move from a listed position leads to a listed one, or costs too much; none of them is the end.
-
-    Raises
-    ------
-    RefusedError
-        The list is not closed, so it proves nothing.
-    """
+    """Every move from a listed position leads to a listed one, or costs too much; none of them is the end."""
     fields(proof, at, ("method", "table"))
     moves = Moves(game, at)
     limit = cost - game.compulsory
     width = -(-len(game.names) // 8)
     listed: dict[Position, int] = {}
-    for record in records(folder, proof["table"], MAGIC, 3 * width + 2, f"{at}.table"):
+    for record in records(folder, proof["table"], MAGIC, 3 * width + 2, MAX_POSITIONS, f"{at}.table"):
         words = [int.from_bytes(record[i * width : (i + 1) * width], "little") for i in range(3)]
-        if len(listed) >= MAX_POSITIONS:
-            raise RefusedError(f"{at}.table", "it has too many positions")
         listed[words[0], words[1], words[2]] = int.from_bytes(record[3 * width :], "little")
 
     def covered(position: Position, excess: int) -> bool:

@@ -24,7 +24,7 @@ when m = n), is checked move by move. With V >= 0, and V = 0 when p = u = 0, the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import permutations
+from itertools import permutations, product
 from operator import le
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,8 @@ MAX_PRODUCTS = 36
 MAX_RECORDS = 1_500_000
 MAX_STEPS = 200_000_000
 _ADD = [bytes(min(255, x + cost) for x in range(256)) for cost in range(5)]
+
+Counts = tuple[int, int]
 
 
 class Products:
@@ -55,12 +57,10 @@ class Products:
         self.first_cell = (m + n) * k
         self.needs = [0] * self.count
         self.touches = [0] * self.items
-        for i in range(m):
-            for j in range(n):
-                for l in range(k):
-                    for x in (i * k + l, m * k + j * k + l, self.first_cell + i * n + j):
-                        self.needs[(i * n + j) * k + l] |= 1 << x
-                        self.touches[x] |= 1 << (i * n + j) * k + l
+        for i, j, l in product(range(m), range(n), range(k)):
+            for x in (i * k + l, (m + j) * k + l, self.first_cell + i * n + j):
+                self.needs[(i * n + j) * k + l] |= 1 << x
+                self.touches[x] |= 1 << (i * n + j) * k + l
         self.symmetries = list(self._symmetries())
         self._canonical: dict[int, tuple[int, int]] = {}
         self._stabiliser: dict[int, list[int]] = {}
@@ -71,26 +71,14 @@ class Products:
 
     def _symmetries(self) -> Iterator[tuple[list[list[int]], list[list[int]]]]:
         """Images of items and of products, byte by byte."""
-        m, n, k, base = self.m, self.n, self.k, self.first_cell
+        m, n, k = self.m, self.n, self.k
         for flip in (False, True) if m == n else (False,):
-            for pi in permutations(range(m)):
-                for pj in permutations(range(n)):
-                    for pl in permutations(range(k)):
-                        items, products = [0] * self.items, [0] * self.count
-                        for i in range(m):
-                            for l in range(k):
-                                a = (m * k if flip else 0) + pi[i] * k + pl[l]
-                                items[i * k + l] = a
-                        for j in range(n):
-                            for l in range(k):
-                                items[m * k + j * k + l] = (0 if flip else m * k) + pj[j] * k + pl[l]
-                        for i in range(m):
-                            for j in range(n):
-                                cell = pj[j] * n + pi[i] if flip else pi[i] * n + pj[j]
-                                items[base + i * n + j] = base + cell
-                                for l in range(k):
-                                    products[(i * n + j) * k + l] = cell * k + pl[l]
-                        yield _by_bytes(items), _by_bytes(products)
+            a, b = (m * k, 0) if flip else (0, m * k)  # where the images of A and of B begin
+            for pi, pj, pl in product(permutations(range(m)), permutations(range(n)), permutations(range(k))):
+                items = [a + i * k + l for i in pi for l in pl] + [b + j * k + l for j in pj for l in pl]
+                cells = [j * n + i if flip else i * n + j for i in pi for j in pj]
+                products = [cell * k + l for cell in cells for l in pl]
+                yield _by_bytes(items + [self.first_cell + cell for cell in cells]), _by_bytes(products)
 
     def canonical(self, red: int) -> tuple[int, int]:
         """The least image of a red set, and a symmetry that takes it there."""
@@ -160,7 +148,7 @@ class Products:
                     break
                 part = (part - 1) & free
 
-    def counts(self, red: int, undone: int) -> tuple[int, int]:
+    def counts(self, red: int, undone: int) -> Counts:
         """Undone products of red accumulators, and red accumulators."""
         return (undone & self.look(red)[2]).bit_count(), (red >> self.first_cell).bit_count()
 
@@ -203,10 +191,8 @@ def read_gemm(game: Game, proof: Any, at: str) -> Products:
     if m * n * k > MAX_PRODUCTS or game.variant != "in-place" or set(game.weights) != {1}:
         raise RefusedError(at, f"a potential is defined for in-place games of up to {MAX_PRODUCTS} products, weights 1")
     found = Products(m, n, k, game.capacity)
-    values = [
-        integer(x, f"{at}.values", 0, len(game.names) - 1)
-        for x in array(proof["values"], f"{at}.values", found.items, found.items)
-    ]
+    told = array(proof["values"], f"{at}.values", found.items, found.items)
+    values = [integer(x, f"{at}.values", 0, len(game.names) - 1) for x in told]
     wanted = set()
     for t, needs in enumerate(found.needs):
         cell = found.first_cell + t // k
@@ -216,32 +202,22 @@ def read_gemm(game: Game, proof: Any, at: str) -> Products:
     good = len(set(values)) == len(game.names) == found.items
     good = good and tasks == wanted and len(game.tasks) == found.count
     for i, x in enumerate(values):
-        good = good and (game.is_input[x], game.is_output[x]) == (
-            (True, False) if i < found.first_cell else (False, True)
-        )
+        good = good and game.is_input[x] == (i < found.first_cell) and game.is_output[x] == (i >= found.first_cell)
     if not good or any(task.after for task in game.tasks):
         raise RefusedError(f"{at}.values", "under these names the game is not this GEMM")
     return found
 
 
 def check_potential(game: Game, cost: int, proof: Any, folder: Path | None, at: str) -> None:
-    """The table is a potential, and its value at the start gives the claimed cost.
-
-    Raises
-    ------
-    RefusedError
-        A move along which V falls by more than its cost, or leaves the table.
-    """
+    """The table is a potential, and its value at the start gives the claimed cost."""
     fields(proof, at, ("method", "m", "n", "k", "values", "table"))
     products = read_gemm(game, proof, at)
     wide_r, wide_m, wide_v = record_bytes(products)
     where = f"{at}.table"
     table: dict[tuple[int, int], bytes] = {}
-    for record in records(folder, proof["table"], MAGIC, wide_r + wide_m + wide_v, where):
+    for record in records(folder, proof["table"], MAGIC, wide_r + wide_m + wide_v, MAX_RECORDS, where):
         red = int.from_bytes(record[:wide_r], "little")
         undone = int.from_bytes(record[wide_r : wide_r + wide_m], "little")
-        if len(table) >= MAX_RECORDS:
-            raise RefusedError(where, "it has too many records")
         if red >> products.items or undone & ~products.look(red)[0] or products.key(red, undone) != (red, undone):
             raise RefusedError(where, f"record {len(table)} is no pattern in its least form")
         table[red, undone] = record[wide_r + wide_m :]
@@ -267,23 +243,16 @@ def check_potential(game: Game, cost: int, proof: Any, folder: Path | None, at: 
             following = table.get(step[:2])
             if following is None:
                 raise RefusedError(where, f"a move from record {number} leaves the table")
-            if not _holds(products, values, own, following, products.counts(*step[:2]), price, run, begun):
-                raise RefusedError(
-                    where, f"along a move from record {number} the potential falls by more than its cost"
-                )
+            if not _holds(products, values, own, following, products.counts(*step[:2]), step[2:]):
+                why = f"along a move from record {number} the potential falls by more than its cost"
+                raise RefusedError(where, why)
 
 
 def _holds(
-    products: Products,
-    values: bytes,
-    own: tuple[int, int],
-    after: bytes,
-    other: tuple[int, int],
-    price: int,
-    run: int,
-    begun: int,
+    products: Products, values: bytes, own: Counts, after: bytes, other: Counts, move: tuple[int, int, int]
 ) -> bool:
-    """V(s) <= price + V(s') for every p and u that can occur on both sides."""
+    """V(s) <= price + V(s') for every p and u that occur on both sides of a move: price, products run, cells begun."""
+    price, run, begun = move
     if price:
         after = after.translate(_ADD[price])
     for u in range(begun, products.cells + 1):

@@ -21,7 +21,7 @@ _SHOWN = 60
 
 
 class RefusedError(Exception):
-    """The certificate proves nothing: the first step that fails, and why.
+    """The certificate proves nothing: the first step that fails, and why. All that reads or checks here raises it.
 
     Attributes
     ----------
@@ -115,6 +115,13 @@ def integer(value: Any, at: str, low: int = 0, high: int = MAX_COUNT) -> int:
         most = "" if high == MAX_COUNT else f" and at most {high}"
         raise RefusedError(at, f"got {show(value)}, expected a whole number of at least {low}{most}")
     return value
+
+
+def tagged(value: Any, at: str, key: str, among: Collection[str]) -> str:
+    """Which one of some words an object has under a key."""
+    if type(value) is not dict:
+        raise RefusedError(at, f"got {show(value)}, expected an object")
+    return choice(value.get(key), f"{at}.{key}", among)
 
 
 def flag(value: Any, at: str) -> bool:

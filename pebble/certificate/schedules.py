@@ -4,37 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from .reading import RefusedError, array, choice, equal, fields, flag, integer
+from .reading import RefusedError, array, equal, fields, flag, integer, tagged
 from .statement import Workload
 from .upper import Moved, check_claim, check_gemm
 from .upper_chain import Shape, check_chain
 
-# operands of the chain -> the workload's names
-_FFN = {"A": "X", "B": "W1", "D": "W2", "Y": "Y", "H": "H"}
-_GATED = {**_FFN, "B": "Wg+Wu"}
-_ATTENTION = {"A": "Q", "B": "K", "D": "V", "Y": "O"}
-
 
 def check_upper(workload: Workload, claim: dict[str, Any], at: str) -> str:
-    """Check one claim of an upper bound and say it in a sentence.
-
-    Raises
-    ------
-    RefusedError
-        The first step that fails.
-    """
+    """Check one claim of an upper bound and say it in a sentence."""
     fields(claim, at, ("claim", "capacity_elements", "elements", "bytes", "moved", "schedule"))
     capacity = integer(claim["capacity_elements"], f"{at}.capacity_elements", 3)
-    if workload.family == "conv2d":
-        raise RefusedError(at, "no schedule of a convolution is defined here")
-    moved = _moved(workload, capacity, claim["schedule"], f"{at}.schedule")
+    moved = moved_by(workload, capacity, claim["schedule"], f"{at}.schedule")
     check_claim(claim["moved"], moved, f"{at}.moved")
     equal(claim["elements"], moved.elements, f"{at}.elements", "elements moved")
-    total = 0
-    for part in (moved.loads, moved.stores):
-        for name, number in part.items():
-            operand = workload.operands.get(name)
-            total += number * (operand.width if operand is not None else workload.in_width)
+    total = sum(n * _width(workload, name) for part in (moved.loads, moved.stores) for name, n in part.items())
     equal(claim["bytes"], total, f"{at}.bytes", "bytes moved")
     return (
         f"a schedule of {workload.label} holds at most {moved.peak:,} values and moves {moved.elements:,} "
@@ -42,53 +25,52 @@ def check_upper(workload: Workload, claim: dict[str, Any], at: str) -> str:
     )
 
 
-def _moved(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved:
-    if type(schedule) is not dict:
-        raise RefusedError(at, "expected an object")
+def _width(workload: Workload, name: str) -> int:
+    """Bytes of a value of an operand (``part.operand`` where there are parts); intermediates are like inputs."""
+    part, _, operand = name.rpartition(".")
+    one = next((piece.workload for piece in workload.pieces if piece.name == part), workload)
+    return one.operands[operand].width if operand in one.operands else one.in_width
+
+
+def moved_by(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved:
+    """What a schedule moves and holds; parts run one after the other, through slow memory."""
+    if workload.family == "conv2d":
+        raise RefusedError(at, "no schedule of a convolution is defined here")
+    if workload.pieces:
+        tagged(schedule, at, "kind", ("parts",))
+        fields(schedule, at, ("kind", "parts"))
+        told = array(schedule["parts"], f"{at}.parts", len(workload.pieces), len(workload.pieces))
+        whole = Moved({}, {}, 0)
+        for number, (piece, one) in enumerate(zip(workload.pieces, told, strict=True)):
+            moved = moved_by(piece.workload, capacity, one, f"{at}.parts[{number}]")
+            times = piece.count // piece.workload.groups  # one schedule moves all groups
+            whole = whole.and_then(moved.times(times, f"{piece.name}.{{}}".format))
+        return whole
     if workload.family == "gemm":
-        choice(schedule.get("kind"), f"{at}.kind", ("blocks",))
+        tagged(schedule, at, "kind", ("blocks",))
         return check_gemm(workload.size, workload.option["accumulate_into"], capacity, schedule, at)
-    if choice(schedule.get("kind"), f"{at}.kind", ("bands", "kernels")) == "bands":
-        one = _named(workload, check_chain(chain_shape(workload), capacity, schedule, at))
-    else:
-        one = _kernels(workload, capacity, schedule, at)
-    groups = workload.groups
-    return Moved(
-        {name: groups * n for name, n in one.loads.items()},
-        {name: groups * n for name, n in one.stores.items()},
-        one.peak,
-    )
+    if tagged(schedule, at, "kind", ("bands", "kernels")) == "bands":
+        one = check_chain(chain_shape(workload), capacity, schedule, at)
+        return one.times(workload.groups, _names(workload).__getitem__)
+    return _kernels(workload, capacity, schedule, at).times(workload.groups)
 
 
 def chain_shape(workload: Workload) -> Shape:
     """An FFN, or one group of attention, as two products in a row."""
     size = workload.size
     if workload.family == "ffn":
-        streams = 2 if workload.option["gated"] else 1
-        return Shape(size["tokens"], size["d_model"], size["hidden"], size["d_out"], streams)
-    strict = workload.option["strict"]
-    return Shape(
-        workload.rows,
-        size["head_dim"],
-        size["keys"],
-        size["value_dim"],
-        state=2 if strict else 3,  # maximum, sum, and the factor for outputs that come back
-        whole_rows=strict,
-        one_pass=True,
-        sharing=workload.sharing if workload.option["causal"] else 0,
-    )
+        return Shape(size["tokens"], size["d_model"], size["hidden"], size["d_out"], workload.streams)
+    strict, sharing = workload.option["strict"], workload.sharing if workload.option["causal"] else 0
+    state = 2 if strict else 3  # maximum, sum, and the factor for outputs that come back
+    sides = workload.rows_of_group, size["head_dim"], size["keys"], size["value_dim"]
+    return Shape(*sides, state=state, whole_rows=strict, one_pass=True, sharing=sharing)
 
 
 def _names(workload: Workload) -> dict[str, str]:
+    """Operands of the chain, and what the workload calls them."""
     if workload.family == "attention":
-        return _ATTENTION
-    return _GATED if workload.option["gated"] else _FFN
-
-
-def _named(workload: Workload, moved: Moved) -> Moved:
-    names = _names(workload)
-    loads = {names[name]: n for name, n in moved.loads.items()}
-    return Moved(loads, {names[name]: n for name, n in moved.stores.items()}, moved.peak)
+        return {"A": "Q", "B": "K", "D": "V", "Y": "O", "H": "S"}
+    return {"A": "X", "B": "Wg+Wu" if workload.streams == 2 else "W1", "D": "W2", "Y": "Y", "H": "H"}
 
 
 def _kernels(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved:
@@ -108,27 +90,19 @@ def _kernels(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved
         raise RefusedError(f"{at}.kernels", "not the kinds of kernels that compute this workload")
     shape, names = chain_shape(workload), _names(workload)
     cells = shape.m * shape.f
-    middle = "S" if workload.family == "attention" else "H"
     first = {"m": shape.m, "n": shape.f, "k": shape.k}
     last = {"m": shape.m, "n": shape.l, "k": shape.f}
-    loads: dict[str, int] = dict.fromkeys((*(names[x] for x in "ABDY"), middle), 0)
-    stores = {middle: 0, names["Y"]: 0}
-    peak = 0
+    whole = Moved(dict.fromkeys((names[x] for x in "ABDYH"), 0), {names["H"]: 0, names["Y"]: 0}, 0)
     for number, kernel in enumerate(kernels):
         where = f"{at}.kernels[{number}]"
         if kinds[number] == "blocks":
             final = number + 1 == len(kernels)
             moved = check_gemm(last if final else first, False, capacity, kernel, where)
-            roles = (middle, names["D"], names["Y"]) if final else (names["A"], names["B"], middle)
-            for role, name in zip(roles, "ABC", strict=True):
-                loads[role] += moved.loads[name]
-            stores[roles[2]] += moved.stores["C"]
-        elif kinds[number] == "bands":  # gate and up in one kernel
+            roles = {"A": "H", "B": "D", "C": "Y"} if final else {"A": "A", "B": "B", "C": "H"}
+            moved = moved.times(1, lambda name, roles=roles: names[roles[name]])  # type: ignore[misc]
+        elif kinds[number] == "bands":  # gate and up in one kernel, which moves neither D nor Y
             both = Shape(shape.m, shape.k, shape.f, 0, shape.streams)
-            moved = check_chain(both, capacity, kernel, where)
-            loads[names["A"]] += moved.loads["A"]
-            loads[names["B"]] += moved.loads["B"]
-            stores[middle] += moved.stores["H"]
+            moved = check_chain(both, capacity, kernel, where).times(1, names.__getitem__)
         else:
             passes, room = 2, 2  # gate and up, one value of each
             if kinds[number] == "softmax":
@@ -138,10 +112,8 @@ def _kernels(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved
                 passes, room = (1, shape.f + 2) if stays else (2, 3)
             else:
                 fields(kernel, where, ("kind",))
-            loads[middle] += passes * cells
-            stores[middle] += cells
-            moved = Moved({}, {}, room)
+            moved = Moved({names["H"]: passes * cells}, {names["H"]: cells}, room)
         if moved.peak > capacity:
             raise RefusedError(where, f"it holds {moved.peak:,} values, the capacity is {capacity:,}")
-        peak = max(peak, moved.peak)
-    return Moved(loads, stores, peak)
+        whole = whole.and_then(moved)
+    return whole

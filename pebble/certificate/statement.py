@@ -2,65 +2,49 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
-from .reading import RefusedError, choice, fields, flag, integer
+from .reading import RefusedError, array, choice, fields, flag, integer, tagged
 
 WIDTHS = {"bf16": 2, "fp16": 2, "fp32": 4, "fp8": 1}
 MAX_DIMENSION = 2**32
-
-_DIMENSIONS = {
-    "gemm": ("m", "n", "k"),
-    "ffn": ("tokens", "d_model", "hidden", "d_out"),
-    "attention": ("queries", "keys", "head_dim", "value_dim", "heads", "kv_heads", "batch"),
-    "conv2d": ("batch", "in_channels", "out_channels", "height", "width", "kernel", "stride"),
-}
-_FLAGS = {"gemm": ("accumulate_into",), "ffn": ("gated",), "attention": ("causal",), "conv2d": ()}
+MAX_GROUPS = 4096
 
 
-@dataclass(frozen=True)
-class Operand:
-    """A matrix in slow memory.
-
-    Attributes
-    ----------
-    elements : int
-        Its values.
-    width : int
-        Bytes of each.
-    moves : int
-        How often each value crosses at least: once to be read, once to be written.
-    """
+class Operand(NamedTuple):
+    """A matrix in slow memory: how many values, the bytes of each, and how often each crosses at least."""
 
     elements: int
     width: int
-    moves: int
+    moves: int  #: once to be read, once to be written
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a workload, or ``count`` equal ones: groups of heads, products of one size."""
+
+    name: str
+    workload: Workload  #: what it computes, as a workload of its own
+    taken: int  #: its values that another part computes, or uses so that they need not be stored
+    least: int  #: values of the whole that it alone moves: weights, inputs and outputs
+    count: int
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A workload and its operands by name.
-
-    Attributes
-    ----------
-    family : str
-    size : dict
-        Dimensions.
-    option : dict
-        Flags, and ``strict`` for attention.
-    operands : dict
-        By name.
-    in_width, out_width : int
-        Bytes of a value of an input (and of every intermediate), and of an output.
-    """
+    """A workload, its operands by name, and the parts that it is made of, if it is."""
 
     family: str
     size: dict[str, int]
-    option: dict[str, bool]
-    operands: dict[str, Operand]
-    in_width: int
-    out_width: int
+    option: dict[str, bool]  #: flags, and ``strict`` for attention
+    rows: tuple[int, ...]  #: of each group, where products are grouped
+    in_width: int  #: bytes of a value of an input, and of every intermediate
+    out_width: int  #: bytes of a value of an output
+    operands: dict[str, Operand] = field(default_factory=dict)
+    pieces: tuple[Piece, ...] = ()
 
     @property
     def narrow(self) -> int:
@@ -81,8 +65,19 @@ class Workload:
     @property
     def label(self) -> str:
         """Family and dimensions, for a sentence."""
+        rows = [f"rows={','.join(map(str, self.rows))}"] if self.rows else []
         options = [name for name, on in self.option.items() if on]
-        return " ".join([self.family, *(f"{name}={n}" for name, n in self.size.items()), *options])
+        return " ".join([self.family, *rows, *(f"{name}={n}" for name, n in self.size.items()), *options])
+
+    @property
+    def linked(self) -> bool:
+        """Whether one product uses what another computes."""
+        return self.family in ("ffn", "attention", "layer")
+
+    @property
+    def streams(self) -> int:
+        """Hidden products: gate and up, or one."""
+        return 2 if self.option.get("gated") else 1
 
     # Attention
 
@@ -97,7 +92,7 @@ class Workload:
         return self.size["heads"] // self.size["kv_heads"]
 
     @property
-    def rows(self) -> int:
+    def rows_of_group(self) -> int:
         """Queries that meet one K."""
         return self.sharing * self.size["queries"]
 
@@ -112,64 +107,135 @@ class Workload:
 
 def read_workload(value: Any, at: str) -> Workload:
     """The workload of a statement."""
-    if type(value) is not dict:
-        raise RefusedError(at, "expected an object")
-    family = choice(value.get("family"), f"{at}.family", _DIMENSIONS)
-    extra = ("softmax",) if family == "attention" else ()
-    fields(value, at, ("family", "dtype", "out_dtype", *_DIMENSIONS[family], *_FLAGS[family], *extra))
-    size = {name: integer(value[name], f"{at}.{name}", 1, MAX_DIMENSION) for name in _DIMENSIONS[family]}
-    option = {name: flag(value[name], f"{at}.{name}") for name in _FLAGS[family]}
+    family = tagged(value, at, "family", _FAMILIES)
+    dimensions, flags, besides, _ = _FAMILIES[family]
+    fields(value, at, ("family", "dtype", "out_dtype", *dimensions, *flags, *besides))
+    option = {name: flag(value[name], f"{at}.{name}") for name in flags}
+    rows: tuple[int, ...] = ()
     if family == "attention":
         option["strict"] = choice(value["softmax"], f"{at}.softmax", ("online", "strict")) == "strict"
-    wide_in = WIDTHS[choice(value["dtype"], f"{at}.dtype", WIDTHS)]
-    wide_out = WIDTHS[choice(value["out_dtype"], f"{at}.out_dtype", WIDTHS)]
-    operands = _OPERANDS[family](size, option, wide_in, wide_out, at)
-    return Workload(family, size, option, operands, wide_in, wide_out)
+    elif family == "grouped":
+        entries = array(value["rows"], f"{at}.rows", 1, MAX_GROUPS)
+        rows = tuple(integer(m, f"{at}.rows[{i}]", 1, MAX_DIMENSION) for i, m in enumerate(entries))
+    wide_in, wide_out = (WIDTHS[choice(value[x], f"{at}.{x}", WIDTHS)] for x in ("dtype", "out_dtype"))
+    return _workload(at, family, {name: value[name] for name in dimensions}, option, wide_in, wide_out, rows)
 
 
-def _gemm(size: dict[str, int], option: dict[str, bool], i: int, o: int, at: str) -> dict[str, Operand]:
-    m, n, k = size["m"], size["n"], size["k"]
-    twice = 2 if option["accumulate_into"] else 1
-    return {"A": Operand(m * k, i, 1), "B": Operand(k * n, i, 1), "C": Operand(m * n, o, twice)}
+def _workload(
+    at: str, family: str, size: dict[str, int], option: dict[str, bool], i: int, o: int, rows: tuple[int, ...] = ()
+) -> Workload:
+    """A workload with inputs of ``i`` bytes and outputs of ``o``, its dimensions checked."""
+    for name, number in size.items():
+        integer(number, f"{at}.{name}", 1, MAX_DIMENSION)
+    bare = Workload(family, size, option, rows, i, o)
+    whole = replace(bare, operands=_FAMILIES[family].operands(bare, at))
+    return replace(whole, pieces=_PIECES[family](whole, at)) if family in _PIECES else whole
 
 
-def _ffn(size: dict[str, int], option: dict[str, bool], i: int, o: int, at: str) -> dict[str, Operand]:
-    m, k, f, l = size["tokens"], size["d_model"], size["hidden"], size["d_out"]
-    up = {"Wg+Wu": Operand(2 * k * f, i, 1)} if option["gated"] else {"W1": Operand(k * f, i, 1)}
-    return {"X": Operand(m * k, i, 1), **up, "W2": Operand(f * l, i, 1), "Y": Operand(m * l, o, 1)}
+def _gemm(w: Workload, at: str) -> dict[str, Operand]:
+    m, n, k = w.size["m"], w.size["n"], w.size["k"]
+    return _product(m * k, k * n, m * n, w)
 
 
-def _attention(size: dict[str, int], option: dict[str, bool], i: int, o: int, at: str) -> dict[str, Operand]:
+def _grouped(w: Workload, at: str) -> dict[str, Operand]:
+    total, n, k = sum(w.rows), w.size["n"], w.size["k"]
+    return _product(total * k, len(w.rows) * k * n, total * n, w)
+
+
+def _product(a: int, b: int, c: int, w: Workload) -> dict[str, Operand]:
+    twice = 2 if w.option["accumulate_into"] else 1
+    return {"A": Operand(a, w.in_width, 1), "B": Operand(b, w.in_width, 1), "C": Operand(c, w.out_width, twice)}
+
+
+def _ffn(w: Workload, at: str) -> dict[str, Operand]:
+    m, k, f, l = w.size["tokens"], w.size["d_model"], w.size["hidden"], w.size["d_out"]
+    up = Operand(w.streams * k * f, w.in_width, 1)
+    ends = {"W2": Operand(f * l, w.in_width, 1), "Y": Operand(m * l, w.out_width, 1)}
+    return {"X": Operand(m * k, w.in_width, 1), "Wg+Wu" if w.streams == 2 else "W1": up, **ends}
+
+
+def _attention(w: Workload, at: str) -> dict[str, Operand]:
+    size, i = w.size, w.in_width
     if size["heads"] % size["kv_heads"]:
         raise RefusedError(f"{at}.kv_heads", "expected a divisor of the heads")
-    if option["causal"] and size["keys"] < size["queries"]:
+    if w.option["causal"] and size["keys"] < size["queries"]:
         raise RefusedError(f"{at}.keys", "a causal mask needs at least as many keys as queries")
     above, below = size["batch"] * size["heads"] * size["queries"], size["batch"] * size["kv_heads"] * size["keys"]
     d, e = size["head_dim"], size["value_dim"]
-    return {
-        "Q": Operand(above * d, i, 1),
-        "K": Operand(below * d, i, 1),
-        "V": Operand(below * e, i, 1),
-        "O": Operand(above * e, o, 1),
-    }
+    inputs = {"Q": Operand(above * d, i, 1), "K": Operand(below * d, i, 1), "V": Operand(below * e, i, 1)}
+    return {**inputs, "O": Operand(above * e, w.out_width, 1)}
 
 
-def _conv2d(size: dict[str, int], option: dict[str, bool], i: int, o: int, at: str) -> dict[str, Operand]:
-    kernel, stride = size["kernel"], size["stride"]
-    if kernel > min(size["height"], size["width"]):
+def _conv2d(w: Workload, at: str) -> dict[str, Operand]:
+    kernel, stride = w.size["kernel"], w.size["stride"]
+    if kernel > min(w.size["height"], w.size["width"]):
         raise RefusedError(f"{at}.kernel", "it is larger than the input")
-    outs, reads = [], []
-    for extent in (size["height"], size["width"]):
+    pixels = read = 1
+    for extent in (w.size["height"], w.size["width"]):
         out = 1 + (extent - kernel) // stride
-        outs.append(out)
+        pixels *= out
         # windows of `kernel` positions start every `stride`: they overlap, or leave gaps that nothing reads
-        reads.append(out * kernel if stride >= kernel else kernel + (out - 1) * stride)
-    batch, ins, channels = size["batch"], size["in_channels"], size["out_channels"]
+        read *= out * kernel if stride >= kernel else kernel + (out - 1) * stride
+    batch, ins, channels = w.size["batch"], w.size["in_channels"], w.size["out_channels"]
     return {
-        "X": Operand(batch * ins * reads[0] * reads[1], i, 1),
-        "W": Operand(channels * ins * kernel * kernel, i, 1),
-        "Y": Operand(batch * channels * outs[0] * outs[1], o, 1),
+        "X": Operand(batch * ins * read, w.in_width, 1),
+        "W": Operand(channels * ins * kernel * kernel, w.in_width, 1),
+        "Y": Operand(batch * channels * pixels, w.out_width, 1),
     }
 
 
-_OPERANDS = {"gemm": _gemm, "ffn": _ffn, "attention": _attention, "conv2d": _conv2d}
+def _layer(w: Workload, at: str) -> dict[str, Operand]:
+    t, d, f, heads, shared, key, val = w.size.values()
+    qkv, out = d * ((heads + shared) * key + shared * val), heads * val * d
+    return {
+        "X": Operand(t * d, w.in_width, 1),
+        "weights": Operand(qkv + out + (w.streams + 1) * d * f, w.in_width, 1),
+        "Y": Operand(t * d, w.out_width, 1),
+    }
+
+
+def _grouped_pieces(w: Workload, at: str) -> tuple[Piece, ...]:
+    found = []
+    for m, count in Counter(w.rows).items():
+        one = _workload(at, "gemm", {"m": m, **w.size}, w.option, w.in_width, w.out_width)
+        found.append(Piece(f"m={m}", one, 0, one.compulsory, count))
+    return tuple(found)
+
+
+def _layer_pieces(w: Workload, at: str) -> tuple[Piece, ...]:
+    t, d, f, heads, shared, key, val = w.size.values()
+    width, i = (heads + shared) * key + shared * val, w.in_width
+    plain = {"accumulate_into": False}
+    qkv = _workload(at, "gemm", {"m": t, "n": width, "k": d}, plain, i, i)
+    told = {"queries": t, "keys": t, "head_dim": key, "value_dim": val, "heads": heads, "kv_heads": shared, "batch": 1}
+    attention = _workload(at, "attention", told, {"causal": True, "strict": False}, i, i)
+    out = _workload(at, "gemm", {"m": t, "n": d, "k": heads * val}, plain, i, i)
+    mlp = _workload(at, "ffn", {"tokens": t, "d_model": d, "hidden": f, "d_out": d}, w.option, i, w.out_width)
+    groups = attention.groups
+    return (
+        Piece("qkv", qkv, t * width, t * d + d * width, 1),
+        Piece("attention", attention, attention.compulsory // groups, 0, groups),
+        Piece("o", out, t * heads * val + t * d, heads * val * d, 1),
+        Piece("mlp", mlp, t * d, mlp.compulsory - t * d, 1),
+    )
+
+
+class _Family(NamedTuple):
+    dimensions: tuple[str, ...]
+    flags: tuple[str, ...]
+    besides: tuple[str, ...]
+    operands: Callable[[Workload, str], dict[str, Operand]]
+
+
+_HEADS = ("queries", "keys", "head_dim", "value_dim", "heads", "kv_heads", "batch")
+_IMAGES = ("batch", "in_channels", "out_channels", "height", "width", "kernel", "stride")
+_WIDE = ("tokens", "d_model", "hidden", "heads", "kv_heads", "head_dim", "value_dim")
+_FAMILIES = {
+    "gemm": _Family(("m", "n", "k"), ("accumulate_into",), (), _gemm),
+    "ffn": _Family(("tokens", "d_model", "hidden", "d_out"), ("gated",), (), _ffn),
+    "attention": _Family(_HEADS, ("causal",), ("softmax",), _attention),
+    "conv2d": _Family(_IMAGES, (), (), _conv2d),
+    "grouped": _Family(("n", "k"), ("accumulate_into",), ("rows",), _grouped),
+    "layer": _Family(_WIDE, ("gated",), (), _layer),
+}
+_PIECES = {"grouped": _grouped_pieces, "layer": _layer_pieces}

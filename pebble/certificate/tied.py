@@ -18,6 +18,7 @@ cut in four. All numbers are whole multiples of powers of two; what is rounded i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
 from math import isqrt
@@ -59,7 +60,7 @@ def prove_tied(m: int, k: int, f: int, l: int, proof: Any, at: str) -> Fraction:
     # P <= k T + l e and e <= T
     t_edges = _edges(proof["cells"], (products << CELL_BITS) // (k + l), 2 * m * f << CELL_BITS, f"{at}.cells")
     e_edges = _edges(proof["gate_cells"], 0, m * f << CELL_BITS, f"{at}.gate_cells")
-    box = _Boxes(m, k, f, l, products, weight, tau, phi)
+    holds = _holds_on(m, k, f, l, products, weight, tau, phi)
     left = [(*t, *e) for t in pairwise(t_edges) for e in pairwise(e_edges)]
     count = 0
     while left:
@@ -67,7 +68,7 @@ def prove_tied(m: int, k: int, f: int, l: int, proof: Any, at: str) -> Fraction:
         count += 1
         if count > MAX_BOXES:
             raise RefusedError(f"{at}.phi", "it is too close to the least value to be proved on so many boxes")
-        if box.holds(t1, t2, e1, e2):
+        if holds(t1, t2, e1, e2):
             continue
         t, e = (t1 + t2) // 2, (e1 + e2) // 2
         if t2 - t1 < 2 and e2 - e1 < 2:
@@ -84,29 +85,27 @@ def _edges(value: Any, first: int, last: int, at: str) -> list[int]:
     return found
 
 
-class _Boxes:
-    """Whether phi holds on a box, all sides multiplied by their common denominator."""
+def _holds_on(
+    m: int, k: int, f: int, l: int, products: int, weight: Fraction, tau: Fraction, phi: Fraction
+) -> Callable[[int, int, int, int], bool]:
+    """Whether X - lambda M + tau v2 >= phi for t1 <= T <= t2, e1 <= e <= e2, all sides times their denominators."""
+    work, all_cells = products << CELL_BITS, m * f << CELL_BITS
+    p1, p2 = min(m, 2 * f), min(m, f)
+    n, d = weight.numerator, weight.denominator
+    down = (tau.numerator << _PRICE_BITS) // tau.denominator
 
-    def __init__(
-        self, m: int, k: int, f: int, l: int, products: int, weight: Fraction, tau: Fraction, phi: Fraction
-    ) -> None:
-        self.k, self.l, self.products = k, l, products << CELL_BITS
-        self.cells = m * f << CELL_BITS
-        self.p1, self.p2 = min(m, 2 * f), min(m, f)
-        self.numerator, self.denominator = weight.numerator, weight.denominator
-        self.tau = (tau.numerator << _PRICE_BITS) // tau.denominator
-        self.phi = phi
-
-    def holds(self, t1: int, t2: int, e1: int, e2: int) -> bool:
-        """Whether X - lambda M + tau v2 >= phi for t1 <= T <= t2, e1 <= e <= e2."""
-        low, high = max(0, self.products - self.k * t2), min(self.products + (1 << CELL_BITS), self.l * e2)
-        if low > high or e1 > t2 or t1 - e2 > self.cells or e2 == 0 or t2 == 0:
-            return low > high or e1 > t2 or t1 - e2 > self.cells
-        first, second = price(t2, self.p1), price(e2, self.p2) + self.tau
-        ends = (low, high, min(max(self.products, low), high))
-        work = min(max(0, self.products - v) * first + v * second for v in ends)
+    def holds(t1: int, t2: int, e1: int, e2: int) -> bool:
+        low, high = max(0, work - k * t2), min(work + (1 << CELL_BITS), l * e2)
+        if low > high or e1 > t2 or t1 - e2 > all_cells:
+            return True  # no segment is like this
+        if e2 == 0 or t2 == 0:
+            return False
+        first, second = price(t2, p1), price(e2, p2) + down
+        ends = (low, high, min(max(work, low), high))
+        priced = min(max(0, work - v) * first + v * second for v in ends)
         # T - lambda min(e, T - e) is the larger of two linear functions
-        n, d = self.numerator, self.denominator
         cells = max(d * t1 - n * e2, (d - n) * t1 + n * e1)
-        left = (cells << _PRICE_BITS) + work * d
-        return left * self.phi.denominator >= (self.phi.numerator * d) << (_PRICE_BITS + CELL_BITS)
+        left = (cells << _PRICE_BITS) + priced * d
+        return left * phi.denominator >= (phi.numerator * d) << (_PRICE_BITS + CELL_BITS)
+
+    return holds

@@ -11,6 +11,7 @@ likewise down t. No block may keep both at one index.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,19 @@ class Moved:
     def elements(self) -> int:
         """Loads plus stores."""
         return sum(self.loads.values()) + sum(self.stores.values())
+
+    def times(self, count: int, named: Callable[[str], str] = str) -> Moved:
+        """So many of them one after the other, under other names."""
+        loads, stores = ({named(x): count * n for x, n in moved.items()} for moved in (self.loads, self.stores))
+        return Moved(loads, stores, self.peak)
+
+    def and_then(self, other: Moved) -> Moved:
+        """Both, one after the other."""
+        loads, stores = (
+            {name: mine.get(name, 0) + more.get(name, 0) for name in mine | more}
+            for mine, more in ((self.loads, other.loads), (self.stores, other.stores))
+        )
+        return Moved(loads, stores, max(self.peak, other.peak))
 
 
 def operand_of(one: str, other: str) -> str:

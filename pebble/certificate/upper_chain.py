@@ -28,18 +28,7 @@ MAX_MASKED_BANDS = 1 << 18
 
 @dataclass(frozen=True)
 class Shape:
-    """The chain: dimensions, hidden products (2 when gated), softmax state per row, and what softmax forbids.
-
-    Attributes
-    ----------
-    m, k, f, l, streams, state : int
-    whole_rows : bool
-        Strict softmax: all of a row of H is there before any of it is used.
-    one_pass : bool
-        Stored outputs cannot be taken up by a later band, their state is gone.
-    sharing : int
-        0, or with a causal mask the rows of one query.
-    """
+    """The chain: dimensions, hidden products (2 when gated), softmax state per row, and what softmax forbids."""
 
     m: int
     k: int
@@ -47,9 +36,9 @@ class Shape:
     l: int
     streams: int = 1
     state: int = 0
-    whole_rows: bool = False
-    one_pass: bool = False
-    sharing: int = 0
+    whole_rows: bool = False  #: strict softmax: all of a row of H is there before any of it is used
+    one_pass: bool = False  #: stored outputs cannot be taken up by a later band, their state is gone
+    sharing: int = 0  #: with a causal mask the rows of one query, else 0
 
     def seen(self, rows: int) -> int:
         """Columns of H that the first rows see; the last query sees all."""
@@ -93,24 +82,51 @@ def check_chain(shape: Shape, capacity: int, schedule: Any, at: str) -> Moved:
         raise RefusedError(f"{at}.runs", "softmax state cannot pass from one band of keys to the next")
     if shape.sharing and rows_side and any(b.count > 1 for b in bands):
         raise RefusedError(f"{at}.runs", "with a mask every band stands alone")
-    streamed = _stream(shape, rows_side, bands, capacity, at)
-    peak = streamed.peak
+    m, k, l, u = shape.m, shape.k, shape.l, shape.streams
+    loads = dict.fromkeys("ABDY", 0)
+    hidden = done = 0
+    peak = max(band.peak for band in bands)
+    for number, band in enumerate(bands):
+        extent = band.extent * band.count
+        done += extent
+        hidden += extent * band.spilled
+        # of its own operands the columns that do not stay come again for each further block
+        first, second = ((band.blocks - 1) * (side - stays) for side, stays in ((k, band.first), (l, band.second)))
+        if rows_side:
+            seen = shape.seen(done)
+            own = {"A": extent * (k + first), "Y": extent * second}
+            passing = {"B": seen * u * k, "D": seen * l}
+        else:
+            own = {"B": extent * u * (k + first), "D": extent * (l + second)}
+            passing = {"Y": m * l, "A": m * k}
+        for name, moved in own.items():
+            loads[name] += moved
+        for name, moved in passing.items():  # once per band, less what is kept
+            loads[name] += band.count * moved
+        last = number + 1 == len(bands)
+        following = band.peak if last else max(band.peak, bands[number + 1].peak)
+        steps = ((band.to_itself, band.count - 1, band.peak), (band.to_next, 0 if last else 1, following))
+        for which, (kept, times, room) in enumerate(steps):
+            if kept and not times:
+                raise RefusedError(f"{at}.runs[{number}].kept[{which}]", "there is no next band of this kind")
+            if kept > sum(passing.values()):
+                raise RefusedError(f"{at}.runs[{number}].kept[{which}]", "more values than pass by")
+            if not times:
+                continue
+            peak = max(peak, kept + room)  # they are there while this band ends and while the next begins
+            saved = min(kept, m * l)  # values of Y first
+            if rows_side:  # column by column of H: its weights of B, then of D
+                columns, rest = divmod(kept, u * k + l)
+                saved = columns * u * k + min(rest, u * k)
+            for name, moved in zip(passing, (saved, kept - saved), strict=True):
+                loads[name] -= times * moved
+    if not rows_side:
+        loads["Y"] -= m * l  # a value of Y is begun in the first band and comes back in the others
     if peak > capacity:
         raise RefusedError(at, f"it holds {peak:,} values, the capacity is {capacity:,}")
-    k, l, u = shape.k, shape.l, shape.streams
-    loads = {"A": streamed.a, "B": streamed.b, "D": streamed.d, "Y": streamed.y}
-    hidden = sum(b.count * b.extent * b.spilled for b in bands)
-    for b in bands:
-        again, number = b.blocks - 1, b.count * b.extent
-        if rows_side:
-            loads["A"] += number * (k + again * (k - b.first))
-            loads["Y"] += number * again * (l - b.second)
-        else:
-            loads["B"] += number * u * (k + again * (k - b.first))
-            loads["D"] += number * (l + again * (l - b.second))
-    stores = {"Y": shape.m * l + loads["Y"]}
+    stores = {"Y": m * l + loads["Y"]}
     if not l:
-        stores["H"] = shape.m * shape.f
+        stores["H"] = m * shape.f
     if hidden:
         loads["H"] = stores["H"] = hidden
     return Moved(loads, stores, peak)
@@ -149,50 +165,3 @@ def _band(shape: Shape, rows_side: bool, run: Any, at: str) -> _Band:
     state = min(shape.state, 2) if everything else shape.state  # outputs that are never stored need no factor
     room += state * rows + 1 + (0 if everything else min(rows, u * cols))
     return _Band(extent, count, blocks, first, second, 0, room, to_itself, to_next)
-
-
-@dataclass(frozen=True)
-class _Streamed:
-    a: int
-    b: int
-    d: int
-    y: int
-    peak: int
-
-
-def _stream(shape: Shape, rows_side: bool, bands: list[_Band], capacity: int, at: str) -> _Streamed:
-    """Traffic of the side that streams by once per band, less what is kept, and the most that is held."""
-    k, l, u = shape.k, shape.l, shape.streams
-    a = b = d = y = done = 0
-    peak = max(band.peak for band in bands)
-    for number, band in enumerate(bands):
-        done += band.extent * band.count
-        seen = shape.seen(done) if rows_side else shape.f
-        if rows_side:
-            b += band.count * seen * u * k
-            d += band.count * seen * l
-        else:
-            a += band.count * shape.m * k
-            y += band.count * shape.m * l
-        whole = seen * (u * k + l) if rows_side else shape.m * (k + l)
-        last = number + 1 == len(bands)
-        steps = ((0, band.to_itself, band.count - 1, band.peak), (1, band.to_next, 0 if last else 1, band.peak))
-        for which, kept, times, room in steps:
-            if kept and not times:
-                raise RefusedError(f"{at}.runs[{number}].kept[{which}]", "there is no next band of this kind")
-            if kept > whole:
-                raise RefusedError(f"{at}.runs[{number}].kept[{which}]", "more values than pass by")
-            if not times:
-                continue
-            # they are there while this band ends and while the next begins
-            peak = max(peak, kept + (room if which == 0 else max(room, bands[number + 1].peak)))
-            if rows_side:  # column by column of H: its weights of B, then of D
-                columns, rest = divmod(kept, u * k + l)
-                saved = columns * u * k + min(rest, u * k)
-                b -= times * saved
-                d -= times * (kept - saved)
-            else:  # values of Y first
-                y -= times * min(kept, shape.m * l)
-                a -= times * (kept - min(kept, shape.m * l))
-    # a value of Y is begun in the first band and comes back in the others
-    return _Streamed(a, b, d, y - (0 if rows_side else shape.m * l), peak)

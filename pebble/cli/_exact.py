@@ -31,9 +31,10 @@ def run_exact(args: argparse.Namespace, workload: Workload) -> int:
             workload, args.schedules, tile=args.tile, time_limit=limit, progress=show, stop=stop, **where(args)
         )
     if args.figure is not None:
-        from pebble.plots.exact import save_exact
+        from pebble.plots.exact import exact_figure
+        from pebble.plots.save import save_figure
 
-        save_exact(result, args.figure)
+        save_figure(exact_figure(result), args.figure)
         print(f"figure: {args.figure}", file=sys.stderr)
     if args.json:
         _output.print_report(result)

@@ -25,7 +25,7 @@ from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kern
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError
 from pebble.families import kernel_family, schedules_help
-from pebble.plots.save import check_figure_path
+from pebble.plots.save import check_figure_path, save_figure
 from pebble.reports.bound import wants_l2
 from pebble.reports.compare import Comparison, Progress, compare
 from pebble.units import format_bytes, format_capacity
@@ -87,9 +87,9 @@ def run(args: argparse.Namespace) -> int:
     if (
         args.figure is not None and result.complete
     ):  # before the table: a reader who leaves early (`| head`) still gets it
-        from pebble.plots.compare import save_comparison
+        from pebble.plots.compare import comparison_figure
 
-        save_comparison(result, args.figure)
+        save_figure(comparison_figure(result), args.figure)
         print(f"figure: {args.figure}", file=sys.stderr)
     if args.json:
         _output.print_report(result)

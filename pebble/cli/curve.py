@@ -18,7 +18,7 @@ from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kern
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.families import schedules_help
 from pebble.models.caches import parse_policy
-from pebble.plots.save import check_figure_path
+from pebble.plots.save import check_figure_path, save_figure
 from pebble.reports.curve import CurveReport, curve
 
 _COLUMNS = 6
@@ -49,9 +49,9 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print(report)
     if args.figure and report.schedules:
-        from pebble.plots.curve import save_curve
+        from pebble.plots.curve import curve_figure
 
-        save_curve(report, args.figure)
+        save_figure(curve_figure(report), args.figure)
         print(f"figure: {args.figure}", file=sys.stderr)
     return 0 if report.complete else 130
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pebble.plots.save import BLUE, GREEN, GREY, RED, axes
+from pebble.plots.save import BLUE, GREEN, GREY, RED, Axes, axes, small_title
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from pebble.reports.bound import Bound
 
 _COLOURS = {"proven": BLUE, "legal schedule": GREEN, "refuted here": RED}
@@ -24,5 +22,5 @@ def plot_bound(found: Bound, ax: Axes | None = None) -> Axes:
     ax.invert_yaxis()
     ax.set_xscale("log")
     ax.set_xlabel("loads + stores, values")
-    ax.set_title(found.workload.label, fontsize=8, loc="left")
+    small_title(ax, found.workload.label)
     return ax

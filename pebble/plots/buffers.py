@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from pebble.bounds.memories import balanced_share, buffer_lower_bound
 from pebble.families import family_of
 from pebble.game.buffer_model import BufferModel
-from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, style
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, Axes, Figure, page
 from pebble.workloads.base import Workload
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _OMEGAS = tuple(Fraction(i, 20) for i in range(21))
 _POINTS = tuple(Fraction(i, 20) for i in (0, 2, 5, 10, 20))
@@ -95,11 +90,7 @@ def buffers_figure(workload: Workload, chips: Sequence[Chip]) -> Figure:
     chips : sequence of Chip
         One or two.
     """
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(style()):
-        figure = Figure(figsize=(9.6, 3.0), layout="constrained")
+    with page(9.6, 3.0) as figure:
         axes = figure.subplots(1, 3)
         plot_against_sms(workload, chips[0], axes[0])
         plot_against_size(workload, chips[0], axes[1])

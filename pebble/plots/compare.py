@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, axes, save_figure, style
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, Axes, Figure, axes, page, plain_numbers, small_title
 from pebble.schedules.ffn import parse_ffn_schedule
 from pebble.schedules.orders import OrderParams, TileOrder, parse_order
 from pebble.units import format_bytes
 from pebble.workloads import Ffn, Gemm
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from pebble.reports.compare import Comparison
 
 _PER_ROW = 7
@@ -106,10 +103,9 @@ def plot_bands(result: Comparison, ax: Axes) -> Axes:
     ax.set_xscale("log", base=2)
     ticks = sorted({band for points in families.values() for band in points})
     ax.set_xticks([t for t in ticks if t & (t - 1) == 0 or t == ticks[-1]])
-    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     ax.minorticks_off()
     ax.set_yscale("log")
-    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    plain_numbers(ax.xaxis, ax.yaxis)
     ax.set_yticks([1, 2, 5, 10, 20, 50])
     highest = max((r for points in families.values() for r in points.values()), default=2)
     ax.set_ylim(0.9, 3.5 * highest)
@@ -131,9 +127,6 @@ def comparison_figure(result: Comparison) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    import matplotlib
-    from matplotlib.figure import Figure
-
     walks: list[TileOrder] = []
     if isinstance(result.workload, Gemm) and result.kernel.config.tile.grid(result.workload)[:2] != (1, 1):
         walks = list({o.plain_name: o for o in (parse_order(t.order) for t in result.orders)}.values())
@@ -143,8 +136,7 @@ def comparison_figure(result: Comparison) -> Figure:
     bands = isinstance(result.workload, Ffn) and any(not t.order.startswith("separate") for t in result.orders)
     if bands:
         strip_height = 2.6
-    with matplotlib.rc_context(style()):
-        figure = Figure(figsize=(7.2, bar_height + strip_height), layout="constrained")
+    with page(7.2, bar_height + strip_height) as figure:
         upper: Any = figure
         if strip_height:
             parts: Any = figure.subfigures(2, 1, height_ratios=[bar_height, strip_height])
@@ -152,10 +144,9 @@ def comparison_figure(result: Comparison) -> Figure:
         ax = plot_ratios(result, upper.add_subplot())
         upper.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=7)
         config = result.kernel.config
-        ax.set_title(
+        small_title(
+            ax,
             f"{result.workload.label}\n{result.kernel.runs}, {result.kernel.cache}",
-            fontsize=8,
-            loc="left",
         )
         if bands:
             plot_bands(result, lower.add_subplot())
@@ -172,8 +163,3 @@ def comparison_figure(result: Comparison) -> Figure:
         wave = "; white: the first wave" if max(rows, cols) <= _MOST_CELLS else ""
         lower.suptitle(f"walk over the grid of {rows} x {cols} tiles, dark first{wave}", fontsize=7)
     return figure
-
-
-def save_comparison(result: Comparison, path: str) -> None:
-    """Draw and write the figure; the suffix of ``path`` gives the format."""
-    save_figure(comparison_figure(result), path)

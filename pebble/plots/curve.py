@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pebble.models.caches import parse_policy
-from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, axes, save_figure, style
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, Axes, Figure, axes, page, plain_numbers, small_title
 from pebble.units import format_capacity
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from pebble.reports.curve import CurveReport
 
 _COLOURS = (BLUE, ORANGE, GREEN, RED, "#CC79A7", "#56B4E9")
@@ -20,8 +17,6 @@ _COLOURS = (BLUE, ORANGE, GREEN, RED, "#CC79A7", "#56B4E9")
 def plot_curve(report: CurveReport, ax: Axes | None = None) -> Axes:
     """Curves on log axes; the best six at the capacity to look at first in colour, the others grey."""
     ax = axes(ax)
-    from matplotlib.ticker import FuncFormatter
-
     x = [c / 2**20 for c in report.capacities_bytes]
     bound = [b.bytes / 1e9 for b in report.bounds]
     shown: dict[tuple[int, ...], list[str]] = {}
@@ -49,8 +44,8 @@ def plot_curve(report: CurveReport, ax: Axes | None = None) -> Axes:
     ax.set_yscale("log")
     ax.set_xlim(x[0], x[-1])
     ax.set_ylim(floor, None)
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: format_capacity(round(value * 2**20))))
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.xaxis.set_major_formatter(lambda value, _: format_capacity(round(value * 2**20)))
+    plain_numbers(ax.yaxis)
     ax.set_xlabel("cache size")
     ax.set_ylabel("DRAM traffic, GB")
     return ax
@@ -58,24 +53,14 @@ def plot_curve(report: CurveReport, ax: Axes | None = None) -> Axes:
 
 def curve_figure(report: CurveReport) -> Figure:
     """The figure of one report."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(style()):
-        figure = Figure(figsize=(6.4, 4.6), layout="constrained")
+    with page(6.4, 4.6) as figure:
         ax = plot_curve(report, figure.add_subplot())
         config = report.kernel.config
-        ax.set_title(
+        small_title(
+            ax,
             f"{report.workload.label}\n{report.kernel.runs}, "
             f"{parse_policy(config.policy).title}; dotted: {format_capacity(config.cache_bytes)}",
-            fontsize=8,
-            loc="left",
         )
         handles, labels = ax.get_legend_handles_labels()
         figure.legend(handles[::-1], labels[::-1], loc="outside lower center", ncols=2, fontsize=6.5, frameon=False)
     return figure
-
-
-def save_curve(report: CurveReport, path: str) -> None:
-    """Draw and write the figure; the suffix of ``path`` gives the format."""
-    save_figure(curve_figure(report), path)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Hashable
 
 from pebble.cdag.base import Dag
 from pebble.cdag.validate import validate_dag
 from pebble.errors import InputError
-from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, style
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, Axes, Figure, page
 
 MAX_DRAWN = 2000
 _MOST_LABELS = 70
@@ -85,14 +79,10 @@ def plot_dag(dag: Dag, ax: Axes | None = None) -> Axes:
 
 def dag_figure(dag: Dag, title: str = "") -> Figure:
     """A figure of its own around :func:`plot_dag`, sized to the DAG."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(style()):
-        layers = _layers(dag)
-        widest = max(layers.count(layer) for layer in set(layers))
-        size = min(16.0, 3 + 0.35 * widest), min(12.0, 1 + 0.7 * (max(layers) + 1))
-        figure = Figure(figsize=size, layout="constrained")
+    layers = _layers(dag)
+    widest = max(layers.count(layer) for layer in set(layers))
+    size = min(16.0, 3 + 0.35 * widest), min(12.0, 1 + 0.7 * (max(layers) + 1))
+    with page(*size) as figure:
         ax = plot_dag(dag, figure.add_subplot())
         ax.set_title(title)
     return figure

@@ -6,13 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pebble.plots.save import BLUE, ORANGE, RED, save_figure, style
+from pebble.plots.save import BLUE, ORANGE, RED, Axes, Figure, page, small_title
 from pebble.units import format_bytes, format_capacity
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from pebble.reports.exact import ExactComparison
 
 
@@ -41,24 +38,14 @@ def plot_exact(result: ExactComparison, ax: Axes) -> Axes:
 
 def exact_figure(result: ExactComparison) -> Figure:
     """The figure of ``pebble compare --exact``."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
     count = len({p.order for p in result.orders})
-    with matplotlib.rc_context(style()):
-        figure = Figure(figsize=(6.4, 1.4 + 0.27 * count), layout="constrained")
+    with page(6.4, 1.4 + 0.27 * count) as figure:
         ax = plot_exact(result, figure.add_subplot())
         grid = "x".join(map(str, result.grid))
-        ax.set_title(
+        small_title(
+            ax,
             f"{result.gemm.label}\n{grid} tiles of {result.tile}, "
             f"one memory of {format_capacity(result.capacity_bytes)}",
-            fontsize=8,
-            loc="left",
         )
         figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=7)
     return figure
-
-
-def save_exact(result: ExactComparison, path: str) -> None:
-    """Draw and write the figure; the suffix of ``path`` gives the format."""
-    save_figure(exact_figure(result), path)

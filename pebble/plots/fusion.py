@@ -4,38 +4,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from pebble.bounds import lower_bound, separate_bound
-from pebble.plots.save import BLUE, GREY, ORANGE, style
+from pebble.plots.save import BLUE, GREY, ORANGE, Axes, Figure, log_axes, page, small_title
 from pebble.schedules.explicit.ffn import ffn_schedules
 from pebble.workloads import Ffn
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
 class Fusion:
-    """Traffic in bytes at each cache size in bytes.
-
-    Attributes
-    ----------
-    ffn : Ffn
-    caches : tuple of int
-    bound, separate_bound : tuple of int
-        Of any schedule, and when H goes through memory.
-    fused, separate : tuple of int
-        The best schedules known.
-    """
+    """Traffic in bytes at each cache size in bytes."""
 
     ffn: Ffn
     caches: tuple[int, ...]
-    bound: tuple[int, ...]
-    separate_bound: tuple[int, ...]
-    fused: tuple[int, ...]
-    separate: tuple[int, ...]
+    bound: tuple[int, ...]  #: of any schedule
+    separate_bound: tuple[int, ...]  #: when H goes through memory
+    fused: tuple[int, ...]  #: the best schedule known
+    separate: tuple[int, ...]  #: the best of separate kernels
 
 
 def fusion(ffn: Ffn, points: int = 24, least: int = 2**20, most: int = 2**29) -> Fusion:
@@ -64,28 +49,18 @@ def plot_fusion(found: Fusion, ax: Axes) -> Axes:
     ax.plot(mib, gb[0], color="black", lw=1.8, label="any schedule, proved bound")
     compulsory = found.ffn.compulsory_bytes / 1e9
     ax.axhline(compulsory, color=GREY, lw=1, ls=":", label="compulsory")
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    log_axes(ax)
     ax.set_xlim(mib[0], mib[-1])
     ax.set_ylim(compulsory / 1.3, max(*gb[3], *gb[1]) * 1.2)
     ax.set_xlabel("fast memory, MiB")
     ax.set_ylabel("traffic, GB")
-    ax.set_title(found.ffn.label, fontsize=8, loc="left")
+    small_title(ax, found.ffn.label)
     return ax
 
 
 def fusion_figure(found: Fusion) -> Figure:
     """The figure of ``pebble figure fusion``."""
-    import matplotlib
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter
-
-    with matplotlib.rc_context(style()):
-        figure = Figure(figsize=(6.0, 4.2), layout="constrained")
+    with page(6.0, 4.2) as figure:
         ax = plot_fusion(found, figure.add_subplot())
-        plain: Any = FuncFormatter(lambda x, _: f"{x:g}")
-        for axis in (ax.xaxis, ax.yaxis):
-            axis.set_major_formatter(plain)
-        ax.yaxis.set_minor_formatter(FuncFormatter(lambda x, _: f"{x:g}" if f"{x:.0e}"[0] in "25" else ""))
         ax.legend(loc="upper right", frameon=True, framealpha=0.9, edgecolor="none", fontsize=7)
     return figure

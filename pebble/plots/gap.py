@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pebble.bounds import lower_bound
 from pebble.models.machine import load_machine, machine_names
-from pebble.plots.save import style
+from pebble.plots.save import Axes, Figure, page, small_title
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.workloads import named_gemm
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 LAYERS = (
     "gpt2-xl:qkv",
@@ -36,21 +31,12 @@ LAYERS = (
 
 @dataclass(frozen=True)
 class Gap:
-    """Best schedule over proved bound, per layer and GPU.
-
-    Attributes
-    ----------
-    layers, gpus : tuple of str
-    ratio : array of float, shape (layers, gpus)
-    compulsory : array of bool, shape (layers, gpus)
-        The bound is the compulsory one: everything fits.
-    tokens : int
-    """
+    """Best schedule over proved bound, per layer and GPU."""
 
     layers: tuple[str, ...]
     gpus: tuple[str, ...]
-    ratio: np.ndarray
-    compulsory: np.ndarray
+    ratio: np.ndarray  #: shape (layers, gpus)
+    compulsory: np.ndarray  #: the bound is the compulsory one: everything fits, shape (layers, gpus)
     tokens: int
 
 
@@ -93,20 +79,12 @@ def plot_gap(found: Gap, ax: Axes) -> Axes:
     ax.tick_params(length=0)
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.7, pad=0.01)
     bar.set_label("best schedule / proved bound", fontsize=7)
-    ax.set_title(
-        f"{found.tokens} tokens, bf16, one explicitly managed memory of the size of the L2 (• compulsory)",
-        fontsize=8,
-        loc="left",
-    )
+    small_title(ax, f"{found.tokens} tokens, bf16, one explicitly managed memory of the size of the L2 (• compulsory)")
     return ax
 
 
 def gap_figure(found: Gap) -> Figure:
     """The figure of ``pebble figure gap``."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(style()):
-        figure = Figure(figsize=(7.2, 1.9 + 0.24 * len(found.layers)), layout="constrained")
+    with page(7.2, 1.9 + 0.24 * len(found.layers)) as figure:
         plot_gap(found, figure.add_subplot())
     return figure

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from pebble.errors import InputError
-from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, style
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, Axes, Figure, page, small_title
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.workloads import Gemm
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Event = tuple[str, str, tuple[str, ...]]
 """(load, store, delete or compute; the value, or the result of a computation; operands of a computation)"""
@@ -117,14 +112,10 @@ def plot_pebbling(events: Sequence[Event], capacity: int, ax: Axes, room: Axes) 
 
 def pebbling_figure(events: Sequence[Event], capacity: int, title: str) -> Figure:
     """The figure of ``pebble figure pebbling``."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(style()):
-        count = len({value for _, value, operands in events for value in (value, *operands)})
-        figure = Figure(figsize=(7.2, min(9.0, 2.0 + 0.12 * count)), layout="constrained")
+    count = len({value for _, value, operands in events for value in (value, *operands)})
+    with page(7.2, min(9.0, 2.0 + 0.12 * count)) as figure:
         ax, room = figure.subplots(2, 1, sharex=True, height_ratios=[max(3, count / 7), 1])
         plot_pebbling(events, capacity, ax, room)
-        ax.set_title(title, fontsize=8, loc="left")
+        small_title(ax, title)
         figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=7)
     return figure

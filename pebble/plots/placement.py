@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pebble.plots.save import style
+from pebble.plots.save import Axes, Figure, page
 from pebble.solvers.placement import Placement
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _MOST_NUMBERS = 400
 
@@ -43,11 +38,7 @@ def plot_owners(placement: Placement, title: str, ax: Axes) -> Axes:
 
 def placement_figure(placements: Sequence[tuple[str, Placement]]) -> Figure:
     """Owner maps side by side."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(style()):
-        figure = Figure(figsize=(2.9 * len(placements), 3.3), layout="constrained")
+    with page(2.9 * len(placements), 3.3) as figure:
         axes = figure.subplots(1, len(placements), squeeze=False)
         for (title, placement), ax in zip(placements, axes.flat, strict=True):
             plot_owners(placement, title, ax)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +11,11 @@ from pebble.errors import InputError
 from pebble.system.files import check_output, faults
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure as Figure
+else:  # drawing loads matplotlib, importing a figure does not
+    Axes = Figure = Any
 
 # Okabe and Ito's palette: safe for colour-blind readers, distinct in grey.
 BLUE, ORANGE, GREEN, RED, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#999999"
@@ -51,15 +56,42 @@ def axes(ax: Axes | None) -> Axes:
     InputError
         ``ax`` is something else.
     """
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib import axes, figure
 
-    if isinstance(ax, Axes):
+    if isinstance(ax, axes.Axes):
         return ax
     if ax is not None:
         raise InputError(f"ax: got {ax!r}, expected matplotlib Axes, such as those of `plt.subplots()`, or None.")
+    return figure.Figure(figsize=(6.4, 4.8), layout="constrained").add_subplot()
 
-    return Figure(figsize=(6.4, 4.8), layout="constrained").add_subplot()
+
+@contextmanager
+def page(width: float, height: float) -> Iterator[Figure]:
+    """A figure of so many inches, to be drawn in the style of all of them."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(style()):
+        yield Figure(figsize=(width, height), layout="constrained")
+
+
+def small_title(ax: Axes, text: str, **more: Any) -> None:
+    """A title at the left, in small print."""
+    ax.set_title(text, fontsize=8, loc="left", **more)
+
+
+def plain_numbers(*axes: Axis) -> None:
+    """Ticks as plain numbers, without powers of ten."""
+    for axis in axes:
+        axis.set_major_formatter(lambda value, _: f"{value:g}")
+
+
+def log_axes(ax: Axes) -> None:
+    """Both axes logarithmic with plain numbers; between the powers of ten 2 and 5 have a number too."""
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    plain_numbers(ax.xaxis, ax.yaxis)
+    ax.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:.0e}"[0] in "25" else "")
 
 
 def save_figure(figure: Figure, path: str) -> None:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pebble.bounds import Box
 from pebble.errors import InputError
-from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, style
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, Axes, Figure, page, small_title
 from pebble.schedules.explicit import ExplicitSchedule, best_gemm_schedule
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.workloads import Gemm
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MAX_PRODUCTS = 300_000
 
@@ -23,24 +18,15 @@ Value = tuple[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Segment:
-    """One segment of a schedule.
+    """One segment of a schedule."""
 
-    Attributes
-    ----------
-    products : int
-        Multiply-adds in it.
-    held, loaded, begun : int
-        Values touched in it, by how they came to be there: in fast memory at its start, loaded first in it, or (of C)
-        begun in it.
-    loads, stores : int
-        Moves in it; a value may be loaded twice.
-    """
-
-    products: int
+    products: int  #: multiply-adds in it
+    #: values touched in it, by how they came to be there: in fast memory at its start, loaded first in it, or (of C)
+    #: begun in it
     held: int
     loaded: int
     begun: int
-    loads: int
+    loads: int  #: in it; a value may be loaded twice
     stores: int
 
     @property
@@ -133,22 +119,17 @@ def plot_segments(schedule: ExplicitSchedule, segments: int, ax: Axes) -> Axes:
     ax.set_xlabel(f"segment ({cut[0].products} multiply-adds each)")
     ax.set_ylabel("values touched")
     bound = sum(least) - (len(cut) - 1) * schedule.capacity
-    ax.set_title(
+    small_title(
+        ax,
         f"{gemm.label}: {schedule.name}\nmoves {schedule.elements:,} values; sum of least touched - (h - 1) S = "
         f"{bound:,}",
-        fontsize=8,
-        loc="left",
     )
     return ax
 
 
 def segments_figure(gemm: Gemm, capacity: int, segments: int = 0) -> Figure:
     """The figure of ``pebble figure segments``; by default the number of segments that proves most."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(style()):
-        figure = Figure(figsize=(6.4, 3.8), layout="constrained")
+    with page(6.4, 3.8) as figure:
         schedule = best_gemm_schedule(gemm, capacity)
         count = segments or Box(gemm.m, gemm.n, gemm.k).bound(gemm.multiply_adds, capacity)[1]
         plot_segments(schedule, min(count, 60), figure.add_subplot())

@@ -6,22 +6,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from pebble.bounds import lower_bound, published_bounds
 from pebble.families import simulate
 from pebble.families.gemm import GEMM
 from pebble.models.machine import load_machine, machine_names
-from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, style
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, Axes, Figure, log_axes, page, small_title
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.schedules.orders import parse_order
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.workloads import Gemm
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 ORDERS = ("row", "grouped-8", "snake-strips-16+sawtooth")
 _ORDER_STYLES = ((ORANGE, "o"), (PURPLE, "s"), (SKY, "D"))
@@ -32,36 +27,20 @@ _LEAST_CACHE = 2**18
 
 @dataclass(frozen=True)
 class SkiSlope:
-    """Traffic in bytes at each cache size in bytes.
-
-    Attributes
-    ----------
-    gemm : Gemm
-    caches : tuple of int
-        Cache sizes of the curves.
-    lower, upper : tuple of int
-        The proved bound, and the best schedule under explicit control, of one memory of that size.
-    kernel_lower : tuple of int
-        The proved bound of the simulated kernel, which also holds the values of its running blocks.
-    published : dict
-        Published bounds by name.
-    order_caches : tuple of int
-        Cache sizes of the simulations.
-    orders : dict
-        Simulated DRAM traffic by tile order, in a kernel whose blocks hold further values on the SMs.
-    sms : int
-        Blocks that run at once.
-    """
+    """Traffic in bytes at each cache size in bytes."""
 
     gemm: Gemm
-    caches: tuple[int, ...]
+    caches: tuple[int, ...]  #: cache sizes of the curves
+    #: the proved bound, and the best schedule under explicit control, of one memory of that size
     lower: tuple[int, ...]
     upper: tuple[int, ...]
+    #: the proved bound of the simulated kernel, which also holds the values of its running blocks
     kernel_lower: tuple[int, ...]
-    published: dict[str, tuple[int, ...]]
-    order_caches: tuple[int, ...]
+    published: dict[str, tuple[int, ...]]  #: published bounds by name
+    order_caches: tuple[int, ...]  #: cache sizes of the simulations
+    #: simulated DRAM traffic by tile order, in a kernel whose blocks hold further values on the SMs
     orders: dict[str, tuple[int, ...]]
-    sms: int
+    sms: int  #: blocks that run at once
 
 
 def ski_slope(gemm: Gemm, orders: Sequence[str] = ORDERS, sms: int = 108, points: int = 60) -> SkiSlope:
@@ -121,20 +100,14 @@ def plot_ski_slope(slope: SkiSlope, ax: Axes) -> Axes:
     for (name, values), (colour, marker) in zip(slope.orders.items(), _ORDER_STYLES, strict=False):
         ax.plot(at, [v / gb for v in values], color=colour, marker=marker, ms=3.5, lw=1, label=f"{name}, LRU")
     ax.axhline(slope.gemm.compulsory_bytes / gb, color=GREEN, lw=1, ls=(0, (1, 2)), label="compulsory")
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    log_axes(ax)
     low = slope.gemm.compulsory_bytes / gb / 1.8
     ax.set_ylim(low, max(max(v) for v in [slope.upper, *slope.orders.values()]) / gb * 1.5)
     ax.set_xlim(mib[0], mib[-1])
     ax.set_xlabel("cache, MiB")
     ax.set_ylabel("DRAM traffic, GB")
     _mark_gpus(ax)
-    ax.set_title(
-        f"{slope.gemm.label}; simulated: tile 128x128, {slope.sms} blocks at once, waves",
-        fontsize=8,
-        loc="left",
-        pad=30,
-    )
+    small_title(ax, f"{slope.gemm.label}; simulated: tile 128x128, {slope.sms} blocks at once, waves", pad=30)
     return ax
 
 
@@ -155,16 +128,7 @@ def _mark_gpus(ax: Axes) -> None:
 
 def ski_slope_figure(slope: SkiSlope) -> Figure:
     """The figure of ``pebble figure ski-slope``."""
-    import matplotlib
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter
-
-    with matplotlib.rc_context(style()):
-        figure = Figure(figsize=(6.4, 4.9), layout="constrained")
-        ax = plot_ski_slope(slope, figure.add_subplot())
-        plain: Any = FuncFormatter(lambda x, _: f"{x:g}")
-        ax.xaxis.set_major_formatter(plain)
-        ax.yaxis.set_major_formatter(plain)
-        ax.yaxis.set_minor_formatter(FuncFormatter(lambda x, _: f"{x:g}" if f"{x:.0e}"[0] in "25" else ""))
+    with page(6.4, 4.9) as figure:
+        plot_ski_slope(slope, figure.add_subplot())
         figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=6.5)
     return figure

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.plots.save import BLUE, GREEN, ORANGE, PURPLE, style
+from pebble.plots.save import BLUE, GREEN, ORANGE, PURPLE, Axes, Figure, page, small_title
 from pebble.schedules.orders import OrderParams, TileOrder
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 _STYLES = ((BLUE, "-"), (ORANGE, "--"), (GREEN, "-."), (PURPLE, ":"))
 
@@ -80,11 +76,7 @@ def plot_reuse(orders: Sequence[TileOrder], rows: int, cols: int, params: OrderP
 
 def walk_figure(orders: Sequence[TileOrder], rows: int, cols: int, params: OrderParams) -> Figure:
     """The figure of ``pebble figure walk``: up to four orders."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(style()):
-        figure = Figure(figsize=(7.2, 4.6), layout="constrained")
+    with page(7.2, 4.6) as figure:
         parts: Any = figure.subfigures(2, 1, height_ratios=[1, 1.15])
         upper, lower = parts
         axes = upper.subplots(1, len(orders), squeeze=False)
@@ -93,5 +85,5 @@ def walk_figure(orders: Sequence[TileOrder], rows: int, cols: int, params: Order
         upper.suptitle(f"{rows} x {cols} tiles: dark first; white: the first half of the walk", fontsize=8)
         ax = plot_reuse(orders, rows, cols, params, lower.add_subplot())
         ax.legend(loc="lower right", frameon=False, fontsize=7)
-        ax.set_title("one row panel of A and one column panel of B per tile", fontsize=8, loc="left")
+        small_title(ax, "one row panel of A and one column panel of B per tile")
     return figure

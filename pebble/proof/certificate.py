@@ -10,12 +10,11 @@ from typing import Any, Protocol
 
 from pebble.bounds import Compulsory, Kernels, LowerBound, Parts, Proof, Recomputed, Segments, Sum, Tied
 from pebble.certificate import FORMAT, VERSION, RefusedError, check
-from pebble.certificate.parts import read_whole
 from pebble.certificate.statement import read_workload
 from pebble.certificate.tied import CELL_BITS
 from pebble.families.parts import PartSchedule
 from pebble.proof.shares import NotCertifiedError, Share, recomputed_shares, segment_shares
-from pebble.proof.upper import upper_claim, upper_claim_of_parts
+from pebble.proof.upper import upper_claim
 from pebble.schedules.explicit import ExplicitSchedule
 from pebble.schedules.explicit.fused import FusedSchedule
 from pebble.system.files import check_path, write_text
@@ -60,9 +59,7 @@ def bound_certificate(workload: Workload, found: Answer) -> dict[str, Any]:
     """
     told = workload_statement(workload)
     claims = [lower_claim(bound) for bound in (found.lower, found.separate) if bound is not None]
-    if isinstance(found.upper, PartSchedule):
-        claims.append(upper_claim_of_parts(read_whole(told, "workload"), found.upper))
-    elif isinstance(found.upper, ExplicitSchedule | FusedSchedule):
+    if isinstance(found.upper, PartSchedule | ExplicitSchedule | FusedSchedule):
         claims.append(upper_claim(read_workload(told, "workload"), found.upper))
     return checked({"format": FORMAT, "version": VERSION, "statement": {"workload": told}, "claims": claims})
 
@@ -97,7 +94,10 @@ def _proof(proof: Proof) -> dict[str, Any]:
             parts = zip(proof.kernels, proof.least, strict=True)
             return {"theorem": "kernel by kernel", "kernels": [_kernel(kernel, least) for kernel, least in parts]}
         case Parts():
-            return {"theorem": "parts", "parts": [_part(found) for found in proof.segments]}
+            return {
+                "theorem": "parts",
+                "parts": [{"theorem": "compulsory"} if found is None else _proof(found) for found in proof.segments],
+            }
         case Sum():
             return {"theorem": "kernel by kernel", "kernels": [_proof(kernel.proof) for kernel in proof.kernels]}
         case Recomputed():
@@ -111,10 +111,6 @@ def _proof(proof: Proof) -> dict[str, Any]:
 def segments_json(proof: Segments | Recomputed, shares: Sequence[Share]) -> dict[str, Any]:
     """h, and the shares of the work."""
     return {"segments": proof.segments, "shares": [share.to_json() for share in shares]}
-
-
-def _part(found: Segments | None) -> dict[str, Any]:
-    return {"theorem": "compulsory"} if found is None else _proof(found)
 
 
 def _kernel(kernel: Segments, least: int) -> dict[str, Any]:

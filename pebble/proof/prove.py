@@ -7,8 +7,6 @@ from math import ceil
 
 from pebble.bounds import Accounting, Box, Compulsory, LowerBound, Parts, Recomputed, Segments, Tied, accounting
 from pebble.bounds.parts import of_part
-from pebble.certificate.parts import FAMILIES as WHOLES
-from pebble.certificate.parts import read_whole
 from pebble.certificate.statement import Workload as Statement
 from pebble.certificate.statement import read_workload
 from pebble.errors import InputError
@@ -40,8 +38,7 @@ def proof_blocks(workload: Workload, found: Answer, command: str) -> list[Block]
         The command that writes the certificate, for the reader.
     """
     bound = found.lower
-    told = workload_statement(workload)
-    stated = read_whole(told, "workload").workload if told["family"] in WHOLES else read_workload(told, "workload")
+    stated = read_workload(workload_statement(workload), "workload")
     parts = [
         rf"""
         # A lower bound on the data movement of {workload.label}

@@ -112,14 +112,14 @@ def _counted(box: Box, v: int, count: int) -> Share:
     return rounded if searched == rounded.touched else Share(v, count, searched, whole_numbers=True)
 
 
-def sqrt_below(x: Fraction, bits: int = _FINE) -> Fraction:
+def sqrt_below(x: Fraction) -> Fraction:
     """The root of a fraction, exact where it is rational, else rounded down."""
-    return Fraction(isqrt((x.numerator * x.denominator) << (2 * bits)), x.denominator << bits)
+    return Fraction(isqrt((x.numerator * x.denominator) << (2 * _FINE)), x.denominator << _FINE)
 
 
-def cbrt_below(x: Fraction, bits: int = _FINE) -> Fraction:
+def cbrt_below(x: Fraction) -> Fraction:
     """The cube root of a fraction, rounded down."""
-    return Fraction(floor_cbrt((x.numerator * x.denominator**2) << (3 * bits)), x.denominator << bits)
+    return Fraction(floor_cbrt((x.numerator * x.denominator**2) << (3 * _FINE)), x.denominator << _FINE)
 
 
 def least_sum(limits: Sequence[Fraction], product: Fraction) -> tuple[Fraction, tuple[Fraction, ...]]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pebble.certificate.parts import Whole
-from pebble.certificate.schedules import _moved
+from pebble.certificate.schedules import moved_by
 from pebble.certificate.statement import Workload as Statement
 from pebble.certificate.upper_chain import MAX_MASKED_BANDS
 from pebble.errors import InputError
@@ -18,7 +17,7 @@ from pebble.schedules.explicit.fused import FusedSchedule, Kernel
 from pebble.schedules.explicit.gemm import _AXES, _Nest
 
 
-def upper_claim(statement: Statement, schedule: ExplicitSchedule | FusedSchedule) -> dict[str, Any]:
+def upper_claim(statement: Statement, schedule: PartSchedule | ExplicitSchedule | FusedSchedule) -> dict[str, Any]:
     """The claim of an upper bound: the schedule's parameters and what it moves.
 
     Raises
@@ -26,14 +25,26 @@ def upper_claim(statement: Statement, schedule: ExplicitSchedule | FusedSchedule
     NotCertifiedError
         The checker's own count of the traffic is another one.
     """
-    parameters = _parameters(schedule)
-    moved = _moved(statement, schedule.capacity, parameters, "schedule")
-    for mine, theirs in ((moved.loads, schedule.loads), (moved.stores, schedule.stores)):
-        if {n: x for n, x in mine.items() if x} != {n: x for n, x in theirs.items() if x}:
-            raise NotCertifiedError(
-                f"certificate: {schedule.name} announces {_plain(theirs)}, the checker counts {_plain(mine)}; "
-                "one of them has a mistake, please report it."
-            )
+    parameters: dict[str, Any]
+    if isinstance(schedule, PartSchedule):
+        claims = []
+        for piece, (_, one, _) in zip(statement.pieces, schedule.parts, strict=True):
+            if not isinstance(one, ExplicitSchedule | FusedSchedule):
+                raise NotCertifiedError(
+                    f"certificate: the checker does not know the schedule {one.name!r}; please report it."
+                )
+            claims.append(upper_claim(piece.workload, one))
+        parameters = {"kind": "parts", "parts": [claim["schedule"] for claim in claims]}
+    else:
+        parameters = _parameters(schedule)
+    moved = moved_by(statement, schedule.capacity, parameters, "schedule")
+    if not isinstance(schedule, PartSchedule):
+        for mine, theirs in ((moved.loads, schedule.loads), (moved.stores, schedule.stores)):
+            if {n: x for n, x in mine.items() if x} != {n: x for n, x in theirs.items() if x}:
+                raise NotCertifiedError(
+                    f"certificate: {schedule.name} announces {_plain(theirs)}, the checker counts {_plain(mine)}; "
+                    "one of them has a mistake, please report it."
+                )
     return {
         "claim": "upper bound",
         "capacity_elements": schedule.capacity,
@@ -41,31 +52,6 @@ def upper_claim(statement: Statement, schedule: ExplicitSchedule | FusedSchedule
         "bytes": schedule.bytes,
         "moved": {"loads": moved.loads, "stores": moved.stores, "peak_elements": moved.peak},
         "schedule": parameters,
-    }
-
-
-def upper_claim_of_parts(whole: Whole, schedule: PartSchedule) -> dict[str, Any]:
-    """The claim of parts that run one after the other; errors as for `upper_claim`."""
-    loads: dict[str, int] = {}
-    stores: dict[str, int] = {}
-    told, peak = [], 0
-    for piece, (name, one, count) in zip(whole.pieces, schedule.parts, strict=True):
-        if not isinstance(one, ExplicitSchedule | FusedSchedule):
-            raise NotCertifiedError(
-                f"certificate: the checker does not know the schedule {one.name!r}; please report it."
-            )
-        claim = upper_claim(piece.workload, one)
-        told.append(claim["schedule"])
-        peak = max(peak, claim["moved"]["peak_elements"])
-        for into, part in ((loads, "loads"), (stores, "stores")):
-            into.update({f"{name}.{operand}": count * number for operand, number in claim["moved"][part].items()})
-    return {
-        "claim": "upper bound",
-        "capacity_elements": schedule.capacity,
-        "elements": schedule.elements,
-        "bytes": schedule.bytes,
-        "moved": {"loads": loads, "stores": stores, "peak_elements": peak},
-        "schedule": {"kind": "parts", "parts": told},
     }
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from pebble.system.memory import check_memory
 from pebble.traces.jit import jit
 from pebble.traces.layout import Layout
 from pebble.traces.program import Group, Script, Steps, Walk, check_length, traced
-from pebble.traces.trace import Trace, TraceChunk, itself
+from pebble.traces.trace import Trace, TraceChunk, part
 
 _BLOCK_BYTES = 200
 _LEAST_PACE = 0.5
@@ -219,11 +218,11 @@ def _wide(parts: Sequence[Steps | None], blocks: Sequence[int]) -> tuple[NDArray
     bases = np.full((sum(blocks), width), -1, np.int32)
     ops = np.zeros((len(parts), width), np.uint8)
     end = 0
-    for i, (part, count) in enumerate(zip(parts, blocks, strict=True)):
+    for i, (steps, count) in enumerate(zip(parts, blocks, strict=True)):
         end += count
-        if part:
-            bases[end - count : end, : part.bases.shape[1]] = part.bases
-            ops[i, : len(part.ops)] = part.ops
+        if steps:
+            bases[end - count : end, : steps.bases.shape[1]] = steps.bases
+            ops[i, : len(steps.ops)] = steps.ops
     return bases, ops
 
 
@@ -345,7 +344,7 @@ def free_trace(
                 ids, ops, sm, first,
             )  # fmt: skip
             total = int(first[events])
-            sm_source = partial(itself, sm[:total])
+            sm_source = part(sm, slice(total))
             missed = yield TraceChunk(ids[:total], ops[:total], first[begun:events].copy(), total, sm_source)
             if missed is None:  # nobody follows: as if all were there
                 missed = np.zeros(total, np.int32)

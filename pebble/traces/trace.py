@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -18,12 +17,12 @@ __all__ = ["LINE_BYTES", "READ", "WRITE", "LockstepGemm", "Trace", "TraceChunk"]
 READ, WRITE = 0, 1
 CHUNK = 1 << 20
 
+Made = TypeVar("Made", bound=np.generic)
 
-T = TypeVar("T")
 
-
-def itself(value: T) -> T:
-    return value
+def part(values: NDArray[Made] | None, at: slice) -> Callable[[], NDArray[Made]] | None:
+    """The source of a part of what is there already."""
+    return None if values is None else lambda: values[at]
 
 
 @dataclass(frozen=True)
@@ -62,9 +61,8 @@ class TraceChunk:
         sm, sectors = self.sm, self.sectors
         for start in range(0, count, most):
             at = slice(start, min(start + most, count))
-            of_sm = None if sm is None else partial(itself, sm[at])
-            of_sectors = None if sectors is None else partial(itself, sectors[at])
-            yield TraceChunk(self.ids[at], self.ops[at], sm_source=of_sm, sector_source=of_sectors), at
+            ids, ops = self.ids[at], self.ops[at]
+            yield TraceChunk(ids, ops, sm_source=part(sm, at), sector_source=part(sectors, at)), at
 
     @property
     def sm(self) -> NDArray[np.int32] | None:
@@ -145,34 +143,22 @@ def chunked(
 
     def chunks() -> Iterator[TraceChunk]:
         for start in range(0, len(ids), CHUNK):
-            part = slice(start, start + CHUNK)
-            yield TraceChunk(ids[part], ops[part], sm_source=None if sm is None else lambda part=part: sm[part])  # type: ignore[misc]
+            at = slice(start, start + CHUNK)
+            yield TraceChunk(ids[at], ops[at], sm_source=part(sm, at))
 
     return chunks
 
 
 @dataclass(frozen=True)
 class LockstepGemm:
-    """What a closed form needs to know of a GEMM whose blocks advance in lock step; its tiles share no line.
-
-    Attributes
-    ----------
-    a, b, c : OperandTiles
-    rows, cols : ndarray of int32, shape (output tiles,)
-        Output tiles in issue order.
-    wave_blocks : int
-        Blocks that run at once.
-    sawtooth : bool
-        Whether every second wave walks k backwards.
-    accumulate : bool
-        Whether each tile of C is read just before it is written.
-    """
+    """What a closed form needs to know of a GEMM whose blocks advance in lock step; its tiles share no line."""
 
     a: OperandTiles
     b: OperandTiles
     c: OperandTiles
+    #: output tiles in issue order, shape (output tiles,)
     rows: NDArray[np.int32]
     cols: NDArray[np.int32]
-    wave_blocks: int
-    sawtooth: bool = False
-    accumulate: bool = False
+    wave_blocks: int  #: blocks that run at once
+    sawtooth: bool = False  #: whether every second wave walks k backwards
+    accumulate: bool = False  #: whether each tile of C is read just before it is written

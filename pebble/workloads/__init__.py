@@ -7,8 +7,7 @@ from pebble.workloads.ffn import Ffn
 from pebble.workloads.gemm import Gemm
 from pebble.workloads.grouped import GroupedGemm
 from pebble.workloads.layer import TransformerLayer
-from pebble.workloads.model_layers import named_workload
-from pebble.workloads.named import layer_names, model_names, model_shape, named_gemm
+from pebble.workloads.named import model_names, model_shape, named_gemm, named_workload
 
 __all__ = [
     "DTYPE_BYTES",
@@ -22,7 +21,6 @@ __all__ = [
     "Workload",
     "check_dimension",
     "element_bytes",
-    "layer_names",
     "model_names",
     "model_shape",
     "named_gemm",

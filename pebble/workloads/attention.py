@@ -93,7 +93,7 @@ class Attention(Workload):
 
     @property
     def options_text(self) -> str:
-        return (" causal" if self.causal else "") + (" strict" if self.softmax == "strict" else "")
+        return super().options_text + (" strict" if self.softmax == "strict" else "")
 
     @property
     def group(self) -> int:
@@ -126,8 +126,8 @@ class Attention(Workload):
         """Q, K, V and O, all sequences and heads stacked."""
         rows, cols = self.batch * self.heads * self.queries, self.groups * self.keys
         return (
-            Operand("Q", rows, self.head_dim, self.in_bytes, read=True, written=False),
-            Operand("K", cols, self.head_dim, self.in_bytes, read=True, written=False),
-            Operand("V", cols, self.value_dim, self.in_bytes, read=True, written=False),
-            Operand("O", rows, self.value_dim, self.out_bytes, read=False, written=True),
+            self._read("Q", rows, self.head_dim),
+            self._read("K", cols, self.head_dim),
+            self._read("V", cols, self.value_dim),
+            self._written("O", rows, self.value_dim),
         )

@@ -115,6 +115,14 @@ class Workload(ABC):
         if type(value) is int and value == 0:
             object.__setattr__(self, field, otherwise)
 
+    def _read(self, name: str, rows: int, cols: int) -> Operand:
+        """An input of so many values."""
+        return Operand(name, rows, cols, self.in_bytes, read=True, written=False)
+
+    def _written(self, name: str, rows: int, cols: int, added_to: bool = False) -> Operand:
+        """The output."""
+        return Operand(name, rows, cols, self.out_bytes, read=added_to, written=True)
+
     @property
     @abstractmethod
     def shape_text(self) -> str:
@@ -133,7 +141,8 @@ class Workload(ABC):
     @property
     def options_text(self) -> str:
         """Flags in words, each after a space."""
-        return ""
+        words = {"accumulate": " C+=AB", "gated": " gated", "causal": " causal"}
+        return "".join(word for flag, word in words.items() if getattr(self, flag, False))
 
     @property
     def family(self) -> str:

@@ -109,14 +109,7 @@ class Conv2d(Workload):
         """X (the part that is read), W and Y, as matrices: images or channels x the rest."""
         read = self._read_along(self.out_height) * self._read_along(self.out_width)
         return (
-            Operand("X", self.batch, self.in_channels * read, self.in_bytes, read=True, written=False),
-            Operand("W", self.out_channels, self.taps, self.in_bytes, read=True, written=False),
-            Operand(
-                "Y",
-                self.batch,
-                self.out_channels * self.out_height * self.out_width,
-                self.out_bytes,
-                read=False,
-                written=True,
-            ),
+            self._read("X", self.batch, self.in_channels * read),
+            self._read("W", self.out_channels, self.taps),
+            self._written("Y", self.batch, self.out_channels * self.out_height * self.out_width),
         )

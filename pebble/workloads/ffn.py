@@ -62,10 +62,6 @@ class Ffn(Workload):
         return f"tokens={self.tokens} {self.d_model}->{self.hidden}->{self.d_out}"
 
     @property
-    def options_text(self) -> str:
-        return " gated" if self.gated else ""
-
-    @property
     def up_products(self) -> int:
         """Hidden products that share X: 2 when gated (gate, up), else 1."""
         return 2 if self.gated else 1
@@ -80,10 +76,10 @@ class Ffn(Workload):
         """X, the weights, and Y."""
         matrices = ("Wg", "Wu") if self.gated else ("W1",)
         return (
-            Operand("X", self.tokens, self.d_model, self.in_bytes, read=True, written=False),
-            *(Operand(w, self.d_model, self.hidden, self.in_bytes, read=True, written=False) for w in matrices),
-            Operand("W2", self.hidden, self.d_out, self.in_bytes, read=True, written=False),
-            Operand("Y", self.tokens, self.d_out, self.out_bytes, read=False, written=True),
+            self._read("X", self.tokens, self.d_model),
+            *(self._read(w, self.d_model, self.hidden) for w in matrices),
+            self._read("W2", self.hidden, self.d_out),
+            self._written("Y", self.tokens, self.d_out),
         )
 
     @property

@@ -51,10 +51,6 @@ class Gemm(Workload):
         return f"m={self.m} n={self.n} k={self.k}"
 
     @property
-    def options_text(self) -> str:
-        return " C+=AB" if self.accumulate else ""
-
-    @property
     def multiply_adds(self) -> int:
         """V = m n k, the number of elementary products."""
         return self.m * self.n * self.k
@@ -63,7 +59,7 @@ class Gemm(Workload):
     def operands(self) -> tuple[Operand, ...]:
         """A, B and C."""
         return (
-            Operand("A", self.m, self.k, self.in_bytes, read=True, written=False),
-            Operand("B", self.k, self.n, self.in_bytes, read=True, written=False),
-            Operand("C", self.m, self.n, self.out_bytes, read=self.accumulate, written=True),
+            self._read("A", self.m, self.k),
+            self._read("B", self.k, self.n),
+            self._written("C", self.m, self.n, self.accumulate),
         )

@@ -76,10 +76,6 @@ class GroupedGemm(Workload):
         return f"rows={shown} n={self.n} k={self.k}"
 
     @property
-    def options_text(self) -> str:
-        return " C+=AB" if self.accumulate else ""
-
-    @property
     def multiply_adds(self) -> int:
         """Elementary products of all groups."""
         return sum(self.rows) * self.n * self.k
@@ -89,7 +85,7 @@ class GroupedGemm(Workload):
         """A, B and C, all groups stacked."""
         total, groups = sum(self.rows), len(self.rows)
         return (
-            Operand("A", total, self.k, self.in_bytes, read=True, written=False),
-            Operand("B", groups * self.k, self.n, self.in_bytes, read=True, written=False),
-            Operand("C", total, self.n, self.out_bytes, read=self.accumulate, written=True),
+            self._read("A", total, self.k),
+            self._read("B", groups * self.k, self.n),
+            self._written("C", total, self.n, self.accumulate),
         )

@@ -74,10 +74,6 @@ class TransformerLayer(Workload):
         return f"tokens={self.tokens} d-model={self.d_model} {heads} hidden={self.hidden}"
 
     @property
-    def options_text(self) -> str:
-        return " gated" if self.gated else ""
-
-    @property
     def qkv(self) -> Gemm:
         """X times the weights of Q, K and V side by side."""
         width = (self.heads + self.kv_heads) * self.head_dim + self.kv_heads * self.value_dim
@@ -115,8 +111,8 @@ class TransformerLayer(Workload):
         """X, every weight, and Y."""
         x, weights = self.qkv.operands[:2]
         return (
-            Operand("X", x.rows, x.cols, x.element_bytes, read=True, written=False),
-            Operand("Wqkv", weights.rows, weights.cols, weights.element_bytes, read=True, written=False),
-            Operand("Wo", self.projection.k, self.d_model, self.in_bytes, read=True, written=False),
+            self._read("X", x.rows, x.cols),
+            self._read("Wqkv", weights.rows, weights.cols),
+            self._read("Wo", self.projection.k, self.d_model),
             *self.mlp.operands[1:],
         )

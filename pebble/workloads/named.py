@@ -1,12 +1,16 @@
-"""The linear layers of named models, as GEMMs: ``llama-3-8b:gate_up`` with T tokens is T x N x K."""
+"""Layers and blocks of named models: ``llama-3-8b:gate_up`` with T tokens is a GEMM of T x N x K, ``llama-2-7b:mlp`` an
+FFN."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from pebble.errors import InputError, UnknownNameError, check_text
+from pebble.workloads.attention import Attention
 from pebble.workloads.base import check_dimension
+from pebble.workloads.ffn import Ffn
 from pebble.workloads.gemm import Gemm
+from pebble.workloads.layer import TransformerLayer
 
 _WHERE = "pebble workloads"
 BLOCKS = ("mlp", "attention", "layer")  # what `named_workload` knows besides the single GEMMs
@@ -16,76 +20,38 @@ BLOCKS = ("mlp", "attention", "layer")  # what `named_workload` knows besides th
 class ModelShape:
     """The dimensions of a decoder-only transformer.
 
-    Parameters
-    ----------
-    hidden, intermediate : int
-        Width of the model, and of the inside of its FFN (the dense one where there are experts), in values.
-    layers, heads, kv_heads : int
-        Counts of layers, of query heads, and of key/value heads.
-    head_dim : int
-        Values per head of queries and keys.
-    vocab : int
-        Entries of the vocabulary.
-    gated : bool
-        True when the FFN is act(X W_gate) * (X W_up) W_down, False when it is act(X W_up) W_down.
-    value_head_dim : int, optional
-        Values per head of values; by default ``head_dim``.
-    source : str, optional
-        Where the numbers come from.
-
     Raises
     ------
     InputError
         A dimension that is not a whole number above zero.
     """
 
-    hidden: int
-    intermediate: int
+    hidden: int  #: width of the model, in values
+    intermediate: int  #: width of the inside of its FFN (the dense one where there are experts), in values
     layers: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    vocab: int
-    gated: bool
-    value_head_dim: int = 0
-    source: str = ""
+    heads: int  #: query heads
+    kv_heads: int  #: key/value heads
+    head_dim: int  #: values per head of queries and keys
+    vocab: int  #: entries of the vocabulary
+    gated: bool  #: the FFN is act(X W_gate) * (X W_up) W_down, not act(X W_up) W_down
+    value_head_dim: int = 0  #: values per head of values; by default ``head_dim``
+    source: str = ""  #: where the numbers come from
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value_head_dim", self.value_head_dim or self.head_dim)
-        for name in (
-            "hidden",
-            "intermediate",
-            "layers",
-            "heads",
-            "kv_heads",
-            "head_dim",
-            "vocab",
-            "value_head_dim",
-        ):
+        for name in ("hidden", "intermediate", "layers", "heads", "kv_heads", "head_dim", "vocab", "value_head_dim"):
             object.__setattr__(self, name, check_dimension(name, getattr(self, name)))
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A linear layer: a GEMM with M = tokens.
+    """A linear layer: a GEMM with M = tokens."""
 
-    Attributes
-    ----------
-    name : str
-        The word after the colon.
-    n, k : int
-        Output and input width, in values; the weight matrix is N x K.
-    aliases : tuple of str
-        Other words for the same layer.
-    note : str
-        What a reader should know, else empty.
-    """
-
-    name: str
-    n: int
-    k: int
-    aliases: tuple[str, ...] = ()
-    note: str = ""
+    name: str  #: the word after the colon
+    n: int  #: output width, in values; the weight matrix is N x K
+    k: int  #: input width, in values
+    aliases: tuple[str, ...] = ()  #: other words for the same layer
+    note: str = ""  #: what a reader should know, else empty
 
 
 _LITGPT = "litgpt config.py, which follows the Hugging Face configurations"
@@ -206,22 +172,6 @@ def model_shape(model: str) -> ModelShape:
     return _MODELS[model]
 
 
-def layer_names(model: str) -> tuple[str, ...]:
-    """The linear layers of a model, without aliases.
-
-    Raises
-    ------
-    UnknownNameError
-        No such model.
-
-    Examples
-    --------
-    >>> layer_names("gpt2")
-    ('qkv', 'o', 'up', 'down', 'lm_head')
-    """
-    return tuple(layer.name for layer in model_layers(model))
-
-
 def named_gemm(text: str, tokens: int, dtype: str = "bf16", out_dtype: str = "", accumulate: bool = False) -> Gemm:
     """The GEMM of a layer of a named model.
 
@@ -248,19 +198,62 @@ def named_gemm(text: str, tokens: int, dtype: str = "bf16", out_dtype: str = "",
     """
     model, colon, name = text.partition(":")
     if not colon or not name:
-        layers = ", ".join(layer_names(model))  # an unknown model is said first
+        layers = ", ".join(layer.name for layer in model_layers(model))  # an unknown model is said first
         raise InputError(f"workload: got {text!r}, expected MODEL:LAYER, such as {model}:o; its layers are {layers}.")
     layers_by_name = {word: layer for layer in model_layers(model) for word in (layer.name, *layer.aliases)}
     if name not in layers_by_name:
         offered = [*layers_by_name, *(BLOCKS if name not in BLOCKS else ())]  # a block is no single product
         raise UnknownNameError(f"layer of {model}", name, offered, f"{_WHERE} {model}")
     layer = layers_by_name[name]
-    return Gemm(
-        check_dimension("tokens", tokens),
-        layer.n,
-        layer.k,
-        dtype=dtype,
-        out_dtype=out_dtype,
-        accumulate=accumulate,
-        name=f"{model}:{layer.name}",
-    )
+    m = check_dimension("tokens", tokens)
+    return Gemm(m, layer.n, layer.k, dtype, out_dtype, accumulate, f"{model}:{layer.name}")
+
+
+def named_workload(
+    text: str, tokens: int, dtype: str = "bf16", out_dtype: str = "", accumulate: bool = False
+) -> Gemm | Ffn | Attention | TransformerLayer:
+    """A layer or block of a named model.
+
+    Parameters
+    ----------
+    text : str
+        ``MODEL:mlp`` (the whole FFN, gated where the model's is), ``MODEL:attention``, ``MODEL:layer`` (all of one
+        layer), or ``MODEL:LAYER`` of `named_gemm`.
+    tokens : int
+        Rows of the input.
+    dtype, out_dtype : str
+        As for every family.
+    accumulate : bool
+        Linear layers only: C += A B.
+
+    Raises
+    ------
+    InputError
+        No colon in the text, or tokens not a whole number above zero.
+    UnknownNameError
+        No such model or layer.
+
+    Notes
+    -----
+    ``mlp`` is the dense FFN: with experts, that of the layers that have none. ``attention`` is one sequence in
+    prefill: as many keys as queries (both ``tokens``), causal, online softmax, all heads of one layer, K and V
+    expanded where the model keeps them compressed (DeepSeek-V3). Biases, norms, rotary position and residual
+    inputs are left out.
+
+    Examples
+    --------
+    >>> named_workload("llama-2-7b:mlp", 8192).label
+    'llama-2-7b:mlp (ffn tokens=8192 4096->11008->4096 bf16 gated)'
+    """
+    model, _, block = text.partition(":")
+    if block not in BLOCKS:
+        return named_gemm(text, tokens, dtype, out_dtype, accumulate)
+    s = model_shape(model)
+    tokens = check_dimension("tokens", tokens)
+    if block == "mlp":
+        return Ffn(tokens, s.hidden, s.intermediate, 0, s.gated, dtype, out_dtype, text)
+    heads = s.heads, s.kv_heads
+    if block == "layer":
+        sides = *heads, s.head_dim, s.value_head_dim
+        return TransformerLayer(tokens, s.hidden, s.intermediate, *sides, s.gated, dtype, out_dtype, text)
+    return Attention(tokens, tokens, s.head_dim, s.value_head_dim, *heads, 1, True, "online", dtype, out_dtype, text)

@@ -15,8 +15,7 @@ from pebble.bounds import Chain, Recomputed
 from pebble.certificate import FORMAT, VERSION, RefusedError
 from pebble.certificate.geometry import Box, prove_touched
 from pebble.certificate.lower import Part, _chain, _parts
-from pebble.certificate.parts import Whole
-from pebble.certificate.schedules import _moved
+from pebble.certificate.schedules import moved_by
 from pebble.certificate.statement import Workload
 from pebble.certificate.upper import Moved
 from pebble.proof.certificate import segments_json
@@ -122,7 +121,7 @@ def strongest_lower(
 
 
 def strongest_of_parts(
-    told: dict[str, Any], whole: Whole, capacity: int, game: dict[str, str], rnd: random.Random
+    told: dict[str, Any], whole: Workload, capacity: int, game: dict[str, str], rnd: random.Random
 ) -> Claim | None:
     """The same for a workload of parts: each part by the proof that says most of it."""
 
@@ -133,8 +132,7 @@ def strongest_of_parts(
     theorem = "kernel by kernel" if game["kernels"] == "separate" else "parts"
     best: list[dict[str, Any]] = [{"theorem": "compulsory"} for _ in whole.pieces]
     for number, piece in enumerate(whole.pieces):
-        forms = _parts(piece.workload) if theorem != "parts" else piece.forms
-        for form, part in forms.items():
+        for form, part in _parts(piece.workload).items():
             for h in numbers_of_segments(part.products, rnd):
                 shares = _shares(part.box, part.products, h)
                 proof = {"theorem": "segments", "form": form, "segments": h, "shares": shares}
@@ -262,7 +260,7 @@ def settled(count: Callable[[], Moved], schedule: dict[str, Any]) -> Moved | Non
 def upper_at_random(told: dict[str, Any], workload: Workload, rnd: random.Random) -> Claim | None:
     """A schedule at random, claimed at the least capacity that the checker takes."""
     schedule = random_schedule(workload, rnd)
-    moved = settled(lambda: _moved(workload, 10**30, schedule, "schedule"), schedule)
+    moved = settled(lambda: moved_by(workload, 10**30, schedule, "schedule"), schedule)
     if moved is None:
         return None
     claim = {

@@ -10,12 +10,12 @@ from pebble.families import kernel_family, simulate
 from pebble.models.machine import load_machine
 from pebble.reports.capacity import cache_capacity, chip_capacity, trace_capacity
 from pebble.reports.compare import compare
-from pebble.schedules.gemm import lockstep_trace
 from pebble.schedules.orders import all_schedules, parse_order
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.units import parse_size
 from pebble.workloads import Gemm
+from tests.schedules.lockstep import lockstep_trace
 
 ORDERS = [order.name for order in all_schedules()]
 

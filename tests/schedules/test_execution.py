@@ -12,12 +12,13 @@ from pebble.errors import InputError, UnknownNameError
 from pebble.families.gemm import GEMM
 from pebble.models.caches import parse_policy
 from pebble.schedules.execution import EXECUTIONS, Execution, parse_execution, run_stream_k
-from pebble.schedules.gemm import GemmKernel, cluster_tiles, lockstep_trace
+from pebble.schedules.gemm import GemmKernel, cluster_tiles
 from pebble.schedules.orders import OrderParams, parse_order
 from pebble.schedules.tile import TileShape
 from pebble.traces import Trace
 from pebble.traces.program import Clock, Walk, timed_trace
 from pebble.workloads import Gemm
+from tests.schedules.lockstep import lockstep_trace
 
 TILE = TileShape(8, 64, 64)
 

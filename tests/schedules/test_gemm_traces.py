@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from pebble.errors import InputError
 from pebble.families import simulate
 from pebble.models.caches import parse_policy
-from pebble.schedules.gemm import lockstep_trace
 from pebble.schedules.orders import parse_order
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.traces import by_lines
 from pebble.workloads import Gemm
+from tests.schedules.lockstep import lockstep_trace
 
 CUBE = Gemm(8192, 8192, 8192)
 TILE = TileShape(128, 128, 64)

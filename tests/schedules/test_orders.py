@@ -198,7 +198,8 @@ def test_morton_is_sorted_by_interleaved_bits(grid: tuple[int, int]) -> None:
 @pytest.mark.parametrize("grid", RAGGED)
 def test_horizontal_is_row_and_no_swizzle_is_row(grid: tuple[int, int]) -> None:
     row = order_tiles("row", *grid)
-    assert order_tiles("cutlass2-horizontal", *grid) == row
+    launched = [(by, bx) for by in range(grid[0]) for bx in range(grid[1])]
+    assert order_tiles("cutlass2-horizontal", *grid) == row == launched
     # one-column strips: the launch grid's x runs along M
     assert order_tiles("cutlass2-1", *grid) == order_tiles("column", *grid)
     assert order_tiles("grouped-1", *grid) == row
@@ -209,9 +210,14 @@ def test_horizontal_is_row_and_no_swizzle_is_row(grid: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("number", [1, 3, 8, 16])
 @pytest.mark.parametrize("grid", RAGGED)
-def test_thunderkittens_is_a_snake_in_strips(grid: tuple[int, int], number: int) -> None:
-    snake = order_tiles(f"snake-strips-{number}", *grid)
-    assert order_tiles(f"thunderkittens-{number}", *grid) == snake
+def test_thunderkittens_is_what_its_source_computes(grid: tuple[int, int], number: int) -> None:
+    rows, cols = grid
+    found = []
+    for p in range(rows * cols):
+        group, inside = divmod(p, rows * number)
+        row, col = divmod(inside, min(number, cols - group * number))
+        found.append((rows - 1 - row if group % 2 else row, group * number + col))
+    assert order_tiles(f"thunderkittens-{number}", *grid) == found
 
 
 def test_super_m_of_twelve_is_grouped_where_it_divides() -> None:

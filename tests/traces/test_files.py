@@ -10,12 +10,13 @@ from pebble.errors import InputError
 from pebble.models.caches import parse_policy
 from pebble.schedules.attention import attention_trace, parse_attention_schedule
 from pebble.schedules.execution import parse_execution
-from pebble.schedules.gemm import GemmKernel, lockstep_trace
+from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import parse_order
 from pebble.schedules.tile import TileShape
 from pebble.traces import Trace, by_lines
 from pebble.traces.files import read_trace, write_trace
 from pebble.workloads import Attention, Gemm
+from tests.schedules.lockstep import lockstep_trace
 
 GEMM, TILE = Gemm(60, 320, 200), TileShape(16, 64, 64)
 CSV = """\

@@ -3,7 +3,7 @@
 import pytest
 
 from pebble.errors import InputError, UnknownNameError
-from pebble.workloads import Gemm, layer_names, model_names, model_shape, named_gemm
+from pebble.workloads import Gemm, model_names, model_shape, named_gemm
 from pebble.workloads.named import model_layers
 
 # model: qkv, o, gate_up (up for GPT-2), down, lm_head, each (N, K)
@@ -43,7 +43,7 @@ def test_every_model_is_checked_below() -> None:
 @pytest.mark.parametrize("model", LITERALS)
 def test_shapes(model: str) -> None:
     up = "up" if model.startswith("gpt2") else "gate_up"
-    assert layer_names(model) == ("qkv", "o", up, "down", "lm_head")
+    assert [layer.name for layer in model_layers(model)] == ["qkv", "o", up, "down", "lm_head"]
     assert [(layer.n, layer.k) for layer in model_layers(model)] == LITERALS[model]
     assert model_shape(model).gated == (up == "gate_up")
     assert model_shape(model).source

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from pebble.errors import InputError
 from pebble.models.caches import parse_policy
 from pebble.models.caches.lru_curve import lru_curve
-from pebble.models.caches.opt import opt_curve
-from pebble.schedules.gemm import lockstep_trace
+from pebble.models.caches.opt import OptEngine, opt_misses
 from pebble.schedules.orders import parse_order
 from pebble.schedules.tile import TileShape
 from pebble.traces import Trace, TraceChunk
 from pebble.workloads import Gemm
+from tests.schedules.lockstep import lockstep_trace
 
 LRU, OPT = parse_policy("lru"), parse_policy("opt")
 
@@ -77,17 +77,20 @@ def test_lru_on_a_gemm(order: str) -> None:
 @settings(max_examples=150, deadline=None)
 @given(streams())
 def test_opt_at_every_capacity(trace: Trace) -> None:
-    curve = opt_curve(trace)
-    for capacity in range(int(trace.tile_lines.max()), int(trace.tile_lines.sum()) + 3):
-        assert curve.at(capacity) == OPT.simulate(trace, capacity).misses_lines, capacity
+    capacities = range(int(trace.tile_lines.max()), int(trace.tile_lines.sum()) + 3)
+    found = opt_misses(trace, capacities)
+    for capacity in capacities:
+        assert found[capacity] == OPT.simulate(trace, capacity).misses_lines, capacity
 
 
-def test_opt_on_a_gemm() -> None:
+def test_opt_on_a_gemm(monkeypatch: pytest.MonkeyPatch) -> None:
     gemm, tile = Gemm(2048, 1536, 1024), TileShape(128, 128, 64)
     trace = lockstep_trace(gemm, parse_order("row").tiles(16, 12), tile, 24)
-    curve = opt_curve(trace)
-    assert curve.runs < 120
+    runs, once = [], OptEngine.misses
+    monkeypatch.setattr(OptEngine, "misses", lambda engine, capacity: runs.append(capacity) or once(engine, capacity))
+    found = opt_misses(trace, range(256, 80_000))
+    assert len(runs) < 120
     for capacity in range(256, 80_000, 1_777):
-        assert curve.at(capacity) == OPT.simulate(trace, capacity).misses_lines
+        assert found[capacity] == OPT.simulate(trace, capacity).misses_lines
     with pytest.raises(InputError, match="largest tile"):
-        curve.at(255)
+        opt_misses(trace, [255, 300])

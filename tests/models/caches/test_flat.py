@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from benchmarks.cachesim.flat import coalesce, flat_set_misses
 from pebble.errors import InputError
 from pebble.models.caches import parse_policy
-from pebble.schedules.gemm import lockstep_trace
 from pebble.schedules.orders import parse_order
 from pebble.schedules.tile import TileShape
 from pebble.traces import Trace, TraceChunk
 from pebble.workloads import Gemm
+from tests.schedules.lockstep import lockstep_trace
 
 
 def trace_of(ids: np.ndarray, sizes: np.ndarray) -> Trace:

@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 
 from pebble.models.caches import parse_policy
 from pebble.models.caches.lockstep_lru import lockstep_lru
-from pebble.schedules.gemm import GemmKernel, lockstep_trace
+from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import parse_order
 from pebble.schedules.tile import TileShape
 from pebble.workloads import Gemm
+from tests.schedules.lockstep import lockstep_trace
 
 ORDERS = ["row", "column", "snake", "morton", "hilbert", "grouped-2", "grouped-3", "cutlass2-2", "thunderkittens-2"]
 

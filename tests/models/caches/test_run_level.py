@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from pebble.errors import InputError, UnknownNameError
 from pebble.models.caches import parse_policy
-from pebble.schedules.gemm import lockstep_trace
 from pebble.schedules.orders import parse_order
 from pebble.schedules.tile import TileShape
 from pebble.traces import Trace, TraceChunk
 from pebble.workloads import Gemm
+from tests.schedules.lockstep import lockstep_trace
 
 
 def make_trace(sizes: list[int], touches: list[tuple[int, int]], cut: int) -> Trace:

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pebble.models.caches import parse_policy
-from pebble.schedules.gemm import lockstep_trace
 from pebble.schedules.orders import parse_order
 from pebble.schedules.tile import TileShape
 from pebble.workloads import Gemm
 from tests.models.caches.literal import totals
+from tests.schedules.lockstep import lockstep_trace
 
 
 @settings(max_examples=60, deadline=None)

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pebble.models.caches import parse_policy
-from pebble.schedules.gemm import lockstep_trace
 from pebble.schedules.orders import parse_order
 from pebble.schedules.tile import TileShape
 from pebble.traces import OperandTiles, Trace, TraceChunk
 from pebble.workloads import Gemm
 from tests.models.caches.literal import Case, Line, cases, lines_of, make_trace, queue_model, totals
+from tests.schedules.lockstep import lockstep_trace
 
 
 @settings(max_examples=250, deadline=None)
