@@ -9,12 +9,13 @@ outside this room asks a workload for its type.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from inspect import signature
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from pebble.bounds import Formula, LowerBound, lower_bound, published_bounds, separate_bound
+from pebble.bounds import Accounting, Formula, LowerBound, lower_bound, separate_bound
+from pebble.bounds.published import compulsory_formula
 from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InputError
 from pebble.game.buffer_model import BufferModel
@@ -146,6 +147,10 @@ class Family(ABC, Generic[W]):
         """
         return self.make(**read_values(self.name, (*self.parameters, *DTYPES), values))
 
+    @abstractmethod
+    def accounting(self, workload: W) -> Accounting:
+        """What the theorems need to know of a workload."""
+
     def lower_bound(self, workload: W, capacity: int, recompute: bool = False) -> LowerBound:
         """The best proven lower bound for ``capacity`` values; with recomputation allowed, if asked.
 
@@ -154,15 +159,15 @@ class Family(ABC, Generic[W]):
         InfeasibleError
             Capacity below the least that works.
         """
-        return lower_bound(workload, capacity, recompute)
+        return lower_bound(self.accounting(workload), capacity, recompute)
 
     def separate_bound(self, workload: W, capacity: int) -> LowerBound | None:
         """The least when every intermediate goes through slow memory; None where there is none."""
-        return separate_bound(workload, capacity) if self.chained else None
+        return separate_bound(self.accounting(workload), capacity) if self.chained else None
 
     def published(self, workload: W, capacity: int, processors: int = 1) -> tuple[Formula, ...]:
-        """Published bounds on this instance, not yet judged."""
-        return published_bounds(workload, capacity, processors)
+        """Published bounds on this instance, on ``processors`` SMs where they tell; not yet judged."""
+        return (compulsory_formula(workload.compulsory_elements),)
 
     def best_schedule(self, workload: W, capacity: int) -> Explicit | None:
         """The best legal schedule known that holds ``capacity`` values; None where none is built or fits."""
@@ -191,6 +196,14 @@ class Family(ABC, Generic[W]):
         if buffers.kind == "connected" and (buffers.net.group < buffers.sms or buffers.net.uniform):
             group = buffers.net.group
         return self.best_on_sms(workload, buffers.sms, capacity, buffers.omega, group)
+
+    def busiest_sm(self, workload: W, capacity: int, sms: int) -> dict[str, int] | None:
+        """What is proved of the SM that does most, as plain data; None where nothing is."""
+        return None
+
+    def best_multicast(self, workload: W, sms: int, capacity: int, multicast: int) -> OnSms | None:
+        """The best schedule known in which a read of L2 feeds up to ``multicast`` SMs; None where none is built."""
+        return None
 
     @property
     def dag(self) -> DagFamily | None:
@@ -271,6 +284,12 @@ class KernelFamily(Family[W], Generic[W, S]):
         InputError
             With the number that is too large.
         """
+
+    def more_in_buffers(
+        self, workload: W, capacity: int, buffers: BufferModel, tile: TileShape
+    ) -> Iterator[tuple[str, OnSms]]:
+        """Schedules under a buffer model that are worth a look beside `best_in_buffers`, each with a name."""
+        return iter(())
 
     def notes(self, residual: bool) -> tuple[str, ...]:
         """What a reader of simulated traffic must know of this family's kernels."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from pebble.bounds import Accounting, Box, Part, Piece, accounting
+from pebble.bounds import Accounting, Part, Piece
 from pebble.families.base import Explicit, Family
 from pebble.families.gemm import GEMM
 from pebble.families.parts import in_turn
-from pebble.workloads import Gemm, GroupedGemm
+from pebble.workloads import GroupedGemm
 from pebble.workloads.parameters import Parameter, flag, needed
 
 
@@ -30,28 +30,22 @@ class GroupedFamily(Family[GroupedGemm]):
     )
     recompute_helps = False
 
+    def accounting(self, workload: GroupedGemm) -> Accounting:
+        parts = []
+        for gemm, count in Counter(workload.gemms).items():
+            piece = Piece.product(gemm.m, gemm.n, gemm.k, added=gemm.m * gemm.n if gemm.accumulate else 0)
+            parts.append(Part(f"m={gemm.m}", (piece,), gemm.compulsory_elements, count))
+        return Accounting(
+            workload,
+            parts=tuple(parts),
+            game="$C_g$ ($m_g \\times n$) $:= A_g$ ($m_g \\times k$) $B_g$ ($k \\times n$) for every group $g$, "
+            "one multiply-add per triple, in any order",
+            symbols={"n": workload.n, "k": workload.k, "groups": len(workload.rows)},
+        )
+
     def best_schedule(self, workload: GroupedGemm, capacity: int) -> Explicit | None:
         sizes = Counter(workload.gemms)
         return in_turn(((f"m={g.m}", GEMM.best_schedule(g, capacity), n) for g, n in sizes.items()), capacity)
-
-
-@accounting.register
-def _(grouped: GroupedGemm) -> Accounting:
-    """Each group is a GEMM by itself; nothing is handed over, so recomputation does not help."""
-    parts = tuple(_part(gemm, count) for gemm, count in Counter(grouped.gemms).items())
-    return Accounting(
-        (),
-        parts=parts,
-        game="$C_g$ ($m_g \\times n$) $:= A_g$ ($m_g \\times k$) $B_g$ ($k \\times n$) for every group $g$, "
-        "one multiply-add per triple, in any order",
-        symbols={"n": grouped.n, "k": grouped.k, "groups": len(grouped.rows)},
-    )
-
-
-def _part(gemm: Gemm, count: int) -> Part:
-    box, more = Box(gemm.m, gemm.n, gemm.k), gemm.m * gemm.n if gemm.accumulate else 0
-    piece = Piece("product", "segment accounting, equation (2)", box, (gemm.multiply_adds,), added=more)
-    return Part(f"m={gemm.m}", (piece,), gemm.compulsory_elements, count)
 
 
 GROUPED = GroupedFamily()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pebble.bounds import lower_bound
+from pebble.families import lower_bound
 from pebble.models.machine import load_machine, machine_names
 from pebble.plots.save import style
 from pebble.schedules.explicit import best_gemm_schedule

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from pebble.bounds import Box, Segments, lower_bound
+from pebble.bounds import Box, Segments
+from pebble.families import lower_bound
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, style
 from pebble.proof.shares import least_sum
 from pebble.workloads import Gemm

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-from pebble.bounds import lower_bound
 from pebble.errors import InputError
+from pebble.families import lower_bound
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.target import Target, TargetOptions, read_target
