@@ -26,14 +26,12 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("kernel")
     group.add_argument("--sms", metavar="P", help="SMs (with --cache; with --gpu the chip's, unless given)")
     group.add_argument("--tile", metavar="BMxBNxBK", help="block tile (128x128, and 128 bytes of k)")
-    group.add_argument("--blocks-per-sm", metavar="B", default="1", help="blocks that run at once on an SM (1)")
-    group.add_argument("--stages", metavar="N", default="1", help="A and B tiles that a block holds at once (1)")
-    group.add_argument("--policy", default="lru", help=policies_help())
-    group.add_argument("--execution", default="lockstep", metavar="NAME", help=EXECUTION_HELP)
-    group.add_argument(
-        "--cluster", default="1x1", metavar="MxN", help="gemm: blocks that share fetches by multicast (1x1)"
-    )
-    group.add_argument("--seed", default="0", metavar="N", help="of the skew of --execution dynamic-S (0)")
+    group.add_argument("--blocks-per-sm", metavar="B", help="blocks that run at once on an SM (1)")
+    group.add_argument("--stages", metavar="N", help="A and B tiles that a block holds at once (1)")
+    group.add_argument("--policy", help=policies_help())
+    group.add_argument("--execution", metavar="NAME", help=EXECUTION_HELP)
+    group.add_argument("--cluster", metavar="MxN", help="gemm: blocks that share fetches by multicast (1x1)")
+    group.add_argument("--seed", metavar="N", help="of the skew of --execution dynamic-S (0)")
 
 
 def where(args: argparse.Namespace) -> dict[str, Any]:
@@ -42,8 +40,8 @@ def where(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def kernel(args: argparse.Namespace) -> dict[str, Any]:
-    """The same, and the kernel's options."""
-    return where(args) | {key: getattr(args, key) for key in _KERNEL}
+    """The same, and the kernel's options, those that were given."""
+    return {key: value for key in (*_WHERE, *_KERNEL) if (value := getattr(args, key)) is not None}
 
 
 def seconds(option: str, text: str) -> float:

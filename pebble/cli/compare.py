@@ -13,20 +13,25 @@ from __future__ import annotations
 
 import argparse
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pebble.cli import _output
+from pebble.cli._exact import interval_line, print_exact
 from pebble.cli._sms import add_buffer_arguments, print_sm_comparison
-from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel, where
+from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel, seconds
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
-from pebble.errors import InputError
-from pebble.families import kernel_family, schedules_help
+from pebble.families import schedules_help
 from pebble.models.caches import parse_policy
-from pebble.plots.save import check_figure_path
-from pebble.reports.bound import wants_l2
+from pebble.plots.compare import save_comparison
+from pebble.plots.exact import save_exact
+from pebble.plots.save import check_figure_path, save_figure
 from pebble.reports.compare import Comparison, Progress, compare
+from pebble.reports.exact import ExactComparison
+from pebble.reports.sm_compare import SmComparison
+from pebble.system.clock import interruptible
 from pebble.units import format_bytes, format_capacity
 
 if TYPE_CHECKING:
@@ -49,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="solve the tile game of a small grid exactly and play the orders in it, one tile operation at a time",
     )
-    parser.add_argument("--time-limit", metavar="S", default="60", help="seconds for --exact (60)")
+    parser.add_argument("--time-limit", metavar="S", help="seconds for --exact (60)")
     add_machine_arguments(parser)
     add_kernel_arguments(parser)
     add_buffer_arguments(parser)
@@ -58,44 +63,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compare and print."""
-    workload = workload_of(args)
-    kernel_family(workload)  # refused before anything else is looked at
     if args.figure is not None:
         check_figure_path(args.figure)  # before the work, not after it
-    buffers = {"omega": args.omega, "topology": args.topology}
-    if wants_l2(args.level, args.buffers, buffers):
-        if args.figure is not None:
-            raise InputError("--figure: this comparison has none; `pebble figure buffers` draws the models.")
-        from pebble.reports.sm_compare import compare_sms
-
-        at_l2 = compare_sms(workload, args.buffers, sms=args.sms, tile=args.tile, **buffers, **where(args))
-        if args.json:
-            _output.print_report(at_l2)
-        else:
-            print_sm_comparison(at_l2)
-        return 0
-    if args.exact:
-        from pebble.cli._exact import run_exact
-
-        return run_exact(args, workload)
-    with _progress() as start:
-        result = compare(workload, args.schedules, residual=args.residual, progress=start, **kernel(args))
-    if (
-        args.figure is not None and result.complete
-    ):  # before the table: a reader who leaves early (`| head`) still gets it
-        from pebble.plots.compare import save_comparison
-
-        save_comparison(result, args.figure)
+    limit = None if args.time_limit is None else seconds("--time-limit", args.time_limit)
+    stop = threading.Event()
+    with interruptible(stop) if args.exact else nullcontext(), _progress(args.exact) as show:
+        found = compare(
+            workload_of(args),
+            args.schedules,
+            residual=args.residual,
+            level=args.level,
+            buffers=args.buffers,
+            omega=args.omega,
+            topology=args.topology,
+            exact=args.exact,
+            time_limit=limit,
+            progress=show,
+            stop=stop,
+            **kernel(args),
+        )
+    interrupted = stop.is_set() or (isinstance(found, Comparison) and not found.complete)
+    if args.figure is not None and not interrupted:  # before the table: a reader who leaves early (`| head`) gets it
+        _draw(found, args.figure)
         print(f"figure: {args.figure}", file=sys.stderr)
     if args.json:
-        _output.print_report(result)
+        _output.print_report(found)
+    elif isinstance(found, Comparison):
+        _print(found)
+    elif isinstance(found, ExactComparison):
+        print_exact(found)
     else:
-        _print(result)
-    return 0 if result.complete else 130
+        print_sm_comparison(found)
+    return 130 if interrupted else 0
 
 
-def _progress() -> AbstractContextManager[Callable[[int], Progress]]:
-    return _bar() if sys.stderr.isatty() else nullcontext(lambda total: lambda name: None)
+def _draw(found: Comparison | SmComparison | ExactComparison, path: str) -> None:
+    if isinstance(found, Comparison):
+        save_comparison(found, path)
+    elif isinstance(found, ExactComparison):
+        save_exact(found, path)
+    else:
+        save_figure(found.plot().figure, path)
+
+
+def _progress(exact: bool) -> AbstractContextManager[Callable[[Any], Any] | None]:
+    if not sys.stderr.isatty():
+        return nullcontext(None)
+    return interval_line() if exact else _bar()
 
 
 @contextmanager

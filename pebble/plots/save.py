@@ -10,7 +10,7 @@ from pebble.system.files import check_output, faults
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 # Okabe and Ito's palette: safe for colour-blind readers, distinct in grey.
 BLUE, ORANGE, GREEN, RED, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#999999"
@@ -62,10 +62,10 @@ def axes(ax: Axes | None) -> Axes:
     return Figure(figsize=(6.4, 4.8), layout="constrained").add_subplot()
 
 
-def save_figure(figure: Figure, path: str) -> None:
+def save_figure(figure: Figure | SubFigure, path: str) -> None:
     """Write the figure without dates, so that equal inputs give equal files."""
     import matplotlib
 
     check_figure_path(path)
     with faults(path, "--figure: ", "written"), matplotlib.rc_context(style()):
-        figure.savefig(path, dpi=200, metadata=_NO_DATE[Path(path).suffix.lower()])
+        figure.figure.savefig(path, dpi=200, metadata=_NO_DATE[Path(path).suffix.lower()])

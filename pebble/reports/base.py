@@ -81,7 +81,9 @@ class Report(ABC):
             There is no figure of this answer.
         """
         kind = type(self).__name__
-        raise InputError(f"plot: there is no figure of a {kind}, expected a Bound, a Comparison or a CurveReport.")
+        raise InputError(
+            f"plot: there is no figure of a {kind}, expected the answer of bound, compare, simulate, curve or decode."
+        )
 
     def __str__(self) -> str:
         return self.summary()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.bounds.base import LowerBound
 from pebble.bounds.memories import (
@@ -24,6 +24,9 @@ from pebble.reports.capacity import chip_capacity
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, read_target, whole
 from pebble.units import Size, format_bytes, format_capacity
 from pebble.workloads.base import Workload
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 OMEGAS = (Fraction(1, 10), Fraction(1, 4), Fraction(1, 2))
 
@@ -270,6 +273,13 @@ class SmBound(Report):
 
     def document(self) -> dict[str, Any]:
         return {**self.found, "notes": list(self.notes)}
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The bound under each buffer model, as bars."""
+        from pebble.plots.bars import plot_bars
+
+        bars = [(row["buffers"], (row["lower_bound_bytes"] / 1e6,)) for row in self.rows()]
+        return plot_bars(bars, "proved bound between L2 and SMs, MB", self.workload.label, ax)
 
 
 def read_buffers(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.bounds.base import LowerBound
 from pebble.bounds.memories import balanced_share, buffer_lower_bound, check_workload
@@ -18,6 +18,9 @@ from pebble.reports.target import Target, TargetOptions, read_target
 from pebble.schedules.tile import TileShape
 from pebble.units import format_bytes
 from pebble.workloads.base import Workload
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,6 +98,14 @@ class SmComparison(Report):
             "upper_bound": {"bytes": rows[0]["cost_bytes"], "schedule": rows[0]["schedule"]},
             "schedules": rows,
         }
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """What each schedule costs, as bars, and the bound."""
+        from pebble.plots.bars import plot_bars
+
+        bars = [(row["name"], (row["cost_bytes"] / 1e6,)) for row in self.rows()]
+        title = f"{self.workload.label}, {self.buffers}"
+        return plot_bars(bars, "between L2 and SMs, MB", title, ax, line=self.bound.bytes / 1e6)
 
 
 def _candidates(
