@@ -112,11 +112,8 @@ def kernel_family(workload: Workload) -> KernelFamily[Any, Any]:
     """
     family = family_of(workload)
     if not isinstance(family, KernelFamily):
-        traced = [name for name, other in FAMILIES.items() if isinstance(other, KernelFamily)]
-        raise InputError(
-            f"{workload.label}: there is no simulated kernel of the family {family.name}, expected one of "
-            f"{', '.join(traced)}; `pebble bound` takes this one."
-        )
+        traced = ", ".join(name for name, other in FAMILIES.items() if isinstance(other, KernelFamily))
+        raise InputError(f"got {workload.label}, expected one of {traced}: {family.instead(workload)}.")
     return family
 
 

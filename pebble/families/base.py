@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from inspect import signature
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from pebble.bounds import Accounting, Formula, LowerBound, lower_bound, separate_bound
@@ -161,6 +160,10 @@ class Family(ABC, Generic[W]):
         """
         return lower_bound(self.accounting(workload), capacity, recompute)
 
+    def instead(self, workload: W) -> str:
+        """Of a family without kernels: what to ask in place of a simulation."""
+        return f"there is no simulated kernel of the family {self.name}; `pebble bound` takes this one"
+
     def separate_bound(self, workload: W, capacity: int) -> LowerBound | None:
         """The least when every intermediate goes through slow memory; None where there is none."""
         return separate_bound(self.accounting(workload), capacity) if self.chained else None
@@ -211,9 +214,8 @@ class Family(ABC, Generic[W]):
         return None
 
     def dag_of(self, build: Callable[..., Any], tiles: str, example: str, computes: str) -> DagFamily:
-        """The DAG family with this family's parameters; one product, where the family takes a batch of them."""
-        own = tuple(p for p in self.parameters if p.name != "batch" or "batch" in signature(build).parameters)
-        return DagFamily(self.name, f"{computes}; tiles over {tiles}", build, (*own, *SUMS), example)
+        """The DAG family with this family's parameters."""
+        return DagFamily(self.name, f"{computes}; tiles over {tiles}", build, (*self.parameters, *SUMS), example)
 
 
 class KernelFamily(Family[W], Generic[W, S]):
@@ -223,9 +225,12 @@ class KernelFamily(Family[W], Generic[W, S]):
     ----------
     schedules_help : str
         What the names of its schedules are.
+    timed : bool
+        Whether they also run under the execution models of `pebble.schedules.execution`; all run in lock step.
     """
 
     schedules_help: ClassVar[str]
+    timed: ClassVar[bool] = False
 
     def default_tile(self, workload: W) -> TileShape:
         """128 x 128 and 128 bytes of k."""
@@ -290,6 +295,10 @@ class KernelFamily(Family[W], Generic[W, S]):
     ) -> Iterator[tuple[str, OnSms]]:
         """Schedules under a buffer model that are worth a look beside `best_in_buffers`, each with a name."""
         return iter(())
+
+    def grid(self, workload: W, tile: TileShape) -> tuple[int, int] | None:
+        """Rows and columns of the grid of tiles that its schedules walk; None where they walk something else."""
+        return None
 
     def notes(self, residual: bool) -> tuple[str, ...]:
         """What a reader of simulated traffic must know of this family's kernels."""

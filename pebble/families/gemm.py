@@ -50,6 +50,7 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
     )
     recompute_helps = False
     schedules_help = "the orders of `pebble schedules`"
+    timed = True
 
     def make(self, batch: int = 1, m: int = 0, **values: Any) -> Workload:
         if batch > 1:
@@ -114,6 +115,9 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
 
     def cut_tile(self, tile: TileShape, workload: Gemm) -> TileShape:
         return tile.cut_to(workload)
+
+    def grid(self, workload: Gemm, tile: TileShape) -> tuple[int, int]:
+        return tile.grid(workload)[:2]
 
     def all_schedules(self, workload: Gemm, tile: TileShape) -> Sequence[TileOrder]:
         return all_schedules()

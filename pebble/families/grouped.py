@@ -6,17 +6,26 @@ value is handed over, so the parts add up whatever the interleaving, and recompu
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
+from collections.abc import Hashable, Sequence
 
 from pebble.bounds import Accounting, Part, Piece
-from pebble.families.base import Explicit, Family
+from pebble.cdag.catalogue import DagFamily
+from pebble.cdag.gemm import grouped_dag
+from pebble.families.base import Explicit, KernelFamily
 from pebble.families.gemm import GEMM
 from pebble.families.parts import in_turn
+from pebble.schedules.grouped import GroupedKernel
+from pebble.schedules.orders import TileOrder, all_schedules, parse_order
+from pebble.schedules.tile import TileShape, values_held_by_blocks
+from pebble.simulation import KernelConfig
+from pebble.traces import Trace
 from pebble.workloads import GroupedGemm
 from pebble.workloads.parameters import Parameter, flag, needed
 
 
-class GroupedFamily(Family[GroupedGemm]):
+class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
     """``grouped``, and ``gemm --batch``."""
 
     name = "grouped"
@@ -29,6 +38,7 @@ class GroupedFamily(Family[GroupedGemm]):
         flag("--accumulate-into", "C += A B, C is read as well as written", "accumulate"),
     )
     recompute_helps = False
+    schedules_help = "the orders of `pebble schedules`, in each group, one group after the other"
 
     def accounting(self, workload: GroupedGemm) -> Accounting:
         parts = []
@@ -46,6 +56,33 @@ class GroupedFamily(Family[GroupedGemm]):
     def best_schedule(self, workload: GroupedGemm, capacity: int) -> Explicit | None:
         sizes = Counter(workload.gemms)
         return in_turn(((f"m={g.m}", GEMM.best_schedule(g, capacity), n) for g, n in sizes.items()), capacity)
+
+    @property
+    def dag(self) -> DagFamily:
+        return self.dag_of(grouped_dag, "m x n x k", "--rows 2,1 -n 2 -k 1", "C_g := A_g B_g for each group")
+
+    def cut_tile(self, tile: TileShape, workload: GroupedGemm) -> TileShape:
+        return TileShape(min(tile.bm, max(workload.rows)), min(tile.bn, workload.n), min(tile.bk, workload.k))
+
+    def all_schedules(self, workload: GroupedGemm, tile: TileShape) -> Sequence[TileOrder]:
+        return all_schedules()
+
+    def parse_schedule(self, text: str) -> TileOrder:
+        return parse_order(text)
+
+    def values_held(self, workload: GroupedGemm, config: KernelConfig, stages: int = 1) -> int:
+        return values_held_by_blocks(config.tile, config.wave_blocks, stages)
+
+    def trace(self, workload: GroupedGemm, schedule: TileOrder, config: KernelConfig, residual: bool = False) -> Trace:
+        kernel = GroupedKernel(workload, config.tile)
+        return kernel.trace(schedule, config.wave_blocks, config.sms, config.order_params)
+
+    def walk(self, workload: GroupedGemm, schedule: TileOrder, config: KernelConfig) -> Hashable:
+        walks = GroupedKernel(workload, config.tile).walks(schedule, config.order_params)
+        return hashlib.sha256(b"".join(tiles.tobytes() for tiles in walks.values())).digest(), schedule.sawtooth
+
+    def check(self, workload: GroupedGemm, config: KernelConfig) -> None:
+        GroupedKernel(workload, config.tile)
 
 
 GROUPED = GroupedFamily()

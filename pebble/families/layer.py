@@ -44,6 +44,12 @@ class LayerFamily(Family[TransformerLayer]):
         flag("--gated", "gate and up products (SwiGLU)"),
     )
 
+    def instead(self, workload: TransformerLayer) -> str:
+        model, _, block = workload.name.partition(":")
+        named = [f"{model}:{kernel}" for kernel, _, _ in _kernels(workload)]
+        kernels = named if block == "layer" else [kernel.label for kernel in workload.kernels]
+        return f"simulate each of its four kernels by itself: {', '.join(kernels)}"
+
     def accounting(self, workload: TransformerLayer) -> Accounting:
         """Q, K, V, the heads' outputs and the projection's are handed over; X, weights and Y are the layer's own."""
         qkv, attention, projection, mlp = workload.kernels

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from pebble.errors import InputError, check_flag, check_text
-from pebble.families import kernel_family, read_workload
-from pebble.families.beside import simulate_beside
+from pebble.families import kernel_family
+from pebble.families.beside import pair_beside, simulate_beside
+from pebble.families.ffn import FFN
 from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
@@ -32,7 +33,6 @@ from pebble.system.files import check_output, check_path
 from pebble.traces import LINE_BYTES, Trace
 from pebble.traces.files import read_trace, write_trace
 from pebble.units import format_bytes, format_capacity
-from pebble.workloads import Attention, Ffn
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
@@ -252,18 +252,9 @@ def _side_by_side(
     workload: Workload, kernel: Kernel, schedule: Any, beside: str, sms: int | str | None, name: str
 ) -> Traffic:
     """An attention and, on some of the SMs, an FFN of the same tokens, as one trace."""
-    other = None
-    if ":" in beside and isinstance(workload, Attention) and workload.name:
-        types = {"dtype": workload.dtype, "out_dtype": workload.out_dtype}
-        other = read_workload(beside, {"tokens": workload.queries, **types})
-    if not isinstance(workload, Attention) or not isinstance(other, Ffn) or sms is None:
-        raise InputError(
-            f"--beside: got {beside!r} beside {workload.label!r}, expected MODEL:attention --tokens T --beside "
-            "MODEL:mlp --beside-sms P."
-        )
-    ffn, share = kernel_family(other), whole("--beside-sms", sms, 0, 10**9)
-    tile = ffn.default_tile(other)
-    return simulate_beside(workload, schedule, other, ffn.parse_schedule(name), tile, kernel.config, share)
+    attention, ffn = pair_beside(workload, beside, sms is not None)
+    share, tile = whole("--beside-sms", sms, 0, 10**9), FFN.default_tile(ffn)
+    return simulate_beside(attention, schedule, ffn, FFN.parse_schedule(name), tile, kernel.config, share)
 
 
 def _write_schedule_trace(

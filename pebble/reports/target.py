@@ -258,7 +258,7 @@ def read_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> Kernel:
     seed = whole("--seed", options.get("seed", 0), 0, 10**6)
     execution = parse_execution(options.get("execution", "lockstep"), options.get("cluster", "1x1"), seed)
     if not execution.is_reference:
-        if family.name != "gemm":
+        if not family.timed:
             raise InputError(f"--execution: got {execution.name} with {workload.label}, which runs in lockstep only.")
         cluster = "x".join(map(str, execution.cluster))
         notes.append(f"execution {execution.name}, clusters of {cluster}; the reference is lockstep, 1x1")
