@@ -32,7 +32,7 @@ from pebble.reports.compare import Comparison, Progress, compare
 from pebble.reports.exact import ExactComparison
 from pebble.reports.sm_compare import SmComparison
 from pebble.system.clock import interruptible
-from pebble.units import format_bytes, format_capacity
+from pebble.units import format_bytes, format_capacity, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -128,6 +128,10 @@ def _bar() -> Iterator[Callable[[int], Progress]]:
         yield start
 
 
+def _times(ratio: float) -> str:
+    return format_ratio(ratio, ".2f") + "x"
+
+
 def _print(result: Comparison) -> None:
     say = _output.say
     config = result.kernel.config
@@ -142,7 +146,7 @@ def _print(result: Comparison) -> None:
         f"proved bound     {format_bytes(trace.bound.bytes)}: no order of this kernel moves less (it can hold "
         f"{format_capacity(trace.capacity.bytes)}: the cache and what its blocks keep)"
     )
-    say(f"best schedule    {format_bytes(upper_bytes)} ({result.ratio(upper_bytes):.2f}x the bound): {upper_name}")
+    say(f"best schedule    {format_bytes(upper_bytes)} ({_times(result.ratio(upper_bytes))} the bound): {upper_name}")
     if result.chip is not None:
         chip = result.chip
         say(
@@ -152,7 +156,7 @@ def _print(result: Comparison) -> None:
     if result.separate is not None:
         say(
             f"separate kernels {format_bytes(result.separate.bound.bytes)}: the least when every intermediate goes "
-            f"through DRAM ({result.ratio(result.separate.bound.bytes):.2f}x the bound)"
+            f"through DRAM ({_times(result.ratio(result.separate.bound.bytes))} the bound)"
         )
     say(
         f"cache-only bound {format_bytes(cache.bound.bytes)}: for one explicitly managed memory of "
@@ -161,7 +165,7 @@ def _print(result: Comparison) -> None:
     band = result.best_band
     if band is not None:
         ratio = result.ratio(band.dram_bytes)
-        say(f"best band        {format_bytes(band.dram_bytes)} ({ratio:.2f}x the bound): {band.order}")
+        say(f"best band        {format_bytes(band.dram_bytes)} ({_times(ratio)} the bound): {band.order}")
     print()
     rows = [
         [

@@ -22,7 +22,7 @@ from pebble.models.caches import parse_policy
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.simulate import Simulation, TraceSimulation, WrittenTrace, simulate
 from pebble.simulation import Traffic
-from pebble.units import format_bytes, format_capacity
+from pebble.units import format_bytes, format_capacity, format_ratio
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +93,7 @@ def _print_trace(found: TraceSimulation) -> None:
         _output.say(
             f"proved bound {format_bytes(found.bound['bytes'])} for {found.bound['workload']} and a kernel that can "
             f"hold {format_capacity(found.bound['capacity_bytes'])}: the trace moves "
-            f"{found.traffic.dram_bytes / found.bound['bytes']:.2f}x"
+            f"{format_ratio(found.traffic.dram_bytes / found.bound['bytes'], '.2f')}x"
         )
     for note in found.notes:
         _output.say(f"note: {note}")

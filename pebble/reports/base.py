@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pebble
 from pebble.errors import InputError
 from pebble.models.machine import Machine
+from pebble.units import format_ratio
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,4 +107,4 @@ def _cell(value: object) -> str:
         return {True: "yes", False: "no", None: "-"}[value]
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return format_ratio(value) if isinstance(value, float) else str(value)

@@ -17,7 +17,7 @@ from pebble.reports.bound import wants_l2
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, trace_capacity
 from pebble.reports.target import Kernel, KernelOptions, TargetOptions, check_options, read_kernel
 from pebble.simulation import Traffic
-from pebble.units import Size, format_bytes
+from pebble.units import Size, format_bytes, format_ratio
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
@@ -130,9 +130,8 @@ class Comparison(Report):
             best = f"{self.orders[0].order}{f' (and {tied} more)' if tied else ''} moves " + format_bytes(
                 self.orders[0].dram_bytes
             )
-            best += (
-                f", {self.ratio(self.orders[0].dram_bytes):.2f}x the bound of {format_bytes(self.trace.bound.bytes)}"
-            )
+            over = format_ratio(self.ratio(self.orders[0].dram_bytes), ".2f")
+            best += f", {over}x the bound of {format_bytes(self.trace.bound.bytes)}"
         return f"{self.workload.label}, tile {self.kernel.tile}: {best}"
 
     def rows(self) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pebble.errors import check_flag
 from pebble.game import SINGLE, BufferModel, Cost, Game
 from pebble.reports.base import Report
-from pebble.reports.solve import MAX_CAPACITY, read_game, read_memories, shown, shown_memories
+from pebble.reports.solve import MAX_CAPACITY, memories_document, read_game, read_memories, shown, shown_memories
 from pebble.reports.target import whole
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Replayed(Report):
 
     def document(self) -> dict[str, Any]:
         game = {"instance": self.label, "capacity": self.capacity, "variant": str(self.game.variant)}
-        return game | self.found.to_json()
+        return game | memories_document(self.buffers) | self.found.to_json()
 
 
 def replay(

@@ -32,7 +32,7 @@ from pebble.simulation import Traffic, simulate_trace
 from pebble.system.files import check_output, check_path
 from pebble.traces import LINE_BYTES, Trace
 from pebble.traces.files import read_trace, write_trace
-from pebble.units import format_bytes, format_capacity
+from pebble.units import format_bytes, format_capacity, format_ratio
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
@@ -108,7 +108,9 @@ class Simulation(_Moved):
 
     def summary(self) -> str:
         config = self.kernel.config
-        over = f", {self.traffic.dram_bytes / self.bound.bound.bytes:.2f}x the bound" if self.bound else ""
+        over = ""
+        if self.bound is not None:
+            over = f", {format_ratio(self.traffic.dram_bytes / self.bound.bound.bytes, '.2f')}x the bound"
         return (
             f"{self.workload.label}, {self.traffic.order}: {format_bytes(self.traffic.dram_bytes)}{over} "
             f"({parse_policy(config.policy).title} cache of {format_capacity(config.cache_bytes)})"

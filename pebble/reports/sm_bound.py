@@ -22,7 +22,7 @@ from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.capacity import chip_capacity
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, read_target, whole
-from pebble.units import Size, format_bytes, format_capacity
+from pebble.units import Size, format_bytes, format_capacity, format_ratio
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ class SmBound(Report):
         lower, upper = self.found["lower_bound"], self.found["upper_bound"]
         return (
             f"{self.workload.label}, L2 to SMs, {self.buffers}: at least {format_bytes(lower['bytes'])}, best schedule "
-            f"{format_bytes(upper['bytes'])} ({self.found['gap']:.3f}x)"
+            f"{format_bytes(upper['bytes'])} ({format_ratio(self.found['gap'], '.3f')}x)"
         )
 
     def rows(self) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from pebble.reports.base import Report
 from pebble.reports.sm_bound import SmCapacity, read_buffers, read_sms, sm_capacity
 from pebble.reports.target import Target, TargetOptions, read_target
 from pebble.schedules.tile import TileShape
-from pebble.units import format_bytes
+from pebble.units import format_bytes, format_ratio
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class SmComparison(Report):
         moved = float(best.cost_bytes(self.buffers.omega))
         return (
             f"{self.workload.label}, L2 to SMs, {self.buffers}: {name} moves {format_bytes(moved)}, "
-            f"{moved / self.bound.bytes:.2f}x the bound of {format_bytes(self.bound.bytes)}"
+            f"{format_ratio(moved / self.bound.bytes, '.2f')}x the bound of {format_bytes(self.bound.bytes)}"
         )
 
     def rows(self) -> list[dict[str, Any]]:

@@ -36,6 +36,12 @@ def shown_memories(capacity: int, buffers: BufferModel) -> str:
     return f"capacity {capacity}" if buffers == SINGLE else f"{buffers}, capacity {capacity} each"
 
 
+def memories_document(buffers: BufferModel) -> dict[str, Any]:
+    """The memories of a game as plain data; nothing for one."""
+    told = {} if buffers == SINGLE else buffers.to_json()
+    return {"buffers": told.pop("kind"), **told} if told else {}
+
+
 @dataclass(frozen=True, repr=False)
 class Solution(Report):
     """The interval around the optimum, and the pebbling that costs its upper end.
@@ -96,8 +102,7 @@ class Solution(Report):
             "variant": str(result.variant),
         }
         if result.buffers != SINGLE:
-            memories = result.buffers.to_json()
-            document |= {"buffers": memories.pop("kind"), **memories, "per_sm": None}
+            document |= {**memories_document(result.buffers), "per_sm": None}
             if result.pebbling is not None:
                 each = [sm.to_json() for sm in play(self.game, result.pebbling).per_sm]
                 document["per_sm"] = {key: [sm[key] for sm in each] for key in each[0]}
