@@ -115,7 +115,8 @@ def buffer_lower_bound(
     --------
     >>> from pebble.game.buffer_model import BufferModel
     >>> from pebble.families import accounting
-    >>>     >>> told = accounting(Gemm(8192, 8192, 8192))
+    >>> from pebble.workloads import Gemm
+    >>> told = accounting(Gemm(8192, 8192, 8192))
     >>> buffer_lower_bound(told, 229376, BufferModel("sm-local", 108)).elements
     2295985962
     >>> buffer_lower_bound(told, 229376, BufferModel("pooled", 108)).elements
