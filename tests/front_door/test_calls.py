@@ -257,6 +257,9 @@ def test_a_replay_names_its_memories() -> None:
     moves = [[*move, 1] for move in MOVES]
     played = pebble.replay(DAG, moves, 3, buffers="connected", sms=2, omega=0.25)
     assert ", connected, 2 SMs, omega 0.25, all-to-all, capacity 3 each, one-shot: legal, costs 3" in str(played)
+    told = played.to_dict()
+    assert (told["buffers"], told["sms"], told["omega"], told["topology"]) == ("connected", 2, 0.25, "all-to-all")
+    assert "buffers" not in pebble.replay(DAG, MOVES, 3).to_dict()
 
 
 def test_a_certificate_is_verified_from_a_dict_and_a_changed_one_is_refused(folder: Path) -> None:
