@@ -98,9 +98,19 @@ class InfeasibleError(PebbleError):
 
 
 class GapOpenError(PebbleError):
-    """A proof was asked for and the solver stopped with a gap open."""
+    """A proof was asked for and the solver stopped with a gap open.
+
+    Attributes
+    ----------
+    reason : str
+        Where there was no game to solve yet: why it ended.
+    seconds : float
+        And when.
+    """
 
     exit_code = 3
+    reason: str = ""
+    seconds: float = 0.0
 
 
 class VerificationError(PebbleError):

@@ -139,6 +139,20 @@ def parse_size(text: str, what: str = "size") -> Size:
     return Size(None, amount, text) if is_elements else Size(amount, None, text)
 
 
+def format_ratio(value: float, spec: str = ".4g") -> str:
+    """A ratio for a person to read; 1 only where it is 1, so that what is close to optimal is not called optimal.
+
+    Examples
+    --------
+    >>> format_ratio(1.23456), format_ratio(1.0000321), format_ratio(0.99999, ".2f"), format_ratio(1.0)
+    ('1.235', '1.00003', '0.99999', '1')
+    """
+    text, digits = format(value, spec), 3
+    while float(text) == 1 != value:
+        text, digits = f"{value:.{digits}f}", digits + 1
+    return text
+
+
 def format_bytes(count: int | float) -> str:
     """Bytes for a person to read: decimal above a megabyte, as traffic is quoted, else plain.
 

@@ -1,14 +1,14 @@
-"""Lower bounds: the segment theorem of a box, what each family tells it, and the registry of published formulas.
+"""Lower bounds: the theorems, what a family tells them of a workload, and published formulas.
 
 Nothing in this package knows a schedule: what a bound is worth against one is judged by the caller.
 """
 
+from pebble.bounds.accounting import Accounting, Sum, lower_bound, separate_bound, sum_of_kernels
 from pebble.bounds.base import Compulsory, LowerBound, Proof, check_capacity
 from pebble.bounds.box import Box, Piece, Segments
 from pebble.bounds.chain import Chain, Kernels, Recomputed
-from pebble.bounds.families import Accounting, Sum, accounting, lower_bound, separate_bound, sum_of_kernels
 from pebble.bounds.parts import Part, Parts
-from pebble.bounds.published import Formula, published_bounds
+from pebble.bounds.published import Formula
 from pebble.bounds.tied import Tied
 
 __all__ = [
@@ -27,10 +27,8 @@ __all__ = [
     "Segments",
     "Sum",
     "Tied",
-    "accounting",
     "check_capacity",
     "lower_bound",
-    "published_bounds",
     "separate_bound",
     "sum_of_kernels",
 ]

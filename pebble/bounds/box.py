@@ -265,6 +265,11 @@ class Piece:
     added: int = 0  #: moves that are certain besides
     whole_numbers: bool = True  #: small segments are bounded over whole numbers too
 
+    @classmethod
+    def product(cls, m: int, n: int, k: int, begun: int = 0, added: int = 0) -> Piece:
+        """All of a matrix product, m x n x k."""
+        return cls("product", "segment accounting, equation (2)", Box(m, n, k), (m * n * k,), begun, added)
+
     @property
     def work(self) -> int:
         """Points of the box, in all."""

@@ -40,13 +40,12 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
+from pebble.bounds.accounting import Accounting, bytes_at_least, lower_bound
 from pebble.bounds.base import LowerBound
-from pebble.bounds.families import accounting, bytes_at_least, lower_bound
 from pebble.bounds.splits import busiest_sm, least_over_splits
 from pebble.errors import InfeasibleError, InputError
 from pebble.game.buffer_model import BufferModel
 from pebble.units import ceil_div
-from pebble.workloads import Gemm
 from pebble.workloads.base import Workload
 
 
@@ -63,7 +62,7 @@ class Memories:
         return dict(self.parts)
 
 
-def check_workload(workload: Workload, recompute: bool) -> None:
+def check_workload(told: Accounting, recompute: bool = False) -> None:
     """Refuse a workload that these bounds do not cover.
 
     Raises
@@ -71,7 +70,7 @@ def check_workload(workload: Workload, recompute: bool) -> None:
     InputError
         A convolution, a workload of unlike parts, or recomputation of a chain.
     """
-    told = accounting(workload)
+    workload = told.workload
     if told.parts or any(piece.box.overlap > 1 or not piece.whole_numbers for piece in told.pieces):
         raise InputError(
             f"buffers: got {workload.family}, expected gemm, ffn or attention: only these are bounded for several SMs."
@@ -84,13 +83,14 @@ def check_workload(workload: Workload, recompute: bool) -> None:
 
 
 def buffer_lower_bound(
-    workload: Workload, capacity: int, buffers: BufferModel, most: int | None = None, recompute: bool = False
+    told: Accounting, capacity: int, buffers: BufferModel, most: int | None = None, recompute: bool = False
 ) -> LowerBound:
     """The best proven lower bound on loads + stores + omega * hops under a buffer model.
 
     Parameters
     ----------
-    workload : Gemm, Ffn or Attention
+    told : Accounting
+        Of a Gemm, Ffn or Attention, as `pebble.families.accounting` gives it.
     capacity : int
         S, values (of the narrowest width) that one SM holds.
     buffers : BufferModel
@@ -114,22 +114,25 @@ def buffer_lower_bound(
     Examples
     --------
     >>> from pebble.game.buffer_model import BufferModel
-    >>> gemm = Gemm(8192, 8192, 8192)
-    >>> buffer_lower_bound(gemm, 229376, BufferModel("sm-local", 108)).elements
+    >>> from pebble.families import accounting
+    >>> from pebble.workloads import Gemm
+    >>> told = accounting(Gemm(8192, 8192, 8192))
+    >>> buffer_lower_bound(told, 229376, BufferModel("sm-local", 108)).elements
     2295985962
-    >>> buffer_lower_bound(gemm, 229376, BufferModel("pooled", 108)).elements
+    >>> buffer_lower_bound(told, 229376, BufferModel("pooled", 108)).elements
     245268220
     """
     if capacity < 3:
         raise InfeasibleError(f"capacity: got {capacity} elements per SM, expected at least 3: no schedule exists.")
+    workload = told.workload
     sms, net, omega = buffers.sms, buffers.net, min(buffers.omega, Fraction(1))
     if buffers.memories == 1:
-        return lower_bound(workload, buffers.memory_size(capacity), recompute)
-    check_workload(workload, recompute)
+        return lower_bound(told, buffers.memory_size(capacity), recompute)
+    check_workload(told, recompute)
     if most is not None and most * sms < workload.multiply_adds:
         raise InputError(f"share: got {most} multiply-adds per SM, expected at least 1 / {sms} of all.")
-    pooled = lower_bound(workload, sms * capacity).elements
-    everything = _grouped(workload, capacity, sms, 1, most, pooled)
+    pooled = lower_bound(told, sms * capacity).elements
+    everything = _grouped(told, capacity, sms, 1, most, pooled)
     parts: dict[str, Any] = {
         "capacity_elements_per_sm": capacity,
         "sms": sms,
@@ -142,10 +145,10 @@ def buffer_lower_bound(
         shared = "any split of the work" if most is None else "balanced"
         method = "one memory of all SMs" if everything == pooled else f"segment accounting per SM, {shared}"
     else:
-        slow = _grouped(workload, capacity, sms, net.group, most, pooled)
+        slow = _grouped(told, capacity, sms, net.group, most, pooled)
         value = (1 - omega) * slow + omega * everything
         if net.name == "partitions-2":
-            half = _grouped(workload, capacity, sms, sms // 2, most, pooled)
+            half = _grouped(told, capacity, sms, sms // 2, most, pooled)
             if 2 * omega <= 1:
                 value = (1 - 2 * omega) * slow + omega * half + omega * everything
             else:
@@ -159,13 +162,13 @@ def buffer_lower_bound(
     return LowerBound(floor(value), total, capacity, Memories(method, floor(value), parts))
 
 
-def _grouped(workload: Workload, capacity: int, sms: int, group: int, most: int | None, pooled: int) -> int:
+def _grouped(told: Accounting, capacity: int, sms: int, group: int, most: int | None, pooled: int) -> int:
     """Loads + stores + copies between groups of ``group`` SMs as one memory each; at least the bound of one of all."""
     if group >= sms:
         return pooled
+    workload = told.workload
     if most is not None:
         most = min(workload.multiply_adds, group * most)
-    told = accounting(workload)
     best = max(pooled, workload.compulsory_elements)
     for piece in told.pieces:
         # a limit on the products of an SM is one on those of the box where the box has all of them
@@ -176,24 +179,24 @@ def _grouped(workload: Workload, capacity: int, sms: int, group: int, most: int 
     return best
 
 
-def multicast_bound(workload: Workload, capacity: int, sms: int, multicast: int, most: int | None = None) -> LowerBound:
+def multicast_bound(told: Accounting, capacity: int, sms: int, multicast: int, most: int | None = None) -> LowerBound:
     """Reads of slow memory, each of which may feed ``multicast`` SMs of a cluster, plus stores, for sm-local buffers.
 
     Parameters and errors as for `buffer_lower_bound`; ``multicast`` 1 is sm-local.
     """
-    local = buffer_lower_bound(workload, capacity, BufferModel("sm-local", sms), most)
-    pooled = lower_bound(workload, sms * capacity).elements
-    outputs = sum(o.elements for o in workload.operands if o.written)
+    local = buffer_lower_bound(told, capacity, BufferModel("sm-local", sms), most)
+    pooled = lower_bound(told, sms * capacity).elements
+    outputs = sum(o.elements for o in told.workload.operands if o.written)
     spread = Fraction(local.elements + (multicast - 1) * outputs, multicast)
-    value = max(_grouped(workload, capacity, sms, multicast, most, pooled) if multicast > 1 else 0, ceil(spread))
+    value = max(_grouped(told, capacity, sms, multicast, most, pooled) if multicast > 1 else 0, ceil(spread))
     parts = {"multicast": multicast, "sms": sms, "capacity_elements_per_sm": capacity}
     proof = Memories("reads with multicast, plus stores", value, parts)
-    return LowerBound(value, bytes_at_least(workload, value), capacity, proof)
+    return LowerBound(value, bytes_at_least(told.workload, value), capacity, proof)
 
 
-def busiest_sm_elements(gemm: Gemm, capacity: int, sms: int) -> int:
+def busiest_sm_elements(told: Accounting, capacity: int, sms: int) -> int:
     """Words in and out of the SM that does the most of a GEMM, under any split."""
-    (piece,) = accounting(gemm).pieces
+    (piece,) = told.pieces
     return busiest_sm(piece.box, piece.work, capacity, sms)
 
 

@@ -1,4 +1,4 @@
-"""The published formulas, evaluated on an instance and judged there: one registry for all families.
+"""The published formulas, evaluated on an instance and judged there; a family says which are about it.
 
 ===========================  ==========================================  ==============================================
 name                         formula, with V multiply-adds               where it stands
@@ -26,10 +26,8 @@ from dataclasses import dataclass
 from math import isqrt
 from typing import Any, Literal
 
-from pebble.bounds.families import COMPULSORY
+from pebble.bounds.accounting import COMPULSORY
 from pebble.units import ceil_div, floor_cbrt
-from pebble.workloads import Conv2d, Ffn, Gemm
-from pebble.workloads.base import Workload
 
 Status = Literal["proven", "not_proven_here", "refuted_here"]
 
@@ -68,71 +66,62 @@ class Formula:
         return {**told, "note": f"{why}; {self.note}", "source": self.source}
 
 
-def published_bounds(workload: Workload, capacity: int, processors: int = 1) -> tuple[Formula, ...]:
-    """The published formulas that are about a workload, evaluated on it.
+def compulsory_formula(least: int, note: str = "every value moves at least once") -> Formula:
+    """``least`` values, as each input is read and each output written."""
+    return Formula(COMPULSORY, "folklore", least, True, note)
 
-    Parameters
-    ----------
-    workload : Workload
-        Of any family.
-    capacity : int
-        S, values that fast memory holds.
-    processors : int
-        P, for the parallel memory-independent bound: the number of SMs.
-    """
-    products = workload.flops // 2
+
+def product_formulas(m: int, n: int, k: int, accumulate: bool, capacity: int, processors: int) -> tuple[Formula, ...]:
+    """What is published on a matrix product."""
+    products = m * n * k
     leading = isqrt(4 * products**2 // capacity)
-    least, note = workload.compulsory_elements, "every value moves at least once"
-    match workload:
-        case Gemm(m=m, n=n, k=k):
-            words, regime = words_per_processor(m, n, k, processors)
-            note = "every input is read and every output written at least once"
-            found = [
-                Formula(
-                    "irony-toledo-tiskin",
-                    "Irony, Toledo, Tiskin 2004",
-                    max(0, isqrt(products**2 // (8 * capacity)) - capacity),
-                    True,
-                    "loads plus stores, any order of the work; 0 where the formula is negative",
-                ),
-                Formula(
-                    "smith-et-al",
-                    "Smith, Lowery, Langou, van de Geijn 2019",
-                    max(0, leading - 2 * capacity),
-                    workload.accumulate,
-                    "the theorem counts loads of C += AB, from any initial cache; 0 where the formula is negative",
-                ),
-                Formula(
-                    "cosma",
-                    "Kwasniewski et al., SC'19, Theorem 1",
-                    leading + m * n,
-                    False,
-                    "the +mn term is false for C := AB when k < 2 sqrt(S) and m, n >> k",
-                ),
-                Formula(
-                    "parallel-memory-independent",
-                    "Al Daas, Ballard, Grigori, Kumar, Rouse 2022",
-                    words,
-                    False,
-                    f"regime {regime} of 3: words received by one of P={processors} processors that split the work "
-                    "evenly and hold one copy of the data, not loads and stores of one fast memory",
-                    counts_traffic=False,
-                ),
-            ]
-        case Ffn(gated=False):
-            note_soap = "a leading term, which treats the two products apart; false when k + p < 2 sqrt(S)"
-            source = "Olivry et al. 2020; Kwasniewski et al. 2021, leading term"
-            found = [Formula("iolb-soap", source, leading, False, note_soap)]
-        case Conv2d():
-            value = isqrt(4 * products**2 // (workload.overlap * capacity)) - 2 * capacity
-            note_loops = (
-                "the theorem counts loads of a convolution that reads its output; 0 where the formula is negative"
-            )
-            source = "Chen et al. 2020, and the 7NL bound of 2022"
-            found = [Formula("seven-nested-loops", source, max(0, value), False, note_loops)]
-        case _:
-            found = []
-    return Formula(COMPULSORY, "folklore", least, True, note), *found
+    words, regime = words_per_processor(m, n, k, processors)
+    return (
+        Formula(
+            "irony-toledo-tiskin",
+            "Irony, Toledo, Tiskin 2004",
+            max(0, isqrt(products**2 // (8 * capacity)) - capacity),
+            True,
+            "loads plus stores, any order of the work; 0 where the formula is negative",
+        ),
+        Formula(
+            "smith-et-al",
+            "Smith, Lowery, Langou, van de Geijn 2019",
+            max(0, leading - 2 * capacity),
+            accumulate,
+            "the theorem counts loads of C += AB, from any initial cache; 0 where the formula is negative",
+        ),
+        Formula(
+            "cosma",
+            "Kwasniewski et al., SC'19, Theorem 1",
+            leading + m * n,
+            False,
+            "the +mn term is false for C := AB when k < 2 sqrt(S) and m, n >> k",
+        ),
+        Formula(
+            "parallel-memory-independent",
+            "Al Daas, Ballard, Grigori, Kumar, Rouse 2022",
+            words,
+            False,
+            f"regime {regime} of 3: words received by one of P={processors} processors that split the work "
+            "evenly and hold one copy of the data, not loads and stores of one fast memory",
+            counts_traffic=False,
+        ),
+    )
+
+
+def chain_formula(products: int, capacity: int) -> Formula:
+    """What is published on two products in a row."""
+    source = "Olivry et al. 2020; Kwasniewski et al. 2021, leading term"
+    note = "a leading term, which treats the two products apart; false when k + p < 2 sqrt(S)"
+    return Formula("iolb-soap", source, isqrt(4 * products**2 // capacity), False, note)
+
+
+def convolution_formula(products: int, overlap: int, capacity: int) -> Formula:
+    """What is published on a convolution in which one input value meets ``overlap`` pairs of pixel and tap."""
+    value = isqrt(4 * products**2 // (overlap * capacity)) - 2 * capacity
+    note = "the theorem counts loads of a convolution that reads its output; 0 where the formula is negative"
+    return Formula("seven-nested-loops", "Chen et al. 2020, and the 7NL bound of 2022", max(0, value), False, note)
 
 
 def words_per_processor(m: int, n: int, k: int, processors: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Matrix multiplication, and chains of it."""
+"""Matrix multiplication, groups of it, and chains of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pebble.cdag.base import Dag, add_matrix, add_sum, check_form, name_of, new_dag, split
 from pebble.errors import InputError
+from pebble.workloads.grouped import MAX_GROUPS
 
 
 def gemm_dag(
@@ -13,6 +14,7 @@ def gemm_dag(
     n: int,
     k: int,
     *,
+    batch: int = 1,
     form: str = "in-place",
     tile: Sequence[int] = (1, 1, 1),
     accumulate: bool = False,
@@ -25,6 +27,8 @@ def gemm_dag(
     ----------
     m, n, k : int
         Dimensions, in values.
+    batch : int
+        Independent products of these sizes, of ``A0`` and ``B0``, ``A1`` and ``B1`` ...; one is of ``A`` and ``B``.
     form : str
         ``in-place`` (a cell per C, its k updates in any order), ``chain`` (multiply-adds in fixed order) or
         ``separate`` (products and binary additions).
@@ -47,15 +51,71 @@ def gemm_dag(
     >>> gemm_dag(2, 2, 2, form="chain").number_of_nodes()
     16
     """
+    if batch > MAX_GROUPS:
+        raise InputError(f"batch: got {batch}, expected at most {MAX_GROUPS} products.")
+    groups = [("", m)] if batch == 1 else [(str(number), m) for number in range(batch)]
+    return _products(groups, n, k, form, tile, accumulate, in_bytes, out_bytes)
+
+
+def grouped_dag(
+    rows: Sequence[int],
+    n: int,
+    k: int,
+    *,
+    form: str = "in-place",
+    tile: Sequence[int] = (1, 1, 1),
+    accumulate: bool = False,
+    in_bytes: int = 1,
+    out_bytes: int = 1,
+) -> Dag:
+    """C0 (m0 x n) := A0 (m0 x k) B0 (k x n), C1 := A1 B1 ..., which share nothing.
+
+    Parameters
+    ----------
+    rows : sequence of int
+        m of each group; groups without rows are left out.
+    n, k, form, tile, accumulate, in_bytes, out_bytes
+        As in :func:`gemm_dag`, for every group.
+
+    Raises
+    ------
+    InputError
+        As in :func:`gemm_dag`, or no group with rows.
+
+    Examples
+    --------
+    >>> grouped_dag((2, 1), 2, 2).number_of_nodes()
+    32
+    """
+    groups = [(str(number), m) for number, m in enumerate(m for m in rows if m)]
+    if not groups:
+        raise InputError(f"rows: got {','.join(map(str, rows))}, expected a group with rows.")
+    return _products(groups, n, k, form, tile, accumulate, in_bytes, out_bytes)
+
+
+def _products(
+    groups: Sequence[tuple[str, int]],
+    n: int,
+    k: int,
+    form: str,
+    tile: Sequence[int],
+    accumulate: bool,
+    in_bytes: int,
+    out_bytes: int,
+) -> Dag:
+    """A product for each name's ending and m."""
     check_form(form)
     if len(tile) != 3:
         raise InputError(f"tile: got {'x'.join(map(str, tile))}, expected three extents, for m, n and k.")
-    rows, cols, inner = split("m", m, tile[0]), split("n", n, tile[1]), split("k", k, tile[2])
-    products = len(rows) * len(cols) * len(inner)
-    dag = new_dag(2 * products + 2 * len(rows) * len(cols) + (len(rows) + len(cols)) * len(inner))
-    add_matrix(dag, "A", rows, inner, in_bytes)
-    add_matrix(dag, "B", inner, cols, in_bytes)
-    _multiply(dag, form, ("A", "B", "C"), rows, inner, cols, out_bytes, True, accumulate)
+    heights = [split("m", m, tile[0]) for _, m in groups]
+    cols, inner = split("n", n, tile[1]), split("k", k, tile[2])
+    high = sum(map(len, heights))
+    dag = new_dag(2 * high * len(cols) * (len(inner) + 1) + (high + len(groups) * len(cols)) * len(inner))
+    for (ending, _), rows in zip(groups, heights, strict=True):
+        a, b, c = (name + ending for name in "ABC")
+        add_matrix(dag, a, rows, inner, in_bytes)
+        add_matrix(dag, b, inner, cols, in_bytes)
+        _multiply(dag, form, (a, b, c), rows, inner, cols, out_bytes, True, accumulate)
     return dag
 
 

@@ -12,7 +12,9 @@ import gc
 import io
 import os
 import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -41,6 +43,22 @@ COMMANDS: dict[str, str] = {
 _LONGEST_SENTENCE = 1000
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Lines as they are written, but none wider than the terminal."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(_fitted(indent + line, width) for line in text.splitlines())
+
+
+def _fitted(line: str, width: int, hang: str = "  ") -> str:
+    """A line, broken between words where it is too wide; what follows is indented as it is, and by ``hang``."""
+    indent = line[: len(line) - len(line.lstrip())]
+    if len(line) <= width:
+        return line
+    hanging = indent + hang
+    return textwrap.fill(line, width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False)
+
+
 class _Parser(argparse.ArgumentParser):
     """argparse, but every mistake is one sentence and nothing is abbreviated."""
 
@@ -49,17 +67,19 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _usage() -> str:
-    width = max(len(name) for name in COMMANDS)
+    width, columns = max(len(name) for name in COMMANDS), shutil.get_terminal_size((100, 24)).columns
+    purpose = "For a GPU kernel: prove how little data it must move, show how much each tile order moves."
+    example = "example: pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb"
     lines = [
         "usage: pebble COMMAND ...",
         "",
-        "For a GPU kernel: prove how little data it must move, simulate what each tile order moves.",
+        _fitted(purpose, columns, ""),
         "",
         "commands:",
-        *(f"  {name:<{width}}  {text}" for name, text in COMMANDS.items()),
+        *(_fitted(f"  {name:<{width}}  {text}", columns, " " * (width + 2)) for name, text in COMMANDS.items()),
         "",
-        "`pebble COMMAND --help` explains one; every command takes --json.",
-        "example: pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb",
+        _fitted("`pebble COMMAND --help` explains one; every command takes --json.", columns, ""),
+        _fitted(example, columns),
     ]
     return "\n".join(lines)
 
@@ -89,7 +109,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
     parser = _Parser(
         prog=f"pebble {name}",
         description=module.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
         allow_abbrev=False,
     )
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout, everything else on stderr")

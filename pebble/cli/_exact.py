@@ -2,53 +2,23 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
-import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pebble.cli import _output
-from pebble.cli._target import seconds, where
-from pebble.reports.exact import ExactComparison, compare_exactly
-from pebble.system.clock import interruptible
+from pebble.reports.exact import ExactComparison
 from pebble.units import format_bytes, format_capacity
-from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pebble.solvers.result import Progress
 
 
-def run_exact(args: argparse.Namespace, workload: Workload) -> int:
-    """Solve, play, print."""
-    limit = seconds("--time-limit", args.time_limit)
-    stop = threading.Event()
-    with interruptible(stop), _progress() as show:
-        result = compare_exactly(
-            workload, args.schedules, tile=args.tile, time_limit=limit, progress=show, stop=stop, **where(args)
-        )
-    if args.figure is not None:
-        from pebble.plots.exact import exact_figure
-        from pebble.plots.save import save_figure
-
-        save_figure(exact_figure(result), args.figure)
-        print(f"figure: {args.figure}", file=sys.stderr)
-    if args.json:
-        _output.print_report(result)
-    else:
-        _print(result)
-    return 130 if stop.is_set() else 0
-
-
-def _progress() -> AbstractContextManager[Callable[[Progress], None] | None]:
-    return _line() if sys.stderr.isatty() else nullcontext(None)
-
-
 @contextmanager
-def _line() -> Iterator[Callable[[Progress], None]]:
+def interval_line() -> Iterator[Callable[[Progress], None]]:
+    """The interval on one line of stderr."""
+
     def show(now: Progress) -> None:
         upper = "-" if now.upper_bound is None else str(now.upper_bound)
         print(f"\rsolving: {now.lower_bound} to {upper} units, {now.seconds:.0f} s ", end="", file=sys.stderr)
@@ -57,7 +27,8 @@ def _line() -> Iterator[Callable[[Progress], None]]:
     print("\r" + " " * 50 + "\r", end="", file=sys.stderr)
 
 
-def _print(result: ExactComparison) -> None:
+def print_exact(result: ExactComparison) -> None:
+    """The comparison for a reader."""
     say = _output.say
     grid = "x".join(map(str, result.grid))
     say(

@@ -8,7 +8,7 @@ from pebble.cli import _output
 from pebble.game.buffer_model import KINDS, TOPOLOGIES
 from pebble.reports.sm_bound import SmBound
 from pebble.reports.sm_compare import SmComparison
-from pebble.units import format_bytes, format_capacity
+from pebble.units import format_bytes, format_capacity, format_ratio
 
 
 def add_buffer_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +74,7 @@ def print_sm_bound(found: SmBound) -> None:
             f"than 1/{sms} of the multiply-adds"
         )
     say(f"upper bound  {upper['elements']:,} elements, {format_bytes(upper['bytes'])}: {upper['schedule']}")
-    say(f"gap          {document['gap']:.4g}")
+    say(f"gap          {format_ratio(document['gap'])}")
     for level in document["levels"][1:]:
         bound, memory = level["lower_bound"], format_capacity(level["capacity"]["bytes"])
         say(

@@ -28,19 +28,19 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--tile", metavar="BMxBNxBK", help="block tile (128x128 and 128 bytes of k, or less where that does not fit)"
     )
-    group.add_argument("--blocks-per-sm", metavar="B", default="1", help="blocks that run at once on an SM (1)")
+    group.add_argument("--blocks-per-sm", metavar="B", help="blocks that run at once on an SM (1)")
     group.add_argument(
         "--stages", metavar="N", help="steps whose tiles a block holds at once (what fits in shared memory)"
     )
     group.add_argument(
-        "--allow-infeasible", action="store_true", help="simulate also a kernel that the chip cannot run"
+        "--allow-infeasible", action="store_true", default=None, help="simulate also a kernel that the chip cannot run"
     )
     group.add_argument("--policy", help=f"{policies_help()} (that; with --cache lru)")
-    group.add_argument("--execution", default="waves", metavar="NAME", help=EXECUTION_HELP)
+    group.add_argument("--execution", metavar="NAME", help=EXECUTION_HELP)
+    group.add_argument("--cluster", metavar="MxN", help="gemm: blocks that share fetches by multicast (1x1)")
     group.add_argument(
-        "--cluster", default="1x1", metavar="MxN", help="gemm: blocks that share fetches by multicast (1x1)"
+        "--seed", metavar="N", help="of the skew of --execution dynamic-S, and of the pace of free SMs (0)"
     )
-    group.add_argument("--seed", default="0", metavar="N", help="of the skew of --execution dynamic-S (0)")
 
 
 def where(args: argparse.Namespace) -> dict[str, Any]:
@@ -49,8 +49,8 @@ def where(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def kernel(args: argparse.Namespace) -> dict[str, Any]:
-    """The same, and the kernel's options."""
-    return where(args) | {key: getattr(args, key) for key in _KERNEL}
+    """The same, and the kernel's options, those that were given."""
+    return {key: value for key in (*_WHERE, *_KERNEL) if (value := getattr(args, key)) is not None}
 
 
 def seconds(option: str, text: str) -> float:

@@ -30,7 +30,7 @@ from pebble.reports.dag_bound import DagBounds
 from pebble.reports.sm_bound import SmBound
 from pebble.system.clock import interruptible
 from pebble.system.files import check_output
-from pebble.units import format_bytes, format_capacity
+from pebble.units import format_bytes, format_capacity, format_ratio
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--certificate", metavar="FILE", help="write the proof, for `pebble verify`")
     add_buffer_arguments(parser)
     add_level_arguments(parser)
-    group = parser.add_argument_group("for a file dag.json, dag.graphml or dag.hdag instead of a workload")
+    group = parser.add_argument_group("for a DAG in a file instead of a workload")
     group.add_argument("--capacity", metavar="S", help="pebbles (with weights: weight units) that fit in fast memory")
     group.add_argument("--variant", metavar="V", help="the game, as for `pebble solve`")
     group.add_argument("--time-limit", metavar="SECONDS", default="10", help="for each theorem that can use it (10)")
@@ -121,13 +121,14 @@ def _print(found: Bound) -> None:
             "a legal schedule"
             f"{', which computes every value once' if document['recompute'] == 'allowed' else ''}"
         )
-        say(f"gap          {document['gap']:.4g}")
+        say(f"gap          {format_ratio(document['gap'])}")
     else:
         say("upper bound  none: no schedule of ours covers this case")
     if separate is not None:
+        over = format_ratio(document["separate_over_fused_bound"])
         say(
             f"separate     {separate['elements']:,} elements, {format_bytes(separate['bytes'])}: the least when every "
-            f"intermediate goes through memory; over the lower bound {document['separate_over_fused_bound']:.4g}"
+            f"intermediate goes through memory; over the lower bound {over}"
         )
     for other in document["other_capacities"]:
         bound = other["lower_bound"]

@@ -15,20 +15,25 @@ from __future__ import annotations
 
 import argparse
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pebble.cli import _output
+from pebble.cli._exact import interval_line, print_exact
 from pebble.cli._sms import add_buffer_arguments, print_sm_comparison
-from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel, where
+from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel, seconds
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
-from pebble.errors import InputError
-from pebble.families import kernel_family, schedules_help
+from pebble.families import schedules_help
+from pebble.plots.compare import comparison_figure
+from pebble.plots.exact import exact_figure
 from pebble.plots.save import check_figure_path, save_figure
-from pebble.reports.bound import wants_l2
 from pebble.reports.compare import Comparison, Progress, compare
-from pebble.units import format_bytes, format_capacity
+from pebble.reports.exact import ExactComparison
+from pebble.reports.sm_compare import SmComparison
+from pebble.system.clock import interruptible
+from pebble.units import format_bytes, format_capacity, format_ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="solve the tile game of a small grid exactly and play the orders in it, one tile operation at a time",
     )
-    parser.add_argument("--time-limit", metavar="S", default="60", help="seconds for --exact (60)")
+    parser.add_argument("--time-limit", metavar="S", help="seconds for --exact (60)")
     add_machine_arguments(parser)
     add_kernel_arguments(parser)
     add_buffer_arguments(parser)
@@ -62,44 +67,54 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compare and print."""
-    workload = workload_of(args)
-    kernel_family(workload)  # refused before anything else is looked at
     if args.figure is not None:
         check_figure_path(args.figure)  # before the work, not after it
-    buffers = {"omega": args.omega, "topology": args.topology}
-    if wants_l2(args.level, args.buffers, buffers):
-        if args.figure is not None:
-            raise InputError("--figure: this comparison has none; `pebble figure buffers` draws the models.")
-        from pebble.reports.sm_compare import compare_sms
-
-        at_l2 = compare_sms(workload, args.buffers, sms=args.sms, tile=args.tile, **buffers, **where(args))
-        if args.json:
-            _output.print_report(at_l2)
-        else:
-            print_sm_comparison(at_l2)
-        return 0
-    if args.exact:
-        from pebble.cli._exact import run_exact
-
-        return run_exact(args, workload)
-    with _progress() as start:
-        result = compare(workload, args.schedules, residual=args.residual, progress=start, **kernel(args))
-    if (
-        args.figure is not None and result.complete
-    ):  # before the table: a reader who leaves early (`| head`) still gets it
-        from pebble.plots.compare import comparison_figure
-
-        save_figure(comparison_figure(result), args.figure)
+    limit = None if args.time_limit is None else seconds("--time-limit", args.time_limit)
+    stop = threading.Event()
+    with interruptible(stop) if args.exact else nullcontext(), _progress(args.exact) as show:
+        found = compare(
+            workload_of(args),
+            args.schedules,
+            residual=args.residual,
+            level=args.level,
+            buffers=args.buffers,
+            omega=args.omega,
+            topology=args.topology,
+            exact=args.exact,
+            time_limit=limit,
+            progress=show,
+            stop=stop,
+            **kernel(args),
+        )
+    interrupted = stop.is_set() or (isinstance(found, Comparison) and not found.complete)
+    if args.figure is not None and not interrupted:  # before the table: a reader who leaves early (`| head`) gets it
+        _draw(found, args.figure)
         print(f"figure: {args.figure}", file=sys.stderr)
     if args.json:
-        _output.print_report(result)
+        _output.print_report(found)
+    elif isinstance(found, Comparison):
+        _print(found)
+    elif isinstance(found, ExactComparison):
+        print_exact(found)
     else:
-        _print(result)
-    return 0 if result.complete else 130
+        print_sm_comparison(found)
+    return 130 if interrupted else 0
 
 
-def _progress() -> AbstractContextManager[Callable[[int], Progress]]:
-    return _bar() if sys.stderr.isatty() else nullcontext(lambda total: lambda name: None)
+def _draw(found: Comparison | SmComparison | ExactComparison, path: str) -> None:
+    if isinstance(found, Comparison):
+        figure = comparison_figure(found)
+    elif isinstance(found, ExactComparison):
+        figure = exact_figure(found)
+    else:
+        figure = found.plot().figure
+    save_figure(figure, path)
+
+
+def _progress(exact: bool) -> AbstractContextManager[Callable[[Any], Any] | None]:
+    if not sys.stderr.isatty():
+        return nullcontext(None)
+    return interval_line() if exact else _bar()
 
 
 @contextmanager
@@ -118,6 +133,10 @@ def _bar() -> Iterator[Callable[[int], Progress]]:
         yield start
 
 
+def _times(ratio: float) -> str:
+    return format_ratio(ratio, ".2f") + "x"
+
+
 def _print(result: Comparison) -> None:
     say = _output.say
     say(f"{result.workload.label}: {result.kernel.runs}, {result.kernel.cache}")
@@ -128,7 +147,7 @@ def _print(result: Comparison) -> None:
         f"proved bound     {format_bytes(trace.bound.bytes)}: no order of this kernel moves less (it can hold "
         f"{format_capacity(trace.capacity.bytes)}: the cache and what its blocks keep)"
     )
-    say(f"best schedule    {format_bytes(upper_bytes)} ({result.ratio(upper_bytes):.2f}x the bound): {upper_name}")
+    say(f"best schedule    {format_bytes(upper_bytes)} ({_times(result.ratio(upper_bytes))} the bound): {upper_name}")
     if result.chip is not None:
         chip = result.chip
         say(
@@ -138,7 +157,7 @@ def _print(result: Comparison) -> None:
     if result.separate is not None:
         say(
             f"separate kernels {format_bytes(result.separate.bound.bytes)}: the least when every intermediate goes "
-            f"through DRAM ({result.ratio(result.separate.bound.bytes):.2f}x the bound)"
+            f"through DRAM ({_times(result.ratio(result.separate.bound.bytes))} the bound)"
         )
     say(
         f"cache-only bound {format_bytes(cache.bound.bytes)}: for one explicitly managed memory of "
@@ -147,7 +166,7 @@ def _print(result: Comparison) -> None:
     band = result.best_band
     if band is not None:
         ratio = result.ratio(band.dram_bytes)
-        say(f"best band        {format_bytes(band.dram_bytes)} ({ratio:.2f}x the bound): {band.order}")
+        say(f"best band        {format_bytes(band.dram_bytes)} ({_times(ratio)} the bound): {band.order}")
     print()
     rows = [
         [

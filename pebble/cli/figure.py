@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from pebble.cli import _output
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError, UnknownNameError
-from pebble.families import family_of
+from pebble.families import accounting, family_of
 from pebble.reports.target import whole
 from pebble.system.files import read_bytes, shown
 from pebble.units import parse_size
@@ -178,14 +178,13 @@ def _fusion(args: argparse.Namespace) -> Figure:
     return fusion_figure(fusion(_workload(args, Ffn(8192, 4096, 11008))))
 
 
-# name -> how it is drawn, and the arguments it takes
 def _buffers(args: argparse.Namespace) -> Figure:
     from pebble.bounds.memories import check_workload
     from pebble.models.machine import load_machine
     from pebble.plots.buffers import Chip, buffers_figure
 
     workload = Gemm(8192, 8192, 8192) if args.workload is None else workload_of(args)
-    check_workload(workload, False)
+    check_workload(accounting(workload))
     chips = []
     for name, sku in (("A100", "a100-sxm4-40gb"), ("H200", "h200-sxm-141gb")):
         machine = load_machine(sku)
@@ -216,6 +215,7 @@ def _placement(args: argparse.Namespace) -> Figure:
     return placement_figure([(name, place(slots, Topology(net, sms))) for name, slots, net in cases])
 
 
+# name -> how it is drawn, and the arguments it takes
 FIGURES: dict[str, tuple[Callable[[argparse.Namespace], Figure], tuple[str, ...]]] = {
     "ski-slope": (_ski_slope, ("workload", "schedules", "sms")),
     "projections": (_projections, ("workload", "cache")),

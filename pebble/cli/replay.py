@@ -46,6 +46,7 @@ def run(args: argparse.Namespace) -> int:
             args.moves,
             args.capacity,
             variant=args.variant,
+            unit_weights=args.unit_weights,
             time_limit=limit,
             stop=stop,
             **memories,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 from typing import TYPE_CHECKING
@@ -107,7 +108,7 @@ def _list(as_json: bool) -> None:
     if as_json:
         print(json.dumps({"schedules": [_entry(info) for info in infos], "sawtooth": _SAWTOOTH}, indent=2))
         return
-    if not sys.stdout.isatty():  # one line each, for grep
+    if not sys.stdout.isatty() and "COLUMNS" not in os.environ:  # one line each, for grep
         width = max(len(info.name) for info in infos)
         for info in infos:
             print(f"{info.name:<{width}}  {info.what} [{info.source}]")
@@ -156,6 +157,6 @@ def _print_grid(order: TileOrder, rows: int, cols: int, params: OrderParams, as_
     place = np.empty((rows, cols), dtype=np.int64)
     place[tiles[:, 0], tiles[:, 1]] = np.arange(rows * cols)
     width = len(str(rows * cols - 1))
-    print(f"{order.name}, {rows} tile rows (down) x {cols} tile columns (across), numbered in order from 0")
+    _output.say(f"{order.name}, {rows} tile rows (down) x {cols} tile columns (across), numbered in order from 0")
     for line in place.tolist():
         print(" ".join(f"{number:>{width}}" for number in line))

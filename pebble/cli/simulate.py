@@ -17,13 +17,11 @@ import sys
 from pebble.cli import _output
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
-from pebble.errors import InputError
 from pebble.families import schedules_help
 from pebble.reports.sensitivity import Sensitivity
-from pebble.reports.simulate import Simulation, TraceSimulation, simulate, simulate_schedule, write_schedule_trace
+from pebble.reports.simulate import Simulation, TraceSimulation, WrittenTrace, simulate
 from pebble.simulation import Traffic
-from pebble.system.files import check_output
-from pebble.units import format_bytes, format_capacity
+from pebble.units import format_bytes, format_capacity, format_ratio
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,46 +42,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("side by side (attention and an FFN on one GPU)")
     group.add_argument("--beside", metavar="MODEL:mlp", help="run this FFN, of the same tokens, on some of the SMs")
     group.add_argument("--beside-sms", metavar="P", help="how many SMs it gets")
-    group.add_argument("--beside-schedule", default="row-fused-16", metavar="NAME", help="its schedule (row-fused-16)")
+    group.add_argument("--beside-schedule", metavar="NAME", help="its schedule (row-fused-16)")
     add_machine_arguments(parser)
     add_kernel_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Simulate and print."""
-    if args.write_trace:
-        check_output(args.write_trace, "--write-trace", (".csv", ".npz"))
-    workload = None if args.workload is None else workload_of(args)
-    if args.trace:
-        for option in ("schedule", "write_trace", "beside", "sensitivity"):
-            if getattr(args, option):
-                raise InputError(
-                    f"--trace: got --{option.replace('_', '-')} beside it; a trace says itself what runs when."
-                )
-        found: Simulation | TraceSimulation = simulate(workload, trace=args.trace, **kernel(args))
-    elif workload is None or args.schedule is None:
-        raise InputError(
-            "simulate: expected WORKLOAD and --schedule NAME, or --trace FILE; see `pebble simulate --help`."
-        )
-    elif args.write_trace:
-        if args.beside:
-            raise InputError("--write-trace: got --beside with it, expected one workload.")
-        path = args.write_trace
-        written = write_schedule_trace(workload, args.schedule, path, residual=args.residual, **kernel(args))
-        print(f"trace: {path}", file=sys.stderr)
-        if args.json:
-            _output.print_json(written)
-        return 0
-    else:
-        beside = {key: getattr(args, key) for key in ("beside", "beside_sms", "beside_schedule")}
-        found = simulate_schedule(
-            workload, args.schedule, residual=args.residual, sensitive=args.sensitivity, **beside, **kernel(args)
-        )
+    found = simulate(
+        None if args.workload is None else workload_of(args),
+        args.schedule,
+        trace=args.trace,
+        write_trace=args.write_trace,
+        residual=args.residual,
+        sensitivity=args.sensitivity,
+        beside=args.beside,
+        beside_sms=args.beside_sms,
+        beside_schedule=args.beside_schedule,
+        **kernel(args),
+    )
+    if isinstance(found, WrittenTrace):
+        print(f"trace: {found.path}", file=sys.stderr)
     if args.json:
         _output.print_report(found)
     elif isinstance(found, Simulation):
         _print(found)
-    else:
+    elif isinstance(found, TraceSimulation):
         _print_trace(found)
     return 0
 
@@ -104,7 +88,7 @@ def _print_trace(found: TraceSimulation) -> None:
         _output.say(
             f"proved bound {format_bytes(found.bound['bytes'])} for {found.bound['workload']} and a kernel that can "
             f"hold {format_capacity(found.bound['capacity_bytes'])}: the trace moves "
-            f"{found.traffic.dram_bytes / found.bound['bytes']:.2f}x"
+            f"{format_ratio(found.traffic.dram_bytes / found.bound['bytes'], '.2f')}x"
         )
     for note in found.notes:
         _output.say(f"note: {note}")

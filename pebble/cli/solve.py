@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from pebble.cli._sms import add_buffer_arguments
 from pebble.cli._workload_argument import given_parameters
 from pebble.errors import GapOpenError, InfeasibleError, InputError
 from pebble.game import Variant
-from pebble.reports.solve import Solution, Unread, shown, shown_memories, solve_in_time
+from pebble.reports.solve import Solution, shown, shown_memories, solve
 from pebble.system.clock import Clock, OutOfTimeError, interruptible
 from pebble.system.files import check_output
 
@@ -64,42 +65,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Solve, print the interval and the moves."""
     capacity, seed = _number("--capacity", args.capacity), _number("--seed", args.seed)
-    clock = Clock(_seconds(args.time_limit))
+    limit, stop = _seconds(args.time_limit), threading.Event()
     if args.certificate is not None:
         if args.buffers not in (None, "single"):
             raise InputError("--certificate: the checker does not know games of several memories yet; leave it out.")
         check_output(args.certificate, "--certificate")
     memories = {key: getattr(args, key) for key in ("buffers", "sms", "omega", "topology", "tasks_per_sm")}
-    with interruptible(clock.stop):
+    with interruptible(stop):
         try:
             with _progress() as show:
-                found = solve_in_time(
+                found = solve(
                     args.dag,
                     capacity,
-                    clock,
-                    values=given_parameters(args),
                     variant=args.variant,
                     solver=args.solver,
+                    time_limit=limit,
                     seed=seed,
                     unit_weights=args.unit_weights,
                     progress=show,
+                    stop=stop,
                     **memories,
+                    **given_parameters(args),
                 )
         except InfeasibleError as error:
             if args.json:
                 nothing = {"status": "infeasible", "lower_bound": None, "stop_reason": str(error)}
                 _output.print_json({**_unsolved(args, capacity), **nothing})
             raise
-        if isinstance(found, Unread):
-            return _nothing_known(args, capacity, found, clock)
+        except GapOpenError as error:
+            return _nothing_known(args, capacity, error, stop.is_set())
         if args.certificate is not None:
-            _certify(found, args.certificate, clock)
+            _certify(found, args.certificate, limit, stop)
         if args.json:
             _output.print_report(found)
         else:
             _print(found)
         sys.stdout.flush()
-    if clock.stop.is_set():
+    if stop.is_set():
         return 130
     result = found.result
     if args.require_optimal and not found.optimal:
@@ -122,7 +124,7 @@ def _unsolved(args: argparse.Namespace, capacity: int) -> dict[str, Any]:
     }
 
 
-def _nothing_known(args: argparse.Namespace, capacity: int, found: Unread, clock: Clock) -> int:
+def _nothing_known(args: argparse.Namespace, capacity: int, found: GapOpenError, interrupted: bool) -> int:
     """Say that the time was over before there was a game to solve; the exit code."""
     if args.json:
         nothing = {"status": "unknown", "lower_bound": 0, "stop_reason": found.reason}
@@ -130,7 +132,7 @@ def _nothing_known(args: argparse.Namespace, capacity: int, found: Unread, clock
     else:
         _output.say(f"{args.dag}, capacity {capacity}: nothing proved yet: {found.reason}")
     sys.stdout.flush()
-    if clock.stop.is_set():
+    if interrupted:
         return 130
     if args.require_optimal:
         raise GapOpenError(
@@ -139,10 +141,10 @@ def _nothing_known(args: argparse.Namespace, capacity: int, found: Unread, clock
     return 0
 
 
-def _certify(found: Solution, path: str, clock: Clock) -> None:
+def _certify(found: Solution, path: str, limit: float, stop: threading.Event) -> None:
     """Write the certificate, and say so where it proves less than was solved."""
     try:
-        document = clock.finish(lambda: found.certify(path, max(120.0, clock.seconds)), limited=False)
+        document = Clock(limit, stop).finish(lambda: found.certify(path, max(120.0, limit)), limited=False)
     except OutOfTimeError:
         print(f"note: interrupted; {path} is not written", file=sys.stderr)
         return

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pebble.bounds import Accounting, LowerBound
 from pebble.cdag.base import Dag
 from pebble.cdag.catalogue import PATTERNS, DagFamily
 from pebble.errors import InputError, UnknownNameError
@@ -34,11 +35,13 @@ __all__ = [
     "Family",
     "KernelFamily",
     "OnSms",
+    "accounting",
     "build_dag",
     "command_words",
     "family_of",
     "find_dag_family",
     "kernel_family",
+    "lower_bound",
     "read_workload",
     "schedules_help",
     "simulate",
@@ -76,6 +79,29 @@ def family_of(workload: Workload) -> Family[Any]:
     )
 
 
+def accounting(workload: Workload) -> Accounting:
+    """What the family of a workload tells the theorems; errors as `family_of`."""
+    return family_of(workload).accounting(workload)
+
+
+def lower_bound(workload: Workload, capacity: int, recompute: bool = False) -> LowerBound:
+    """The best proven lower bound on the traffic of a workload; arguments and errors as `pebble.bounds.lower_bound`.
+
+    Examples
+    --------
+    >>> from pebble.workloads import Attention, Conv2d, Ffn, Gemm
+    >>> lower_bound(Gemm(8192, 8192, 8192), 40 * 2**19).elements
+    260977100
+    >>> lower_bound(Ffn(8192, 4096, 11008), 40 * 2**19).elements
+    253338648
+    >>> lower_bound(Attention(32768, 32768, 128), 228 * 2**9).elements
+    602919164
+    >>> lower_bound(Conv2d(1, 1, 1, 3, 3, 2), 100).elements
+    17
+    """
+    return family_of(workload).lower_bound(workload, capacity, recompute)
+
+
 def kernel_family(workload: Workload) -> KernelFamily[Any, Any]:
     """The family of a workload that has GPU kernels to simulate.
 
@@ -86,11 +112,8 @@ def kernel_family(workload: Workload) -> KernelFamily[Any, Any]:
     """
     family = family_of(workload)
     if not isinstance(family, KernelFamily):
-        traced = [name for name, other in FAMILIES.items() if isinstance(other, KernelFamily)]
-        raise InputError(
-            f"{workload.label}: there is no simulated kernel of the family {family.name}, expected one of "
-            f"{', '.join(traced)}; `pebble bound` takes this one."
-        )
+        traced = ", ".join(name for name, other in FAMILIES.items() if isinstance(other, KernelFamily))
+        raise InputError(f"got {workload.label}, expected one of {traced}: {family.instead(workload)}.")
     return family
 
 

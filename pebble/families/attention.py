@@ -1,10 +1,30 @@
-"""Attention, O := softmax(Q K^T) V per head."""
+r"""Attention, O := softmax(Q K^T) V per head.
+
+**Attention**: a chain with :math:`A = Q` (:math:`m` = queries, :math:`k` = head_dim), :math:`B = K^T` (:math:`f` =
+keys), :math:`D = V` (:math:`l` = value_dim), :math:`H` = the scores. A probability takes the place of its score: with
+two values a schedule may drop the score when the probability is made, since the row sum has read it before (strict) or
+reads it in the same step (online). Row maxima and sums, rescaling and the last division only add operations and values:
+leaving them out is a relaxation.
+
+- *Grouped heads.* The query heads that share K and V are one chain with their queries stacked: no product is lost or
+  added. Sequences and key/value heads are equal groups that share no value.
+- *Causal mask.* Fewer pairs :math:`(i, j)` exist: a subset of the box, with as many cells as pairs. With one segment
+  this is below compulsory, so the maximum with compulsory matters: all of Q, K, V, O, since the last query sees every
+  key and every query sees one at least.
+- *Strict softmax, no recomputation.* When the last score of a row of :math:`n` has been added to the row's sum, all are
+  computed and none has been used: each is in fast memory beside the sum, at most :math:`S - 1` of them, or was stored
+  and will be loaded. So :math:`\max(0, n - S + 1)` stores come on top of Theorem 2, which charges loads of scores only,
+  and as many loads and stores on top of compulsory.
+- *Decode* (one query): nothing to reuse but across grouped heads; compulsory, K and V read once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
 
+from pebble.bounds import Accounting, Chain
+from pebble.bounds.chain import SEPARATE
 from pebble.cdag.attention import attention_dag
 from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InfeasibleError
@@ -25,6 +45,17 @@ from pebble.traces import Trace
 from pebble.workloads import Attention
 from pebble.workloads.attention import SOFTMAX
 from pebble.workloads.parameters import Parameter, flag, needed, optional
+
+
+def strict_spills(attention: Attention, capacity: int) -> int:
+    """Scores of one group that a strict softmax must store: sum over rows of max(0, scores - S + 1)."""
+    most = attention.keys - capacity + 1
+    if attention.softmax != "strict" or most <= 0:
+        return 0
+    if not attention.causal:
+        return attention.stacked_queries * most
+    rows = min(most, attention.queries)  # a query earlier, one key less
+    return attention.group * (rows * most - rows * (rows - 1) // 2)
 
 
 class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
@@ -51,6 +82,23 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
     )
     chained = True
     schedules_help = "fa1, fa2, fa2-heads-first, fa3, flash-decoding, split-kv-N, unfused"
+
+    def accounting(self, workload: Attention) -> Accounting:
+        m, k, f, l = workload.stacked_queries, workload.head_dim, workload.keys, workload.value_dim
+        scores = workload.group * workload.pairs_per_head
+        chain = Chain(m, k, f, l, scores, hidden="the scores")
+        return Accounting(
+            workload,
+            chain.pieces,
+            groups=workload.groups,
+            chain=chain,
+            spilled=lambda capacity: strict_spills(workload, capacity),
+            compulsory_kernels=SEPARATE,
+            game="per group of query heads that share keys and values, with their queries stacked: "
+            "$H := \\mathrm{softmax}(A B)$ and $Y := H D$ with $A = Q$ ($m \\times k$), $B = K^{T}$ ($k \\times f$), "
+            "$D = V$ ($f \\times l$); a probability takes the place of its score",
+            symbols={"m": m, "k": k, "f": f, "l": l, "scores": scores, "groups": workload.groups},
+        )
 
     def best_schedule(self, workload: Attention, capacity: int) -> Explicit | None:
         try:

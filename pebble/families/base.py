@@ -9,12 +9,12 @@ outside this room asks a workload for its type.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from inspect import signature
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from pebble.bounds import Formula, LowerBound, lower_bound, published_bounds, separate_bound
+from pebble.bounds import Accounting, Formula, LowerBound, lower_bound, separate_bound
+from pebble.bounds.published import compulsory_formula
 from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InputError
 from pebble.game.buffer_model import BufferModel
@@ -147,6 +147,10 @@ class Family(ABC, Generic[W]):
         """
         return self.make(**read_values(self.name, (*self.parameters, *DTYPES), values))
 
+    @abstractmethod
+    def accounting(self, workload: W) -> Accounting:
+        """What the theorems need to know of a workload."""
+
     def lower_bound(self, workload: W, capacity: int, recompute: bool = False) -> LowerBound:
         """The best proven lower bound for ``capacity`` values; with recomputation allowed, if asked.
 
@@ -155,15 +159,19 @@ class Family(ABC, Generic[W]):
         InfeasibleError
             Capacity below the least that works.
         """
-        return lower_bound(workload, capacity, recompute)
+        return lower_bound(self.accounting(workload), capacity, recompute)
+
+    def instead(self, workload: W) -> str:
+        """Of a family without kernels: what to ask in place of a simulation."""
+        return f"there is no simulated kernel of the family {self.name}; `pebble bound` takes this one"
 
     def separate_bound(self, workload: W, capacity: int) -> LowerBound | None:
         """The least when every intermediate goes through slow memory; None where there is none."""
-        return separate_bound(workload, capacity) if self.chained else None
+        return separate_bound(self.accounting(workload), capacity) if self.chained else None
 
     def published(self, workload: W, capacity: int, processors: int = 1) -> tuple[Formula, ...]:
-        """Published bounds on this instance, not yet judged."""
-        return published_bounds(workload, capacity, processors)
+        """Published bounds on this instance, on ``processors`` SMs where they tell; not yet judged."""
+        return (compulsory_formula(workload.compulsory_elements),)
 
     def best_schedule(self, workload: W, capacity: int) -> Explicit | None:
         """The best legal schedule known that holds ``capacity`` values; None where none is built or fits."""
@@ -193,15 +201,22 @@ class Family(ABC, Generic[W]):
             group = buffers.net.group
         return self.best_on_sms(workload, buffers.sms, capacity, buffers.omega, group)
 
+    def busiest_sm(self, workload: W, capacity: int, sms: int) -> dict[str, int] | None:
+        """What is proved of the SM that does most, as plain data; None where nothing is."""
+        return None
+
+    def best_multicast(self, workload: W, sms: int, capacity: int, multicast: int) -> OnSms | None:
+        """The best schedule known in which a read of L2 feeds up to ``multicast`` SMs; None where none is built."""
+        return None
+
     @property
     def dag(self) -> DagFamily | None:
         """Its computation DAG at small scale, if it has one."""
         return None
 
     def dag_of(self, build: Callable[..., Any], tiles: str, example: str, computes: str) -> DagFamily:
-        """The DAG family with this family's parameters; one product, where the family takes a batch of them."""
-        own = tuple(p for p in self.parameters if p.name != "batch" or "batch" in signature(build).parameters)
-        return DagFamily(self.name, f"{computes}; tiles over {tiles}", build, (*own, *SUMS), example)
+        """The DAG family with this family's parameters."""
+        return DagFamily(self.name, f"{computes}; tiles over {tiles}", build, (*self.parameters, *SUMS), example)
 
 
 class KernelFamily(Family[W], Generic[W, S]):
@@ -211,9 +226,12 @@ class KernelFamily(Family[W], Generic[W, S]):
     ----------
     schedules_help : str
         What the names of its schedules are.
+    timed : bool
+        Whether they also run under the execution models of `pebble.schedules.execution`; all run in lock step.
     """
 
     schedules_help: ClassVar[str]
+    timed: ClassVar[bool] = False
 
     def default_tile(self, workload: W) -> TileShape:
         """128 x 128 and 128 bytes of k."""
@@ -276,6 +294,16 @@ class KernelFamily(Family[W], Generic[W, S]):
         InputError
             With the number that is too large.
         """
+
+    def more_in_buffers(
+        self, workload: W, capacity: int, buffers: BufferModel, tile: TileShape
+    ) -> Iterator[tuple[str, OnSms]]:
+        """Schedules under a buffer model that are worth a look beside `best_in_buffers`, each with a name."""
+        return iter(())
+
+    def grid(self, workload: W, tile: TileShape) -> tuple[int, int] | None:
+        """Rows and columns of the grid of tiles that its schedules walk; None where they walk something else."""
+        return None
 
     def notes(self, residual: bool) -> tuple[str, ...]:
         """What a reader of simulated traffic must know of this family's kernels."""

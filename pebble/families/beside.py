@@ -8,7 +8,29 @@ from pebble.schedules.ffn import FfnKernel, FfnSchedule, ffn_groups
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig, Traffic, simulate_trace
 from pebble.traces import Layout
-from pebble.workloads import Attention, Ffn
+from pebble.workloads import Attention, Ffn, named_workload
+from pebble.workloads.base import Workload
+
+
+def pair_beside(workload: Workload, beside: str, has_sms: bool) -> tuple[Attention, Ffn]:
+    """The attention of a named model, and the model's FFN of the same tokens and types.
+
+    Raises
+    ------
+    InputError
+        Something else, or nobody said how many SMs the FFN gets.
+    UnknownNameError
+        No such model or layer.
+    """
+    other = None
+    if ":" in beside and isinstance(workload, Attention) and workload.name:
+        other = named_workload(beside.lower(), workload.queries, workload.dtype, workload.out_dtype)
+    if not isinstance(workload, Attention) or not isinstance(other, Ffn) or not has_sms:
+        raise InputError(
+            f"--beside: got {beside!r} beside {workload.label!r}, expected MODEL:attention --tokens T --beside "
+            "MODEL:mlp --beside-sms P."
+        )
+    return workload, other
 
 
 def simulate_beside(

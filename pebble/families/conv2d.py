@@ -1,7 +1,15 @@
-"""Two-dimensional convolution without padding: bounds only."""
+r"""Two-dimensional convolution without padding: bounds only.
+
+**Convolution** without padding: pixels x out_channels x taps with taps = in_channels kernel\ :sup:`2`. The row of pixel
+:math:`p` and the column of tap :math:`t` meet in one input value, and one input value is met by at most :math:`R =
+\lceil \text{kernel} / \text{stride} \rceil^2` pairs: along one direction, the pixels :math:`y` with
+:math:`y\,\text{stride} \le i < y\,\text{stride} + \text{kernel}`. So it is a GEMM with overlap :math:`R`.
+"""
 
 from __future__ import annotations
 
+from pebble.bounds import Accounting, Box, Formula, Piece
+from pebble.bounds.published import convolution_formula
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.conv2d import conv2d_dag
 from pebble.families.base import Family
@@ -27,6 +35,21 @@ class Conv2dFamily(Family[Conv2d]):
         ),
         *optional(stride="distance between outputs, in inputs (1)"),
     )
+
+    def accounting(self, workload: Conv2d) -> Accounting:
+        box = Box(workload.pixels, workload.out_channels, workload.taps, workload.overlap)
+        method = "segment accounting for a convolution"
+        return Accounting(
+            workload,
+            (Piece("convolution", method, box, (workload.multiply_adds,), whole_numbers=False),),
+            game="the convolution, one multiply-add per output pixel, output channel and tap, in any order",
+            symbols={"pixels": box.rows, "channels": box.cols, "taps": box.depth, "R": box.overlap},
+            instance={"pixels": workload.pixels, "taps": workload.taps, "overlap": workload.overlap},
+        )
+
+    def published(self, workload: Conv2d, capacity: int, processors: int = 1) -> tuple[Formula, ...]:
+        known = convolution_formula(workload.multiply_adds, workload.overlap, capacity)
+        return *super().published(workload, capacity), known
 
     @property
     def dag(self) -> DagFamily:

@@ -1,10 +1,15 @@
-"""A feed-forward network, Y := act(X W1) W2, or gated."""
+r"""A feed-forward network, Y := act(X W1) W2, or gated.
+
+**FFN**: a chain with :math:`m` = tokens, :math:`k` = d_model, :math:`f` = hidden, :math:`l` = d_out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
 
+from pebble.bounds import Accounting, Chain, Formula
+from pebble.bounds.published import chain_formula
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.ffn import ffn_dag
 from pebble.families.base import Explicit, KernelFamily, OnSms
@@ -33,6 +38,22 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
     )
     chained = True
     schedules_help = "separate:ORDER, row-fused-R, row-fused-R-split-S, interleaved-R"
+
+    def accounting(self, workload: Ffn) -> Accounting:
+        m, k, f, l = workload.tokens, workload.d_model, workload.hidden, workload.d_out
+        chain = Chain(m, k, f, l, m * f, workload.gated)
+        return Accounting(
+            workload,
+            chain.pieces,
+            chain=chain,
+            game="$H := \\mathrm{act}(A B)$ and $Y := H D$ with $A$ ($m \\times k$), $B$ ($k \\times f$), $D$ ($f "
+            "\\times l$), multiply-adds in any order; $H$ need never be in slow memory",
+            symbols={"m": m, "k": k, "f": f, "l": l},
+        )
+
+    def published(self, workload: Ffn, capacity: int, processors: int = 1) -> tuple[Formula, ...]:
+        known = () if workload.gated else (chain_formula(workload.multiply_adds, capacity),)
+        return *super().published(workload, capacity), *known
 
     def best_schedule(self, workload: Ffn, capacity: int) -> Explicit:
         return best_ffn_schedule(workload, capacity)

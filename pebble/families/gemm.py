@@ -1,19 +1,28 @@
-"""One matrix product, C := A B or C += A B."""
+r"""One matrix product, C := A B or C += A B.
+
+**GEMM**, :math:`C := A B`: one box :math:`m \times n \times k`, all cells stored, with and without recomputation;
+:math:`C \mathrel{+}= A B` begins none of them free, so its :math:`mn` stores come on top.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
+from pebble.bounds import Accounting, Formula, Piece
+from pebble.bounds.memories import busiest_sm_elements
+from pebble.bounds.published import compulsory_formula, product_formulas, words_per_processor
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.gemm import gemm_dag
 from pebble.errors import InputError
 from pebble.families.base import Explicit, KernelFamily, OnSms
+from pebble.game.buffer_model import BufferModel
 from pebble.models.caches import parse_policy
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.explicit import best_gemm_schedule
+from pebble.schedules.explicit.parallel import ParallelSchedule
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import TileOrder, all_schedules, parse_order
@@ -25,6 +34,8 @@ from pebble.workloads import Gemm, GroupedGemm
 from pebble.workloads.base import Workload
 from pebble.workloads.grouped import MAX_GROUPS
 from pebble.workloads.parameters import flag, needed, optional
+
+_CLUSTERS = (2, 4, 8, 16)
 
 
 class GemmFamily(KernelFamily[Gemm, TileOrder]):
@@ -41,6 +52,7 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
     )
     recompute_helps = False
     schedules_help = "the orders of `pebble schedules`"
+    timed = True
 
     def make(self, batch: int = 1, m: int = 0, **values: Any) -> Workload:
         if batch > 1:
@@ -49,11 +61,55 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
             return GroupedGemm((m,) * batch, **values)
         return Gemm(m, **values)
 
+    def accounting(self, workload: Gemm) -> Accounting:
+        m, n, k = workload.m, workload.n, workload.k
+        sizes = {"m": m, "n": n, "k": k}
+        return Accounting(
+            workload,
+            (Piece.product(m, n, k, added=m * n if workload.accumulate else 0),),
+            game="$C$ ($m \\times n$) $:= A$ ($m \\times k$) $B$ ($k \\times n$), one multiply-add $C_{ij} "
+            "\\mathrel{+}= A_{il} B_{lj}$ per triple $(i, j, l)$, in any order",
+            symbols=sizes,
+            instance={**sizes, "accumulate_into": workload.accumulate},
+        )
+
+    def published(self, workload: Gemm, capacity: int, processors: int = 1) -> tuple[Formula, ...]:
+        note = "every input is read and every output written at least once"
+        known = product_formulas(workload.m, workload.n, workload.k, workload.accumulate, capacity, processors)
+        return compulsory_formula(workload.compulsory_elements, note), *known
+
     def best_schedule(self, workload: Gemm, capacity: int) -> Explicit:
         return best_gemm_schedule(workload, capacity)
 
     def best_on_sms(self, workload: Gemm, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:
         return best_parallel_schedule(workload, sms, capacity, omega, group)
+
+    def busiest_sm(self, workload: Gemm, capacity: int, sms: int) -> dict[str, int]:
+        words, regime = words_per_processor(workload.m, workload.n, workload.k, sms)
+        return {
+            "busiest_elements_at_least": busiest_sm_elements(self.accounting(workload), capacity, sms),
+            "memory_independent_words": words,
+            "memory_independent_regime": regime,
+        }
+
+    def best_multicast(self, workload: Gemm, sms: int, capacity: int, multicast: int) -> ParallelSchedule:
+        return best_parallel_schedule(workload, sms, capacity, largest_cluster=multicast, multicast=True)
+
+    def more_in_buffers(
+        self, workload: Gemm, capacity: int, buffers: BufferModel, tile: TileShape
+    ) -> Iterator[tuple[str, OnSms]]:
+        """The best within clusters of each size, and one tile per SM at a time, alone or in clusters."""
+        sms, reach, connected = buffers.sms, buffers.net.group, buffers.kind == "connected"
+        if connected and (reach < sms or buffers.net.uniform):
+            for size in (size for size in _CLUSTERS if size < reach):
+                best = best_parallel_schedule(workload, sms, capacity, buffers.omega, size)
+                yield f"best, clusters up to {size}", best
+        grid, name = (*tile.grid(workload)[:2], 1), f"tile {tile.bm}x{tile.bn}"
+        yield name, ParallelSchedule(workload, sms, capacity, grid)
+        for rows, cols in ((2, 1), (2, 2), (4, 2), (4, 4)) if connected else ():
+            if rows * cols <= reach:
+                cluster = ParallelSchedule(workload, sms, capacity, grid, "C", (rows, cols), reach)
+                yield f"{name}, cluster {rows}x{cols}", cluster
 
     @property
     def dag(self) -> DagFamily:
@@ -61,6 +117,9 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
 
     def cut_tile(self, tile: TileShape, workload: Gemm) -> TileShape:
         return tile.cut_to(workload)
+
+    def grid(self, workload: Gemm, tile: TileShape) -> tuple[int, int]:
+        return tile.grid(workload)[:2]
 
     def all_schedules(self, workload: Gemm, tile: TileShape) -> Sequence[TileOrder]:
         return all_schedules()

@@ -6,17 +6,27 @@ value is handed over, so the parts add up whatever the interleaving, and recompu
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
+from collections.abc import Hashable, Sequence
 
-from pebble.bounds import Accounting, Box, Part, Piece, accounting
-from pebble.families.base import Explicit, Family
+from pebble.bounds import Accounting, Part, Piece
+from pebble.cdag.catalogue import DagFamily
+from pebble.cdag.gemm import grouped_dag
+from pebble.families.base import Explicit, KernelFamily
 from pebble.families.gemm import GEMM
 from pebble.families.parts import in_turn
-from pebble.workloads import Gemm, GroupedGemm
+from pebble.models.kernel_fit import KernelNeeds
+from pebble.schedules.grouped import GroupedKernel
+from pebble.schedules.orders import TileOrder, all_schedules, parse_order
+from pebble.schedules.tile import TileShape
+from pebble.simulation import KernelConfig
+from pebble.traces import Trace
+from pebble.workloads import GroupedGemm
 from pebble.workloads.parameters import Parameter, flag, needed
 
 
-class GroupedFamily(Family[GroupedGemm]):
+class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
     """``grouped``, and ``gemm --batch``."""
 
     name = "grouped"
@@ -29,29 +39,52 @@ class GroupedFamily(Family[GroupedGemm]):
         flag("--accumulate-into", "C += A B, C is read as well as written", "accumulate"),
     )
     recompute_helps = False
+    schedules_help = "the orders of `pebble schedules`, in each group, one group after the other"
+
+    def accounting(self, workload: GroupedGemm) -> Accounting:
+        parts = []
+        for gemm, count in Counter(workload.gemms).items():
+            piece = Piece.product(gemm.m, gemm.n, gemm.k, added=gemm.m * gemm.n if gemm.accumulate else 0)
+            parts.append(Part(f"m={gemm.m}", (piece,), gemm.compulsory_elements, count))
+        return Accounting(
+            workload,
+            parts=tuple(parts),
+            game="$C_g$ ($m_g \\times n$) $:= A_g$ ($m_g \\times k$) $B_g$ ($k \\times n$) for every group $g$, "
+            "one multiply-add per triple, in any order",
+            symbols={"n": workload.n, "k": workload.k, "groups": len(workload.rows)},
+        )
 
     def best_schedule(self, workload: GroupedGemm, capacity: int) -> Explicit | None:
         sizes = Counter(workload.gemms)
         return in_turn(((f"m={g.m}", GEMM.best_schedule(g, capacity), n) for g, n in sizes.items()), capacity)
 
+    @property
+    def dag(self) -> DagFamily:
+        return self.dag_of(grouped_dag, "m x n x k", "--rows 2,1 -n 2 -k 1", "C_g := A_g B_g for each group")
 
-@accounting.register
-def _(grouped: GroupedGemm) -> Accounting:
-    """Each group is a GEMM by itself; nothing is handed over, so recomputation does not help."""
-    parts = tuple(_part(gemm, count) for gemm, count in Counter(grouped.gemms).items())
-    return Accounting(
-        (),
-        parts=parts,
-        game="$C_g$ ($m_g \\times n$) $:= A_g$ ($m_g \\times k$) $B_g$ ($k \\times n$) for every group $g$, "
-        "one multiply-add per triple, in any order",
-        symbols={"n": grouped.n, "k": grouped.k, "groups": len(grouped.rows)},
-    )
+    def cut_tile(self, tile: TileShape, workload: GroupedGemm) -> TileShape:
+        return TileShape(min(tile.bm, max(workload.rows)), min(tile.bn, workload.n), min(tile.bk, workload.k))
 
+    def all_schedules(self, workload: GroupedGemm, tile: TileShape) -> Sequence[TileOrder]:
+        return all_schedules()
 
-def _part(gemm: Gemm, count: int) -> Part:
-    box, more = Box(gemm.m, gemm.n, gemm.k), gemm.m * gemm.n if gemm.accumulate else 0
-    piece = Piece("product", "segment accounting, equation (2)", box, (gemm.multiply_adds,), added=more)
-    return Part(f"m={gemm.m}", (piece,), gemm.compulsory_elements, count)
+    def parse_schedule(self, text: str) -> TileOrder:
+        return parse_order(text)
+
+    def kernel_needs(self, workload: GroupedGemm, tile: TileShape, stages: int = 1) -> KernelNeeds:
+        """Those of one product."""
+        return GEMM.kernel_needs(workload.gemms[0], tile, stages)
+
+    def trace(self, workload: GroupedGemm, schedule: TileOrder, config: KernelConfig, residual: bool = False) -> Trace:
+        kernel = GroupedKernel(workload, config.tile)
+        return config.trace(kernel.layout, [kernel.group(schedule, config.wave_blocks, config.order_params)])
+
+    def walk(self, workload: GroupedGemm, schedule: TileOrder, config: KernelConfig) -> Hashable:
+        walks = GroupedKernel(workload, config.tile).walks(schedule, config.order_params)
+        return hashlib.sha256(b"".join(tiles.tobytes() for tiles in walks.values())).digest(), schedule.sawtooth
+
+    def check(self, workload: GroupedGemm, config: KernelConfig) -> None:
+        GroupedKernel(workload, config.tile)
 
 
 GROUPED = GroupedFamily()

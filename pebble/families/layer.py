@@ -9,16 +9,18 @@ allowed, only compulsory traffic is claimed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
-from pebble.bounds import Accounting, Box, LowerBound, Part, Piece, accounting
-from pebble.bounds.families import sum_of_kernels
+from pebble.bounds import Accounting, LowerBound, Part, Piece, sum_of_kernels
 from pebble.families.attention import ATTENTION
 from pebble.families.base import Explicit, Family
 from pebble.families.ffn import FFN
 from pebble.families.gemm import GEMM
 from pebble.families.parts import in_turn
-from pebble.workloads import TransformerLayer
+from pebble.workloads import Gemm, TransformerLayer
+from pebble.workloads.base import Workload
 from pebble.workloads.parameters import flag, needed, optional
 
 
@@ -42,52 +44,58 @@ class LayerFamily(Family[TransformerLayer]):
         flag("--gated", "gate and up products (SwiGLU)"),
     )
 
+    def instead(self, workload: TransformerLayer) -> str:
+        model, _, block = workload.name.partition(":")
+        named = [f"{model}:{kernel}" for kernel, _, _ in _kernels(workload)]
+        kernels = named if block == "layer" else [kernel.label for kernel in workload.kernels]
+        return f"simulate each of its four kernels by itself: {', '.join(kernels)}"
+
+    def accounting(self, workload: TransformerLayer) -> Accounting:
+        """Q, K, V, the heads' outputs and the projection's are handed over; X, weights and Y are the layer's own."""
+        qkv, attention, projection, mlp = workload.kernels
+        inside = attention.compulsory_elements // attention.groups  # Q, K, V and O of one group
+        handed = mlp.tokens * mlp.d_model
+        parts = (
+            _product("qkv", qkv, own_input=True),
+            Part("attention", _less(ATTENTION.accounting(attention).pieces, inside), 0, attention.groups),
+            _product("o", projection),
+            Part("mlp", _less(FFN.accounting(mlp).pieces, handed), mlp.compulsory_elements - handed),
+        )
+        return Accounting(
+            workload,
+            parts=parts,
+            computed_once=True,
+            game="a transformer layer: $QKV := X W_{qkv}$, causal attention per head, $P := O W_o$, and the FFN of "
+            "$P$; everything between $X$ and $Y$ may stay in fast memory",
+            symbols={name: getattr(workload, name) for name in workload.DIMENSIONS},
+        )
+
     def separate_bound(self, workload: TransformerLayer, capacity: int) -> LowerBound:
         """The sum of the kernels' bounds: each reads its inputs from memory and writes its outputs there."""
-        return sum_of_kernels(workload, workload.kernels, capacity)
+        told = [family.accounting(kernel) for _, family, kernel in _kernels(workload)]
+        return sum_of_kernels(workload, told, capacity)
 
     def best_schedule(self, workload: TransformerLayer, capacity: int) -> Explicit | None:
-        families = (GEMM, ATTENTION, GEMM, FFN)
-        names = ("qkv", "attention", "o", "mlp")
-        kernels = zip(names, families, workload.kernels, strict=True)
-        return in_turn(((n, f.best_schedule(kernel, capacity), 1) for n, f, kernel in kernels), capacity)  # type: ignore[attr-defined]
+        kernels = _kernels(workload)
+        return in_turn(
+            ((name, family.best_schedule(kernel, capacity), 1) for name, family, kernel in kernels), capacity
+        )
 
 
-@accounting.register
-def _(layer: TransformerLayer) -> Accounting:
-    """Q, K, V, the heads' outputs and the projection's are handed over; X, the weights and Y are the layer's own."""
-    qkv, attention, projection, mlp = layer.kernels
-    heads, chain = accounting(attention), accounting(mlp)
-    inside = attention.compulsory_elements // attention.groups  # Q, K, V and O of one group
-    parts = (
-        _product("qkv", qkv.m, qkv.n, qkv.k, own_input=True),
-        Part("attention", tuple(_less(piece, inside) for piece in heads.pieces), 0, attention.groups),
-        _product("o", projection.m, projection.n, projection.k),
-        Part(
-            "mlp",
-            tuple(_less(piece, mlp.tokens * mlp.d_model) for piece in chain.pieces),
-            mlp.compulsory_elements - mlp.tokens * mlp.d_model,
-        ),
-    )
-    return Accounting(
-        (),
-        parts=parts,
-        computed_once=True,
-        game="a transformer layer: $QKV := X W_{qkv}$, causal attention per head, $P := O W_o$, and the FFN of $P$; "
-        "everything between $X$ and $Y$ may stay in fast memory",
-        symbols={name: getattr(layer, name) for name in layer.DIMENSIONS},
-    )
+def _kernels(layer: TransformerLayer) -> list[tuple[str, Family[Any], Workload]]:
+    """Its kernels in order: what each is called, its family, and the workload."""
+    return list(zip(("qkv", "attention", "o", "mlp"), (GEMM, ATTENTION, GEMM, FFN), layer.kernels, strict=True))
 
 
-def _product(name: str, m: int, n: int, k: int, own_input: bool = False) -> Part:
+def _product(name: str, gemm: Gemm, own_input: bool = False) -> Part:
     """A product whose result, and perhaps whose input, is handed over."""
+    m, n, k = gemm.m, gemm.n, gemm.k
     begun = m * n + (0 if own_input else m * k)
-    piece = Piece("product", "segment accounting, equation (2)", Box(m, n, k), (m * n * k,), begun)
-    return Part(name, (piece,), k * n + (m * k if own_input else 0))
+    return Part(name, (Piece.product(m, n, k, begun),), k * n + (m * k if own_input else 0))
 
 
-def _less(piece: Piece, handed_over: int) -> Piece:
-    return replace(piece, begun=piece.begun + handed_over)
+def _less(pieces: Iterable[Piece], handed_over: int) -> tuple[Piece, ...]:
+    return tuple(replace(piece, begun=piece.begun + handed_over) for piece in pieces)
 
 
 LAYER = LayerFamily()

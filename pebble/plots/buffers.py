@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from pebble.bounds.memories import balanced_share, buffer_lower_bound
-from pebble.families import family_of
+from pebble.families import accounting, family_of
 from pebble.game.buffer_model import BufferModel
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, Axes, Figure, page
 from pebble.workloads.base import Workload
@@ -36,7 +36,7 @@ def _models(sms: int) -> list[tuple[str, str, BufferModel]]:
 
 def _gb(workload: Workload, capacity: int, model: BufferModel) -> float:
     share = balanced_share(workload, model.sms) if model.memories > 1 else None
-    return buffer_lower_bound(workload, capacity, model, share).bytes / 1e9
+    return buffer_lower_bound(accounting(workload), capacity, model, share).bytes / 1e9
 
 
 def plot_against_sms(workload: Workload, chip: Chip, ax: Axes) -> Axes:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pebble.families import kernel_family
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, Axes, Figure, axes, page, plain_numbers, small_title
 from pebble.schedules.ffn import parse_ffn_schedule
 from pebble.schedules.orders import OrderParams, TileOrder, parse_order
 from pebble.units import format_bytes
-from pebble.workloads import Ffn, Gemm
 
 if TYPE_CHECKING:
     from pebble.reports.compare import Comparison
@@ -56,8 +56,9 @@ def plot_walk(order: TileOrder, result: Comparison, ax: Axes) -> Axes:
     """The tile grid coloured by when each tile is computed, dark first; lines join the first tiles of the walk."""
     kernel = result.kernel.config
     tile = kernel.tile
-    assert isinstance(result.workload, Gemm)
-    rows, cols, _ = tile.grid(result.workload)
+    grid = kernel_family(result.workload).grid(result.workload, tile)
+    assert grid is not None
+    rows, cols = grid
     tiles = order.tiles(rows, cols, OrderParams(sms=kernel.sms, tile_m=tile.bm, tile_n=tile.bn))
     when = np.empty((rows, cols))
     when[tiles[:, 0], tiles[:, 1]] = np.arange(len(tiles))
@@ -128,12 +129,13 @@ def comparison_figure(result: Comparison) -> Figure:
     matplotlib.figure.Figure
     """
     walks: list[TileOrder] = []
-    if isinstance(result.workload, Gemm) and result.kernel.config.tile.grid(result.workload)[:2] != (1, 1):
+    grid = kernel_family(result.workload).grid(result.workload, result.kernel.config.tile)
+    if grid not in (None, (1, 1)):
         walks = list({o.plain_name: o for o in (parse_order(t.order) for t in result.orders)}.values())
     strip_rows = -(-len(walks) // _PER_ROW)
     bar_height = 1.4 + 0.17 * min(len(result.orders), _MOST_BARS)
     strip_height = 1.0 * strip_rows + 0.35 if walks else 0
-    bands = isinstance(result.workload, Ffn) and any(not t.order.startswith("separate") for t in result.orders)
+    bands = any(t.order.startswith(("row-fused", "interleaved")) for t in result.orders)
     if bands:
         strip_height = 2.6
     with page(7.2, bar_height + strip_height) as figure:
@@ -143,14 +145,13 @@ def comparison_figure(result: Comparison) -> Figure:
             upper, lower = parts
         ax = plot_ratios(result, upper.add_subplot())
         upper.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=7)
-        config = result.kernel.config
         small_title(
             ax,
             f"{result.workload.label}\n{result.kernel.runs}, {result.kernel.cache}",
         )
         if bands:
             plot_bands(result, lower.add_subplot())
-        if not walks:
+        if not walks or grid is None:
             return figure
         cells = lower.subplots(strip_rows, min(_PER_ROW, len(walks)), squeeze=False)
         for i, cell in enumerate(cells.flat):
@@ -158,8 +159,7 @@ def comparison_figure(result: Comparison) -> Figure:
                 plot_walk(walks[i], result, cell)
             else:
                 cell.set_visible(False)
-        assert isinstance(result.workload, Gemm)
-        rows, cols, _ = config.tile.grid(result.workload)
+        rows, cols = grid
         wave = "; white: the first wave" if max(rows, cols) <= _MOST_CELLS else ""
         lower.suptitle(f"walk over the grid of {rows} x {cols} tiles, dark first{wave}", fontsize=7)
     return figure

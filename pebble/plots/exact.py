@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pebble.plots.save import BLUE, ORANGE, RED, Axes, Figure, page, small_title
+from pebble.plots.save import BLUE, ORANGE, RED, Axes, Figure, axes, page, small_title
 from pebble.units import format_bytes, format_capacity
 
 if TYPE_CHECKING:
     from pebble.reports.exact import ExactComparison
 
 
-def plot_exact(result: ExactComparison, ax: Axes) -> Axes:
+def plot_exact(result: ExactComparison, ax: Axes | None = None) -> Axes:
     """Two bars per order, OPT and LRU, in bytes; the optimum as a line, or its interval as a band."""
+    ax = axes(ax)
     totals = {(p.order, p.eviction): p.bytes for p in result.orders}
     names = list(dict.fromkeys(p.order for p in result.orders))
     at = np.arange(len(names))

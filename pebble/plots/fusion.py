@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pebble.bounds import lower_bound, separate_bound
+from pebble.bounds import separate_bound
+from pebble.families.ffn import FFN
 from pebble.plots.save import BLUE, GREY, ORANGE, Axes, Figure, log_axes, page, small_title
 from pebble.schedules.explicit.ffn import ffn_schedules
 from pebble.workloads import Ffn
@@ -29,8 +30,8 @@ def fusion(ffn: Ffn, points: int = 24, least: int = 2**20, most: int = 2**29) ->
     caches = tuple(round(least * (most / least) ** (i / (points - 1)) / 128) * 128 for i in range(points))
     bound, apart, fused, separate = [], [], [], []
     for cache in caches:
-        bound.append(lower_bound(ffn, cache // width).bytes)
-        apart.append(separate_bound(ffn, cache // width).bytes)
+        bound.append(FFN.lower_bound(ffn, cache // width).bytes)
+        apart.append(separate_bound(FFN.accounting(ffn), cache // width).bytes)
         schedules = ffn_schedules(ffn, cache // ffn.widest_bytes)
         fused.append(min(s.bytes for s in schedules if s.family != "unfused"))
         separate.append(min(s.bytes for s in schedules if s.family == "unfused"))

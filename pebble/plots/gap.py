@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pebble.bounds import lower_bound
+from pebble.families import lower_bound
 from pebble.models.machine import load_machine, machine_names
 from pebble.plots.save import Axes, Figure, page, small_title
 from pebble.schedules.explicit import best_gemm_schedule

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from pebble.bounds import Box, Segments, lower_bound
+from pebble.bounds import Box, Segments
+from pebble.families import lower_bound
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, Axes, Figure, page, small_title
 from pebble.proof.shares import least_sum
 from pebble.workloads import Gemm

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure as Figure
+    from matplotlib.figure import SubFigure
 else:  # drawing loads matplotlib, importing a figure does not
     Axes = Figure = Any
 
@@ -94,10 +95,10 @@ def log_axes(ax: Axes) -> None:
     ax.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:.0e}"[0] in "25" else "")
 
 
-def save_figure(figure: Figure, path: str) -> None:
+def save_figure(figure: Figure | SubFigure, path: str) -> None:
     """Write the figure without dates, so that equal inputs give equal files."""
     import matplotlib
 
     check_figure_path(path)
     with faults(path, "--figure: ", "written"), matplotlib.rc_context(style()):
-        figure.savefig(path, dpi=200, metadata=_NO_DATE[Path(path).suffix.lower()])
+        figure.figure.savefig(path, dpi=200, metadata=_NO_DATE[Path(path).suffix.lower()])

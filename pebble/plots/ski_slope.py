@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pebble.bounds import lower_bound, published_bounds
 from pebble.families import simulate
 from pebble.families.gemm import GEMM
 from pebble.models.machine import load_machine, machine_names
@@ -60,12 +59,12 @@ def ski_slope(gemm: Gemm, orders: Sequence[str] = ORDERS, sms: int = 108, points
     whole = 2 * gemm.compulsory_bytes
     least = min(_LEAST_CACHE, max(64, whole // 64))
     caches = tuple(sorted({_step(least, whole, i, points - 1) for i in range(points)}))
-    lower = tuple(lower_bound(gemm, max(3, c // width)).bytes for c in caches)
+    lower = tuple(GEMM.lower_bound(gemm, max(3, c // width)).bytes for c in caches)
     tile = TileShape.default(gemm).cut_to(gemm)
     held = sms * GEMM.kernel_needs(gemm, tile).values
-    kernel_lower = tuple(lower_bound(gemm, c // width + held).bytes for c in caches)
+    kernel_lower = tuple(GEMM.lower_bound(gemm, c // width + held).bytes for c in caches)
     upper = tuple(best_gemm_schedule(gemm, max(3, c // gemm.widest_bytes)).bytes for c in caches)
-    formulas = [{f.name: f.elements * width for f in published_bounds(gemm, max(3, c // width))} for c in caches]
+    formulas = [{f.name: f.elements * width for f in GEMM.published(gemm, max(3, c // width))} for c in caches]
     published = {name: tuple(values[name] for values in formulas) for name in _PUBLISHED}
     order_caches = tuple(_step(2**20, 2**27, i, 7) for i in range(8))
     found_orders = {

@@ -5,11 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil
 
-from pebble.bounds import Accounting, Box, Compulsory, LowerBound, Parts, Recomputed, Segments, Tied, accounting
+from pebble.bounds import Accounting, Box, Compulsory, LowerBound, Parts, Recomputed, Segments, Tied
 from pebble.bounds.parts import of_part
 from pebble.certificate.statement import Workload as Statement
 from pebble.certificate.statement import read_workload
 from pebble.errors import InputError
+from pebble.families import accounting
 from pebble.proof.certificate import Answer, workload_statement
 from pebble.proof.shares import Share, recomputed_shares, segment_shares, total
 from pebble.proof.text import Block, latex, markdown, number, written

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pebble
 from pebble.errors import InputError
 from pebble.models.machine import Machine
+from pebble.units import format_ratio
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,7 +82,9 @@ class Report(ABC):
             There is no figure of this answer.
         """
         kind = type(self).__name__
-        raise InputError(f"plot: there is no figure of a {kind}, expected a Bound, a Comparison or a CurveReport.")
+        raise InputError(
+            f"plot: there is no figure of a {kind}, expected the answer of bound, compare, simulate, curve or decode."
+        )
 
     def __str__(self) -> str:
         return self.summary()
@@ -104,4 +107,4 @@ def _cell(value: object) -> str:
         return {True: "yes", False: "no", None: "-"}[value]
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return format_ratio(value) if isinstance(value, float) else str(value)

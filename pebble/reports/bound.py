@@ -19,7 +19,7 @@ from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, check_options, read_target, whole
-from pebble.units import MAX_SIZE, Size, format_bytes, format_capacity
+from pebble.units import MAX_SIZE, Size, format_bytes, format_capacity, format_ratio
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ class Bound(Report):
 
     def summary(self) -> str:
         known = "no schedule known"
-        if self.upper is not None:
-            known = f"best schedule {format_bytes(self.upper.bytes)} ({self.gap:.3f}x)"
+        if self.upper is not None and self.gap is not None:
+            known = f"best schedule {format_bytes(self.upper.bytes)} ({format_ratio(self.gap, '.3f')}x)"
         held = f"{format_capacity(self.capacity.bytes)} ({self.capacity.what})"
         return f"{self.workload.label}: at least {format_bytes(self.lower.bytes)} with {held}, {known}"
 

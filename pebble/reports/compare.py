@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Unpack
@@ -12,15 +13,19 @@ from pebble.families import Explicit, kernel_family
 from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
+from pebble.reports.bound import wants_l2
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, trace_capacity
-from pebble.reports.target import Kernel, KernelOptions, read_kernel
+from pebble.reports.target import Kernel, KernelOptions, TargetOptions, check_options, read_kernel
 from pebble.simulation import Traffic
 from pebble.system.parallel import each
-from pebble.units import Size, format_bytes
+from pebble.units import Size, format_bytes, format_ratio
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from pebble.reports.exact import ExactComparison
+    from pebble.reports.sm_compare import SmComparison
 
 Progress = Callable[[str], None]
 
@@ -141,10 +146,8 @@ class Comparison(Report):
             best = f"{self.orders[0].order}{f' (and {tied} more)' if tied else ''} moves " + format_bytes(
                 self.orders[0].dram_bytes
             )
-            best += (
-                f", {self.ratio(self.orders[0].dram_bytes):.2f}x the bound of {format_bytes(self.trace.bound.bytes)} "
-                f"({self.kernel.model})"
-            )
+            over = format_ratio(self.ratio(self.orders[0].dram_bytes), ".2f")
+            best += f", {over}x the bound of {format_bytes(self.trace.bound.bytes)} ({self.kernel.model})"
         return f"{self.workload.label}, tile {self.kernel.tile}: {best}"
 
     def rows(self) -> list[dict[str, Any]]:
@@ -237,7 +240,7 @@ def trace_bound(workload: Workload, kernel: Kernel) -> Bounded:
     return Bounded(capacity, family.lower_bound(workload, capacity.elements))
 
 
-def compare(
+def compare_kernels(
     workload: Workload,
     schedules: str | Sequence[str] = "all",
     *,
@@ -245,39 +248,7 @@ def compare(
     progress: Callable[[int], Progress] = lambda total: lambda name: None,
     **options: Unpack[KernelOptions],
 ) -> Comparison:
-    """What each schedule moves in simulation between L2 and DRAM, against the least that any can move.
-
-    Parameters
-    ----------
-    workload : Gemm, Ffn or Attention
-    schedules : str or sequence of str
-        ``"all"``, or names: the tile orders of ``pebble schedules`` for a GEMM, schedules of the family for others.
-    residual : bool
-        ffn: read the input again to add it to the output.
-    progress : callable, optional
-        Called with the number of schedules; what it returns is called with the name of each that is done.
-    **options
-        Where and how it runs: `KernelOptions`.
-
-    Returns
-    -------
-    Comparison
-        With what was done by then, and a note, when interrupted by KeyboardInterrupt.
-
-    Raises
-    ------
-    InputError
-        Arguments that are malformed or contradict each other.
-    UnknownNameError
-        No such schedule, policy or GPU.
-
-    Examples
-    --------
-    >>> import pebble
-    >>> found = pebble.compare(pebble.Gemm(1024, 1024, 1024), ["row", "hilbert"], cache="1MiB", sms=16)
-    >>> [t.order for t in found.orders], found.orders[0].dram_bytes >= found.trace.bound.bytes
-    (['hilbert', 'row'], True)
-    """
+    """What each schedule moves between L2 and DRAM, against the least; arguments and errors as for `compare`."""
     family = kernel_family(workload)
     kernel = read_kernel(workload, **options)
     check_flag("residual", residual)
@@ -368,3 +339,107 @@ def _what_lru_ranks_first(lru_bytes: Mapping[str, int]) -> str:
         f"LRU MB: the total under one fully associative LRU of the nominal L2 size, which is not this chip's cache; it "
         f"would rank {first}{f' (and {len(tied)} more)' * bool(tied)} first; `--policy lru` shows it alone"
     )
+
+
+def compare(
+    workload: Workload,
+    schedules: str | Sequence[str] = "all",
+    *,
+    residual: bool = False,
+    level: str | None = None,
+    buffers: str | None = None,
+    omega: str | float | None = None,
+    topology: str | None = None,
+    exact: bool = False,
+    time_limit: float | None = None,
+    progress: Callable[[Any], Any] | None = None,
+    stop: threading.Event | None = None,
+    **options: Unpack[KernelOptions],
+) -> Comparison | SmComparison | ExactComparison:
+    """What schedules move, against the least that any can move: between L2 and DRAM, between L2 and SMs, or exactly.
+
+    Parameters
+    ----------
+    workload : Gemm, GroupedGemm, Ffn or Attention
+    schedules : str or sequence of str
+        ``"all"``, or names: the tile orders of ``pebble schedules`` for a GEMM, schedules of the family for others.
+    residual : bool
+        ffn: read the input again to add it to the output.
+    level : {"dram", "l2"}, optional
+        The boundary; by default l2 with buffers. At l2 schedules under explicit control are compared, ``cache`` is the
+        storage of one SM, and of the kernel's options only ``sms`` and ``tile`` have a meaning.
+    buffers : {"sm-local", "connected"}, optional
+        Whether an SM can copy from others; by default, at l2, sm-local.
+    omega, topology
+        Connected: the cost of a value copied between SMs, in reads of L2 (0.25), and the network (all-to-all).
+    exact : bool
+        Solve the tile game of a small grid, in a ``cache`` of a few tiles, and play the orders of a GEMM in it, one
+        tile operation at a time; of the kernel's options only ``tile`` has a meaning.
+    time_limit : float, optional
+        With ``exact``: seconds for the solver (60).
+    progress : callable, optional
+        Called with the number of schedules; what it returns is called with the name of each that is done. With
+        ``exact``: called with the interval now and then, a `Progress`.
+    stop : threading.Event, optional
+        With ``exact``: set it to get the interval at once.
+    **options
+        Where and how it runs: `KernelOptions`.
+
+    Returns
+    -------
+    Comparison, SmComparison or ExactComparison
+        The first with what was done by then, and a note, when interrupted by KeyboardInterrupt; the second for l2, the
+        third with ``exact``.
+
+    Raises
+    ------
+    InputError
+        Arguments that are malformed or contradict each other.
+    UnknownNameError
+        No such schedule, policy, level or GPU.
+
+    Examples
+    --------
+    >>> import pebble
+    >>> found = pebble.compare(pebble.Gemm(1024, 1024, 1024), ["row", "hilbert"], cache="1MiB", sms=16)
+    >>> [t.order for t in found.orders], found.orders[0].dram_bytes >= found.trace.bound.bytes
+    (['hilbert', 'row'], True)
+    """
+    kernel_family(workload)  # refused before anything else is looked at
+    check_options(options, KernelOptions.__optional_keys__)
+    check_flag("residual", residual)
+    check_flag("exact", exact)
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress: got {repr(progress)[:40]}, expected a function.")
+    l2 = wants_l2(level, buffers, {"omega": omega, "topology": topology})
+    if l2 and exact:
+        raise InputError("--exact: got it with --level l2 or --buffers, expected one of them: it plays in one memory.")
+    if time_limit is not None and not exact:
+        raise InputError("--time-limit: expected --exact with it: only a solver takes as long as it may.")
+    where: TargetOptions = {key: options.get(key) for key in TargetOptions.__optional_keys__}  # type: ignore[assignment]
+    if l2:
+        from pebble.reports.sm_compare import compare_sms
+
+        if residual or schedules != "all":
+            option = "residual" if residual else "schedules"
+            raise InputError(
+                f"--{option}: got it with --level l2, where each family has schedules of its own; leave it out."
+            )
+        _without(options, ("sms", "tile"), "--level l2")
+        kernel = {"sms": options.get("sms"), "tile": options.get("tile")}
+        return compare_sms(workload, buffers, omega=omega, topology=topology, **kernel, **where)  # type: ignore[arg-type]
+    if exact:
+        from pebble.reports.exact import compare_exactly
+
+        _without(options, ("tile",), "--exact")
+        solver = {"time_limit": 60.0 if time_limit is None else time_limit, "progress": progress, "stop": stop}
+        return compare_exactly(workload, schedules, tile=options.get("tile"), **solver, **where)  # type: ignore[arg-type]
+    shown = progress or (lambda total: lambda name: None)
+    return compare_kernels(workload, schedules, residual=residual, progress=shown, **options)
+
+
+def _without(options: KernelOptions, known: tuple[str, ...], what: str) -> None:
+    """Refuse an option of kernels that would change nothing."""
+    for name in options.keys() - TargetOptions.__optional_keys__ - set(known):
+        option = name.replace("_", "-")
+        raise InputError(f"--{option}: got it with {what}, where no kernel is simulated; leave it out.")

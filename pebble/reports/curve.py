@@ -200,6 +200,8 @@ def _sizes(workload: Workload, tiles: list[Any], least: str | None, most: str | 
     low = max(_LEAST_BYTES, max(int(lines.max()) for lines in tiles) * LINE_BYTES)
     if least:
         low = parse_size(least, "--from").to_bytes(width)
+    if not most:
+        high = max(high, 2 * low)  # all operands may be less than the smallest cache
     if low >= high:
         raise InputError(f"--from, --to: got {format_capacity(low)}, {format_capacity(high)}, expected them rising.")
     steps = np.geomspace(low, high, points)

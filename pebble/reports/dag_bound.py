@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pebble.bounds.dag import best_bound, dag_bounds_in_turn
 from pebble.bounds.dag.base import DagBound
@@ -13,6 +13,9 @@ from pebble.game import Cost, Game
 from pebble.reports.base import Report
 from pebble.solvers import solve
 from pebble.system.clock import Clock, OutOfTimeError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,6 +54,13 @@ class DagBounds(Report):
     def rows(self) -> list[dict[str, Any]]:
         """A row per theorem."""
         return [bound.to_json() for bound in self.bounds]
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """What each theorem proves, as bars."""
+        from pebble.plots.bars import plot_bars
+
+        bars = [(bound.name, (bound.value,)) for bound in self.bounds if bound.value is not None]
+        return plot_bars(bars, "loads + stores at least", self.label, ax)
 
     def document(self) -> dict[str, Any]:
         game, best, upper = self.game, self.best, self.upper

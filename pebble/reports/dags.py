@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pebble.errors import InputError, UnknownNameError
+from pebble.errors import InputError, UnknownNameError, check_flag
 from pebble.families import DAG_FAMILIES, FAMILIES, family_of, find_dag_family
 from pebble.game import Variant
 from pebble.system.files import exists
@@ -88,7 +88,7 @@ def _of_workload(workload: Workload, given: dict[str, Any]) -> tuple[str, dict[s
     return family.name, {**values, **given}
 
 
-def dag(source: Any, **parameters: Any) -> Dag:
+def dag(source: Any, *, unit_weights: bool = False, **parameters: Any) -> Dag:
     """A computation DAG, as a networkx.DiGraph whose node attributes `pebble.cdag.validate` documents.
 
     Parameters
@@ -96,6 +96,8 @@ def dag(source: Any, **parameters: Any) -> Dag:
     source : str, Path or workload
         A family (``"gemm"``, ``"fft"``, ... as ``pebble dag --help`` lists them), a file (.json, .graphml, .hdag), or
         a small workload.
+    unit_weights : bool
+        Every value weighs 1, whatever the file or the tiles say.
     **parameters
         Of the family: ``m=2, n=2, k=3``; ``form``, ``tile``, ``dtype``.
 
@@ -116,4 +118,4 @@ def dag(source: Any, **parameters: Any) -> Dag:
     >>> len(pebble.dag("gemm", m=2, n=2, k=2))
     20
     """
-    return read_dag_source(source, parameters)[1]
+    return read_dag_source(source, parameters, unit_weights=check_flag("unit_weights", unit_weights))[1]

@@ -8,16 +8,19 @@ once for the whole batch.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from pebble.bounds import lower_bound
 from pebble.errors import InputError
+from pebble.families import lower_bound
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.target import Target, TargetOptions, read_target
 from pebble.units import format_capacity
 from pebble.workloads import Attention, check_dimension, element_bytes, model_shape, named_gemm
 from pebble.workloads.named import ModelShape
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
 CONTEXTS = tuple(2**i for i in range(10, 18))
@@ -181,6 +184,12 @@ class Decode(Report):
 
     def document(self) -> dict[str, Any]:
         return {"model": self.model, "dtype": self.dtype, "on_chip_bytes": self.on_chip_bytes, "steps": self.rows()}
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The KV cache's share against the context length, a line per batch size."""
+        from pebble.plots.decode import plot_decode
+
+        return plot_decode(self, ax)
 
 
 def decode(model: str, dtype: str = "bf16", **where: Unpack[TargetOptions]) -> Decode:

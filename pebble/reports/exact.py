@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import gcd
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.cdag.gemm import gemm_dag
 from pebble.errors import InputError
@@ -24,6 +24,9 @@ from pebble.solvers.result import Progress
 from pebble.units import format_bytes
 from pebble.workloads import Gemm
 from pebble.workloads.base import Workload
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MAX_OPERATIONS = 64
 
@@ -140,6 +143,12 @@ class ExactComparison(Report):
                 for p in self.orders
             ],
         }
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Each order's traffic under LRU and OPT, as bars, and the optimum."""
+        from pebble.plots.exact import plot_exact
+
+        return plot_exact(self, ax)
 
 
 def compare_exactly(

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pebble.errors import check_flag
 from pebble.game import SINGLE, BufferModel, Cost, Game
 from pebble.reports.base import Report
-from pebble.reports.solve import MAX_CAPACITY, read_game, read_memories, shown, shown_memories
+from pebble.reports.solve import MAX_CAPACITY, memories_document, read_game, read_memories, shown, shown_memories
 from pebble.reports.target import whole
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Replayed(Report):
 
     def document(self) -> dict[str, Any]:
         game = {"instance": self.label, "capacity": self.capacity, "variant": str(self.game.variant)}
-        return game | self.found.to_json()
+        return game | memories_document(self.buffers) | self.found.to_json()
 
 
 def replay(
@@ -83,6 +84,7 @@ def replay(
     sms: int | str | None = None,
     omega: str | float | None = None,
     topology: str | None = None,
+    unit_weights: bool = False,
     time_limit: float = 10.0,
     stop: threading.Event | None = None,
     **parameters: Any,
@@ -91,7 +93,7 @@ def replay(
 
     Parameters
     ----------
-    dag, variant, buffers, sms, omega, topology, **parameters
+    dag, variant, buffers, sms, omega, topology, unit_weights, **parameters
         As for `pebble.solve`.
     moves : iterable, str or Path
         Plain moves, ``[("load", "A[0,0]"), ("compute", "C[0,0]+=A[0,0]*B[0,0]"), ...]``, or a JSON file of them;
@@ -126,7 +128,7 @@ def replay(
     from pebble.solvers import replay_moves
 
     memories, _ = read_memories(buffers, sms, omega, topology)
-    label, game = read_game(dag, parameters, variant, False)
+    label, game = read_game(dag, parameters, variant, check_flag("unit_weights", unit_weights))
     size = whole("--capacity", capacity, 0, MAX_CAPACITY)
     found = replay_moves(game, moves, size, buffers=memories, time_limit=time_limit, stop=stop)
     return Replayed(label, game, size, found, SINGLE if memories is None else memories)

@@ -96,7 +96,7 @@ def sensitivity(workload: Workload, order: TileOrder, config: KernelConfig) -> S
         Not a GEMM.
     """
     simulate = kernel_family(workload).simulate
-    if not isinstance(order, TileOrder):
+    if not kernel_family(workload).timed:
         raise InputError(f"--sensitivity: got {workload.label}, expected a gemm.")
     base = simulate(workload, order, config).dram_bytes
     cluster = "x".join(map(str, config.execution.cluster))

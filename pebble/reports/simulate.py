@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from pebble.errors import InputError, check_flag
-from pebble.families import kernel_family, read_workload
-from pebble.families.beside import simulate_beside
+from pebble.errors import InputError, check_flag, check_text
+from pebble.families import kernel_family
+from pebble.families.beside import pair_beside, simulate_beside
+from pebble.families.ffn import FFN
 from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
@@ -29,11 +30,14 @@ from pebble.reports.target import (
     whole,
 )
 from pebble.simulation import Traffic, simulate_trace
+from pebble.system.files import check_output, check_path
 from pebble.traces import LINE_BYTES, Trace
 from pebble.traces.files import read_trace, write_trace
-from pebble.units import format_bytes, format_capacity
-from pebble.workloads import Attention, Ffn
+from pebble.units import format_bytes, format_capacity, format_ratio
 from pebble.workloads.base import Workload
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def traffic_document(traffic: Traffic) -> dict[str, Any]:
@@ -69,6 +73,13 @@ class _Moved(Report):
         total = {"read_bytes": self.traffic.dram_read_bytes, "write_bytes": self.traffic.dram_write_bytes}
         return [*rows, {"operand": "total", **total}]
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """What is read and written of each operand, as bars."""
+        from pebble.plots.bars import plot_bars
+
+        bars = [(row["operand"], (row["read_bytes"] / 1e6, row["write_bytes"] / 1e6)) for row in self.rows()]
+        return plot_bars(bars, "DRAM traffic, MB", self.summary().partition(":")[0], ax, parts=("read", "written"))
+
 
 @dataclass(frozen=True, repr=False)
 class Simulation(_Moved):
@@ -97,7 +108,9 @@ class Simulation(_Moved):
         return self.kernel.target.machine
 
     def summary(self) -> str:
-        over = f", {self.traffic.dram_bytes / self.bound.bound.bytes:.2f}x the bound" if self.bound else ""
+        over = ""
+        if self.bound is not None:
+            over = f", {format_ratio(self.traffic.dram_bytes / self.bound.bound.bytes, '.2f')}x the bound"
         return (
             f"{self.workload.label}, {self.traffic.order}: {format_bytes(self.traffic.dram_bytes)}{over} "
             f"({self.kernel.model})"
@@ -119,6 +132,45 @@ class Simulation(_Moved):
             **({"sensitivity": self.moved.to_json()} if self.moved else {}),
             "notes": list(self.kernel.notes),
         }
+
+
+@dataclass(frozen=True, repr=False)
+class WrittenTrace(Report):
+    """The trace of one schedule, in a file.
+
+    Attributes
+    ----------
+    path : str
+    workload : Workload
+    kernel : Kernel
+    schedule : str
+    touches, sms : int
+    operands : tuple of str
+    """
+
+    path: str
+    workload: Workload
+    kernel: Kernel
+    schedule: str
+    touches: int
+    sms: int
+    operands: tuple[str, ...]
+
+    question = "simulate"
+
+    @property
+    def machine(self) -> Machine | None:
+        return self.kernel.target.machine
+
+    def summary(self) -> str:
+        return f"{self.path}: {self.schedule} of {self.workload.label}, {self.touches:,} touches"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row: the file, the schedule, and how long the trace is."""
+        return [{"trace": self.path, "schedule": self.schedule, "touches": self.touches, "sms": self.sms}]
+
+    def document(self) -> dict[str, Any]:
+        return {**self.rows()[0], "operands": list(self.operands)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -177,27 +229,21 @@ class TraceSimulation(_Moved):
         }
 
 
-def simulate_schedule(
+def _simulate_schedule(
     workload: Workload,
     schedule: str,
-    *,
-    residual: bool = False,
-    sensitive: bool = False,
-    beside: str | None = None,
-    beside_sms: int | str | None = None,
-    beside_schedule: str = "row-fused-16",
-    **options: Unpack[KernelOptions],
+    residual: bool,
+    sensitive: bool,
+    beside: tuple[str, int | str | None, str] | None,
+    options: KernelOptions,
 ) -> Simulation:
-    """Simulate one schedule; arguments as `pebble.simulate`."""
     family = kernel_family(workload)
     kernel = read_kernel(workload, **options)
     chosen = family.parse_schedule(schedule)
     if beside is not None:
         if sensitive:
             raise InputError("--sensitivity: got --beside with it, expected one workload.")
-        return Simulation(
-            workload, kernel, _side_by_side(workload, kernel, chosen, beside, beside_sms, beside_schedule), None
-        )
+        return Simulation(workload, kernel, _side_by_side(workload, kernel, chosen, *beside), None)
     traffic = family.simulate(workload, chosen, kernel.config, residual)
     moved = vary(workload, chosen, kernel.config) if sensitive else None
     warm = "+warm" in kernel.config.policy
@@ -208,35 +254,24 @@ def _side_by_side(
     workload: Workload, kernel: Kernel, schedule: Any, beside: str, sms: int | str | None, name: str
 ) -> Traffic:
     """An attention and, on some of the SMs, an FFN of the same tokens, as one trace."""
-    other = None
-    if ":" in beside and isinstance(workload, Attention) and workload.name:
-        types = {"dtype": workload.dtype, "out_dtype": workload.out_dtype}
-        other = read_workload(beside, {"tokens": workload.queries, **types})
-    if not isinstance(workload, Attention) or not isinstance(other, Ffn) or sms is None:
-        raise InputError(
-            f"--beside: got {beside!r} beside {workload.label!r}, expected MODEL:attention --tokens T --beside "
-            "MODEL:mlp --beside-sms P."
-        )
-    ffn, share = kernel_family(other), whole("--beside-sms", sms, 0, 10**9)
-    blocks = kernel.config.blocks_per_sm
-    tile = fit_kernel(ffn, other, kernel.target.machine, blocks_per_sm=blocks).tile
-    return simulate_beside(workload, schedule, other, ffn.parse_schedule(name), tile, kernel.config, share)
+    attention, ffn = pair_beside(workload, beside, sms is not None)
+    share, blocks = whole("--beside-sms", sms, 0, 10**9), kernel.config.blocks_per_sm
+    tile = fit_kernel(FFN, ffn, kernel.target.machine, blocks_per_sm=blocks).tile
+    return simulate_beside(attention, schedule, ffn, FFN.parse_schedule(name), tile, kernel.config, share)
 
 
-def write_schedule_trace(
-    workload: Workload, schedule: str, path: str, *, residual: bool = False, **options: Unpack[KernelOptions]
-) -> dict[str, Any]:
-    """Write the trace of one schedule as .csv or .npz; what was written, as plain data."""
+def _write_schedule_trace(
+    workload: Workload, schedule: str, path: str | Path, residual: bool, options: KernelOptions
+) -> WrittenTrace:
     family = kernel_family(workload)
     kernel = read_kernel(workload, **options)
     chosen = family.parse_schedule(schedule)
     trace = family.trace(workload, chosen, kernel.config, residual)
-    write_trace(trace, path)
-    operands = list(trace.operand_names)
-    return {"trace": path, "schedule": chosen.name, "touches": trace.touches, "sms": trace.sms, "operands": operands}
+    write_trace(trace, str(path))
+    return WrittenTrace(str(path), workload, kernel, chosen.name, trace.touches, trace.sms, tuple(trace.operand_names))
 
 
-def simulate_file(path: str, workload: Workload | None = None, **options: Unpack[KernelOptions]) -> TraceSimulation:
+def _simulate_file(path: str, workload: Workload | None, options: KernelOptions) -> TraceSimulation:
     """Simulate a trace file; with a workload, against its bound at what its kernel can hold."""
     check_options(options, KernelOptions.__optional_keys__)
     target = target_of(options)
@@ -266,31 +301,40 @@ def simulate(
     schedule: str | None = None,
     *,
     trace: str | None = None,
+    write_trace: str | Path | None = None,
     residual: bool = False,
     sensitivity: bool = False,
+    beside: str | None = None,
+    beside_sms: int | str | None = None,
+    beside_schedule: str | None = None,
     **options: Unpack[KernelOptions],
-) -> Simulation | TraceSimulation:
+) -> Simulation | TraceSimulation | WrittenTrace:
     """One schedule, or a trace of your own, through one cache.
 
     Parameters
     ----------
-    workload : Gemm, Ffn or Attention
+    workload : Gemm, GroupedGemm, Ffn or Attention
         With ``trace``: optional, the trace is set against its bound.
     schedule : str
         A tile order of ``pebble schedules``, or a schedule of the family.
     trace : str, optional
         A .csv or .npz file instead of a schedule.
+    write_trace : str or Path, optional
+        Write the schedule's trace to this .csv or .npz file and stop.
     residual : bool
         ffn: read the input again to add it to the output.
     sensitivity : bool
         gemm: how far the answer moves with its assumptions.
+    beside, beside_sms, beside_schedule
+        Attention of a named model: the model's FFN (``"llama-3-8b:mlp"``) on some of the SMs at the same time, how many
+        SMs it gets, and its schedule (row-fused-16).
     **options
         Where and how it runs: `KernelOptions`.
 
     Returns
     -------
-    Simulation or TraceSimulation
-        The latter of a trace of your own.
+    Simulation, TraceSimulation or WrittenTrace
+        The second of a trace of your own, the third with ``write_trace``.
 
     Raises
     ------
@@ -308,13 +352,27 @@ def simulate(
     """
     check_flag("residual", residual)
     check_flag("sensitivity", sensitivity)
+    asked = {"schedule": schedule, "write-trace": write_trace, "beside": beside, "sensitivity": sensitivity or None}
     if trace is not None:
-        if schedule is not None or sensitivity:
-            option = "schedule" if schedule is not None else "sensitivity"
-            raise InputError(f"--trace: got --{option} beside it; a trace says itself what runs when.")
-        return simulate_file(trace, workload, **options)
+        for option, value in asked.items():
+            if value is not None:
+                raise InputError(f"--trace: got --{option} beside it; a trace says itself what runs when.")
+        return _simulate_file(trace, workload, options)
     if workload is None or schedule is None:
         raise InputError(
             "simulate: expected WORKLOAD and --schedule NAME, or --trace FILE; see `pebble simulate --help`."
         )
-    return simulate_schedule(workload, schedule, residual=residual, sensitive=sensitivity, **options)
+    if beside is None and (beside_sms is not None or beside_schedule is not None):
+        raise InputError("--beside-sms, --beside-schedule: expected --beside MODEL:mlp with them.")
+    if write_trace is not None:
+        for option in ("beside", "sensitivity"):
+            if asked[option] is not None:
+                raise InputError(f"--write-trace: got --{option} with it, expected one schedule.")
+        check_output(check_path("write_trace", write_trace), "--write-trace", (".csv", ".npz"))
+        return _write_schedule_trace(workload, schedule, write_trace, residual, options)
+    other = (
+        None
+        if beside is None
+        else (check_text("--beside", beside, "MODEL:mlp"), beside_sms, beside_schedule or "row-fused-16")
+    )
+    return _simulate_schedule(workload, schedule, residual, sensitivity, other, options)

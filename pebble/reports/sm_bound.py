@@ -6,28 +6,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.bounds.base import LowerBound
 from pebble.bounds.memories import (
     balanced_share,
     buffer_lower_bound,
-    busiest_sm_elements,
     check_workload,
     multicast_bound,
 )
-from pebble.bounds.published import words_per_processor
 from pebble.errors import InputError, check_text
-from pebble.families import OnSms, family_of
+from pebble.families import OnSms, accounting, family_of
 from pebble.game.buffer_model import BufferModel, parse_omega
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.capacity import chip_capacity
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, read_target, whole
-from pebble.schedules.explicit.parallel_search import best_parallel_schedule
-from pebble.units import Size, format_bytes, format_capacity
-from pebble.workloads import Gemm
+from pebble.units import Size, format_bytes, format_capacity, format_ratio
 from pebble.workloads.base import Workload
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 OMEGAS = (Fraction(1, 10), Fraction(1, 4), Fraction(1, 2))
 
@@ -108,11 +107,12 @@ def buffer_answer(
     workload: Workload, capacity: SmCapacity, buffers: BufferModel, recompute: bool = False
 ) -> BufferAnswer:
     """Bound a workload from both sides under a buffer model."""
-    lower = buffer_lower_bound(workload, capacity.elements, buffers, None, recompute)
+    told = accounting(workload)
+    lower = buffer_lower_bound(told, capacity.elements, buffers, None, recompute)
     balanced = lower
     if buffers.memories > 1:
         share = balanced_share(workload, buffers.sms)
-        balanced = buffer_lower_bound(workload, capacity.elements, buffers, share, recompute)
+        balanced = buffer_lower_bound(told, capacity.elements, buffers, share, recompute)
     schedule = family_of(workload).best_in_buffers(workload, capacity.schedule_elements, buffers)
     if schedule is None:
         one = family_of(workload).best_schedule(workload, buffers.memory_size(capacity.schedule_elements))
@@ -141,7 +141,7 @@ def _document(
     if multicast > 1 and buffers.kind != "sm-local":
         raise InputError(f"--multicast: got buffers {buffers.kind}, expected sm-local: a multicast is a read of L2.")
     found = buffer_answer(workload, capacity, buffers, recompute)
-    sms = buffers.sms
+    family, told, sms = family_of(workload), accounting(workload), buffers.sms
     document: dict[str, Any] = {
         "workload": {"label": workload.label, **workload.to_json()},
         "capacity": {**capacity.to_json(), "total_elements": capacity.elements * sms},
@@ -163,27 +163,21 @@ def _document(
         "into_sms": _into_sms(workload, found, sms),
         "models": models(workload, capacity, sms, buffers),
         "other_capacities": [
-            {"capacity": o.to_json(), "lower_bound": buffer_lower_bound(workload, o.elements, buffers).to_json()}
+            {"capacity": o.to_json(), "lower_bound": buffer_lower_bound(told, o.elements, buffers).to_json()}
             for o in others
         ],
         "published": [],
     }
-    if isinstance(workload, Gemm) and buffers.memories > 1:
-        words, regime = words_per_processor(workload.m, workload.n, workload.k, sms)
-        document["per_sm"] = {
-            "busiest_elements_at_least": busiest_sm_elements(workload, capacity.elements, sms),
-            "memory_independent_words": words,
-            "memory_independent_regime": regime,
-        }
+    per_sm = family.busiest_sm(workload, capacity.elements, sms) if buffers.memories > 1 else None
+    if per_sm is not None:
+        document["per_sm"] = per_sm
     if multicast > 1:
         document["multicast"] = {
             "sms_per_read": multicast,
-            "l2_requests_bound": multicast_bound(workload, capacity.elements, sms, multicast).to_json(),
+            "l2_requests_bound": multicast_bound(told, capacity.elements, sms, multicast).to_json(),
         }
-        if isinstance(workload, Gemm):
-            cast = best_parallel_schedule(
-                workload, sms, capacity.schedule_elements, largest_cluster=multicast, multicast=True
-            )
+        cast = family.best_multicast(workload, sms, capacity.schedule_elements, multicast)
+        if cast is not None:
             document["multicast"]["schedule"] = {"name": cast.name, "l2_elements": cast.l2_elements}
     return document
 
@@ -210,11 +204,12 @@ def models(workload: Workload, capacity: SmCapacity, sms: int, chosen: BufferMod
     rows = [BufferModel("pooled", sms), *(BufferModel("connected", sms, w, topology) for w in omegas)]
     rows.append(BufferModel("sm-local", sms))
     share = balanced_share(workload, sms)
-    pooled = buffer_lower_bound(workload, capacity.elements, rows[0])
+    told = accounting(workload)
+    pooled = buffer_lower_bound(told, capacity.elements, rows[0])
     found = []
     for model in rows:
-        lower = buffer_lower_bound(workload, capacity.elements, model)
-        balanced = lower if model.memories == 1 else buffer_lower_bound(workload, capacity.elements, model, share)
+        lower = buffer_lower_bound(told, capacity.elements, model)
+        balanced = lower if model.memories == 1 else buffer_lower_bound(told, capacity.elements, model, share)
         found.append(
             {
                 "buffers": str(model),
@@ -257,7 +252,7 @@ class SmBound(Report):
         lower, upper = self.found["lower_bound"], self.found["upper_bound"]
         return (
             f"{self.workload.label}, L2 to SMs, {self.buffers}: at least {format_bytes(lower['bytes'])}, best schedule "
-            f"{format_bytes(upper['bytes'])} ({self.found['gap']:.3f}x)"
+            f"{format_bytes(upper['bytes'])} ({format_ratio(self.found['gap'], '.3f')}x)"
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -278,6 +273,13 @@ class SmBound(Report):
 
     def document(self) -> dict[str, Any]:
         return {**self.found, "notes": list(self.notes)}
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The bound under each buffer model, as bars."""
+        from pebble.plots.bars import plot_bars
+
+        bars = [(row["buffers"], (row["lower_bound_bytes"] / 1e6,)) for row in self.rows()]
+        return plot_bars(bars, "proved bound between L2 and SMs, MB", self.workload.label, ax)
 
 
 def read_buffers(
@@ -338,13 +340,14 @@ def bound_sms(
     **where: Unpack[TargetOptions],
 ) -> SmBound:
     """Bound a workload between L2 and the SMs; arguments as for `pebble.bound`."""
-    check_workload(workload, False)
+    told = accounting(workload)
+    check_workload(told)
     target = read_target(**where)
     model = read_buffers(buffers, read_sms(sms, target), omega, topology)
     capacity, others = sm_capacity(target, workload)
     cast = 1 if multicast is None else whole("--multicast", multicast, 1, model.sms)
     if model.memories > 1:
-        check_workload(workload, recompute)
+        check_workload(told, recompute)
     found = _document(workload, capacity, model, recompute, others, cast)
     found["levels"] = [{"boundary": "L2 to SMs", "capacity": found["capacity"], "lower_bound": found["lower_bound"]}]
     if target.machine is not None:  # the next boundary: whatever the SMs do, the chip as a whole moves this much

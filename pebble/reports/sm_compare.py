@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.bounds.base import LowerBound
 from pebble.bounds.memories import balanced_share, buffer_lower_bound, check_workload
 from pebble.errors import InputError
-from pebble.families import OnSms, kernel_family
+from pebble.families import OnSms, accounting, kernel_family
 from pebble.game.buffer_model import BufferModel
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.sm_bound import SmCapacity, read_buffers, read_sms, sm_capacity
 from pebble.reports.target import Target, TargetOptions, read_target
-from pebble.schedules.explicit.parallel import ParallelSchedule
-from pebble.schedules.explicit.parallel_search import best_parallel_schedule
 from pebble.schedules.tile import TileShape
-from pebble.units import format_bytes
-from pebble.workloads import Gemm
+from pebble.units import format_bytes, format_ratio
 from pebble.workloads.base import Workload
 
-_CLUSTERS = (2, 4, 8, 16)
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,7 +59,7 @@ class SmComparison(Report):
         moved = float(best.cost_bytes(self.buffers.omega))
         return (
             f"{self.workload.label}, L2 to SMs, {self.buffers}: {name} moves {format_bytes(moved)}, "
-            f"{moved / self.bound.bytes:.2f}x the bound of {format_bytes(self.bound.bytes)}"
+            f"{format_ratio(moved / self.bound.bytes, '.2f')}x the bound of {format_bytes(self.bound.bytes)}"
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -101,9 +99,17 @@ class SmComparison(Report):
             "schedules": rows,
         }
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """What each schedule costs, as bars, and the bound."""
+        from pebble.plots.bars import plot_bars
+
+        bars = [(row["name"], (row["cost_bytes"] / 1e6,)) for row in self.rows()]
+        title = f"{self.workload.label}, {self.buffers}"
+        return plot_bars(bars, "between L2 and SMs, MB", title, ax, line=self.bound.bytes / 1e6)
+
 
 def _candidates(
-    workload: Workload, capacity: int, buffers: BufferModel, tile: TileShape | None
+    workload: Workload, capacity: int, buffers: BufferModel, tile: TileShape
 ) -> Iterator[tuple[str, OnSms]]:
     best = kernel_family(workload).best_in_buffers(workload, capacity, buffers)
     assert best is not None
@@ -112,24 +118,7 @@ def _candidates(
         local = kernel_family(workload).best_in_buffers(workload, capacity, BufferModel("sm-local", buffers.sms))
         assert local is not None
         yield "best without copies", local
-    if not isinstance(workload, Gemm):
-        return
-    sms, reach = buffers.sms, buffers.net.group
-    if buffers.kind == "connected" and (reach < sms or buffers.net.uniform):
-        for size in _CLUSTERS:
-            if size < reach:
-                yield (
-                    f"best, clusters up to {size}",
-                    best_parallel_schedule(workload, sms, capacity, buffers.omega, size),
-                )
-    if tile is not None:
-        grid = (-(-workload.m // tile.bm), -(-workload.n // tile.bn), 1)
-        yield f"tile {tile.bm}x{tile.bn}", ParallelSchedule(workload, sms, capacity, grid)
-        if buffers.kind == "connected":
-            for shape in ((2, 1), (2, 2), (4, 2), (4, 4)):
-                if shape[0] * shape[1] <= reach:
-                    name = f"tile {tile.bm}x{tile.bn}, cluster {shape[0]}x{shape[1]}"
-                    yield name, ParallelSchedule(workload, sms, capacity, grid, "C", shape, reach)
+    yield from kernel_family(workload).more_in_buffers(workload, capacity, buffers, tile)
 
 
 def compare_sms(
@@ -149,7 +138,8 @@ def compare_sms(
     InputError
         Pooled buffers, or a malformed option.
     """
-    check_workload(workload, False)
+    told = accounting(workload)
+    check_workload(told)
     target = read_target(**where)
     model = read_buffers(buffers, read_sms(sms, target), omega, topology)
     if model.memories == 1:
@@ -168,7 +158,7 @@ def compare_sms(
         target,
         capacity,
         model,
-        buffer_lower_bound(workload, capacity.elements, model),
-        buffer_lower_bound(workload, capacity.elements, model, share),
+        buffer_lower_bound(told, capacity.elements, model),
+        buffer_lower_bound(told, capacity.elements, model, share),
         tuple(sorted(found.values(), key=lambda pair: pair[1].cost_bytes(model.omega))),
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pebble.errors import GapOpenError, InputError
+from pebble.errors import GapOpenError, InputError, check_flag
 from pebble.game import SINGLE, BufferModel, Cost, Game, Variant
 from pebble.game import replay as play
 from pebble.game.moves import cost_to_json
@@ -34,6 +34,12 @@ def shown(cost: Cost | None) -> str:
 def shown_memories(capacity: int, buffers: BufferModel) -> str:
     """The memories of a game and what fits in each, for a reader."""
     return f"capacity {capacity}" if buffers == SINGLE else f"{buffers}, capacity {capacity} each"
+
+
+def memories_document(buffers: BufferModel) -> dict[str, Any]:
+    """The memories of a game as plain data; nothing for one."""
+    told = {} if buffers == SINGLE else buffers.to_json()
+    return {"buffers": told.pop("kind"), **told} if told else {}
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,8 +102,7 @@ class Solution(Report):
             "variant": str(result.variant),
         }
         if result.buffers != SINGLE:
-            memories = result.buffers.to_json()
-            document |= {"buffers": memories.pop("kind"), **memories, "per_sm": None}
+            document |= {**memories_document(result.buffers), "per_sm": None}
             if result.pebbling is not None:
                 each = [sm.to_json() for sm in play(self.game, result.pebbling).per_sm]
                 document["per_sm"] = {key: [sm[key] for sm in each] for key in each[0]}
@@ -130,14 +135,6 @@ class Solution(Report):
         check_seconds("seconds", seconds)
 
         return solve_certificate(self.game, self.capacity, self.result, Path(path), seconds)
-
-
-@dataclass(frozen=True)
-class Unread:
-    """The time was over, or somebody asked to stop, before there was a game; why."""
-
-    reason: str
-    seconds: float
 
 
 def read_game(
@@ -175,63 +172,20 @@ def read_memories(
     return read_buffers(buffers, 2 if sms is None else whole("--sms", sms, 1, _MAX_SMS), omega, topology), most
 
 
-def solve_in_time(
-    source: Any,
-    capacity: int | str,
-    clock: Clock,
-    *,
-    values: Mapping[str, Any] | None = None,
-    variant: str | None = None,
-    solver: str = "auto",
-    seed: int = 0,
-    unit_weights: bool = False,
-    buffers: str | BufferModel | None = None,
-    sms: int | str | None = None,
-    omega: str | float | None = None,
-    topology: str | None = None,
-    tasks_per_sm: int | str | None = None,
-    progress: Callable[[Progress], None] | None = None,
-) -> Solution | Unread:
-    """Solve within the time of a clock, reading the DAG included; the rest as for `pebble.solve`."""
-    memories, most = read_memories(buffers, sms, omega, topology, tasks_per_sm)
-    size, seed = whole("--capacity", capacity, 0, MAX_CAPACITY), whole("--seed", seed, -MAX_CAPACITY, MAX_CAPACITY)
-    try:
-        label, game = clock.finish(lambda: read_game(source, values or {}, variant, unit_weights))
-    except OutOfTimeError:
-        return Unread(f"{clock.why_over()}, before the DAG was ready", clock.passed)
-    from pebble.solvers import solve as run
-    from pebble.solvers.explicit_start import explicit_pebbling
-
-    result = run(
-        game,
-        size,
-        None,
-        solver,
-        clock.seconds,
-        seed,
-        progress,
-        upper_hint=None if memories else lambda: explicit_pebbling(game, size),
-        stop=clock.stop,
-        started=clock.started,
-        buffers=memories,
-        most_tasks_per_sm=most,
-    )
-    return Solution(label, game, size, result)
-
-
 def solve(
     dag: Any,
-    capacity: int,
+    capacity: int | str,
     *,
     variant: str | None = None,
     solver: str = "auto",
     time_limit: float = 60.0,
     seed: int = 0,
     buffers: str | BufferModel | None = None,
-    sms: int | None = None,
+    sms: int | str | None = None,
     omega: str | float | None = None,
     topology: str | None = None,
-    tasks_per_sm: int | None = None,
+    tasks_per_sm: int | str | None = None,
+    unit_weights: bool = False,
     progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
     **parameters: Any,
@@ -254,6 +208,8 @@ def solve(
     seed : int
     buffers : {"sm-local", "pooled", "connected"} or BufferModel, optional
         Several memories: ``sms`` of them, copies at ``omega`` over ``topology``, ``tasks_per_sm`` at most.
+    unit_weights : bool
+        Every value weighs 1, whatever the file or the tiles say.
     progress : callable, optional
         Called with the interval now and then, a `Progress`.
     stop : threading.Event, optional
@@ -268,7 +224,7 @@ def solve(
     InfeasibleError
         The capacity is below the least that works.
     GapOpenError
-        The time was over before the DAG was read.
+        The time was over before the DAG was read; its ``reason`` and ``seconds`` say why and when.
     InputError
         The DAG or an option is not usable.
 
@@ -280,20 +236,33 @@ def solve(
     """
     if progress is not None and not callable(progress):
         raise InputError(f"progress: got {str(progress)[:40]!r}, expected a function that takes a Progress.")
+    check_flag("unit_weights", unit_weights)
     clock = Clock(time_limit, stop)
-    memories = {"sms": sms, "omega": omega, "topology": topology, "tasks_per_sm": tasks_per_sm}
-    found = solve_in_time(
-        dag,
-        capacity,
-        clock,
-        values=parameters,
-        variant=variant,
-        solver=solver,
-        seed=seed,
-        buffers=buffers,
-        progress=progress,
-        **memories,  # type: ignore[arg-type]
+    memories, most = read_memories(buffers, sms, omega, topology, tasks_per_sm)
+    size, seed = whole("--capacity", capacity, 0, MAX_CAPACITY), whole("--seed", seed, -MAX_CAPACITY, MAX_CAPACITY)
+    try:
+        label, game = clock.finish(lambda: read_game(dag, parameters, variant, unit_weights))
+    except OutOfTimeError:
+        error = GapOpenError(
+            f"solve: nothing proved yet: {clock.why_over()}, before the DAG was ready; give it more time."
+        )
+        error.reason, error.seconds = f"{clock.why_over()}, before the DAG was ready", clock.passed
+        raise error from None
+    from pebble.solvers import solve as run
+    from pebble.solvers.explicit_start import explicit_pebbling
+
+    result = run(
+        game,
+        size,
+        None,
+        solver,
+        clock.seconds,
+        seed,
+        progress,
+        upper_hint=None if memories else lambda: explicit_pebbling(game, size),
+        stop=clock.stop,
+        started=clock.started,
+        buffers=memories,
+        most_tasks_per_sm=most,
     )
-    if isinstance(found, Unread):
-        raise GapOpenError(f"solve: nothing proved yet: {found.reason}; give it more time.")
-    return found
+    return Solution(label, game, size, result)

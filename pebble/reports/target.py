@@ -309,7 +309,7 @@ def read_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> Kernel:
     if execution.is_free:
         notes.append(FREE_NOTE)
     elif not execution.is_reference:
-        if family.name != "gemm":
+        if not family.timed:
             raise InputError(
                 f"--execution: got {execution.name} with {workload.label}, expected waves or free; others are for gemm."
             )

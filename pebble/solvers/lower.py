@@ -17,13 +17,12 @@ from collections.abc import Iterator
 from fractions import Fraction
 from math import ceil
 
-from pebble.bounds import lower_bound
+from pebble.bounds import Piece
 from pebble.bounds.splits import cheapest_split
 from pebble.bounds.task_windows import entries, segment_bound
 from pebble.game import Game
 from pebble.solvers.gemm_shape import recognise
 from pebble.solvers.result import Problem
-from pebble.workloads import Gemm
 
 
 def simple_bounds(problem: Problem) -> Iterator[tuple[int, str]]:
@@ -42,8 +41,8 @@ def best_simple_bound(game: Game, capacity: int) -> tuple[int, str]:
     found = [(game.compulsory, "compulsory bound"), (segment_bound(game, capacity), "segment bound")]
     shape = recognise(game)
     if shape is not None:
-        gemm, weight = Gemm(shape.m, shape.n, shape.k), game.weights[0]
-        found.append((lower_bound(gemm, capacity // weight).elements * weight, "GEMM bound"))
+        weight, product = game.weights[0], Piece.product(shape.m, shape.n, shape.k)
+        found.append((product.bound(capacity // weight).elements * weight, "GEMM bound"))
     return max(found, key=lambda x: x[0])  # the first of equals
 
 

@@ -38,6 +38,7 @@ from pebble.traces.trace import Trace, chunked
 MAX_CSV_TOUCHES = 20_000_000
 MAX_NPZ_TOUCHES = 400_000_000
 _MAX_SMS = 100_000
+_MAX_NAMES = 255
 _SHAPE_LIMIT = 2**31
 _FIELDS = ("rows", "cols", "tile_rows", "tile_cols", "element_bytes")
 _REQUIRED = ("operand", "row", "col", "op")
@@ -75,8 +76,8 @@ def read_trace(path: str | Path) -> Trace:
 
 def _layout(content: _Content, where: str) -> Layout:
     names = content.names
-    if not names or len(set(names)) != len(names) or len(names) > 255:
-        raise InputError(f"{where}: got the operands {names}, expected 1 to 255 different names.")
+    if not names or len(set(names)) != len(names) or len(names) > _MAX_NAMES:
+        raise InputError(f"{where}: got the operands {names}, expected 1 to {_MAX_NAMES} different names.")
     layout = Layout()
     for name, shape in zip(names, content.shapes, strict=True):
         for key in ("copies", *_FIELDS):
@@ -249,14 +250,25 @@ def _places(trace: Trace, ids: NDArray[np.int32]) -> NDArray[np.int64]:
     return np.stack([at, inside // cols % rows, inside % cols, inside // (rows * cols)])
 
 
+def _names(trace: Trace) -> list[str]:
+    """A name for each operand that is laid out; where several shapes share one, the later ones are numbered."""
+    found: list[str] = []
+    for s in trace.operands:
+        name = trace.operand_names[s.operand]
+        found.append(name if name not in found else f"{name}.{len(found)}")
+    if len(found) > _MAX_NAMES:
+        raise InputError(f"trace: got matrices of {len(found)} shapes, expected at most {_MAX_NAMES} in a file.")
+    return found
+
+
 def _write_csv(trace: Trace, path: Path) -> None:
-    names = trace.operand_names
+    names = _names(trace)
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write("# pebble trace 1\n")
-        for s in trace.operands:
+        for name, s in zip(names, trace.operands, strict=True):
             copies = f" copies={s.copies}" if s.copies > 1 else ""
             fields = " ".join(f"{key}={getattr(s, key)}" for key in _FIELDS)
-            file.write(f"# operand {names[s.operand]} {fields}{copies}\n")
+            file.write(f"# operand {name} {fields}{copies}\n")
         file.write(f"# sms {trace.sms}\n" if trace.sms else "")
         file.write("operand,row,col,op,sm,copy\n" if trace.sms else "operand,row,col,op,copy\n")
         for chunk in trace.chunks_alone():
@@ -278,7 +290,7 @@ def _write_npz(trace: Trace, path: Path) -> None:
         "col": places[2],
         "copy": places[3],
         "op": np.concatenate([chunk.ops for chunk in chunks]),
-        "names": np.array(trace.operand_names),
+        "names": np.array(_names(trace)),
         "shapes": np.array([[s.copies, *(getattr(s, key) for key in _FIELDS)] for s in trace.operands], np.int64),
         "sms": np.array(trace.sms),
     }

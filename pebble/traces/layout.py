@@ -168,6 +168,8 @@ class Layout:
     ) -> OperandTiles:  # fmt: skip
         """Lay out one operand; the parameters are those of `OperandTiles`, copies share the name.
 
+        A name that is there already gets further matrices, of another shape.
+
         Raises
         ------
         InputError
@@ -175,10 +177,11 @@ class Layout:
         """
         first = self.operands[-1].first + self.operands[-1].tiles if self.operands else 0
         shape = (copies, rows, cols, tile_rows, tile_cols, element_bytes, padded)
-        added = OperandTiles(len(self.names), first, *shape)
+        known = name in self.names
+        added = OperandTiles(self.names.index(name) if known else len(self.names), first, *shape)
         advice = "use larger tiles or a smaller problem"
         check_memory("trace", first + added.tiles, "tiles", _TILE_BYTES, advice)  # before their tables are made
-        self.names.append(name)
+        self.names += [] if known else [name]
         self.operands.append(added)
         return added
 
@@ -193,4 +196,4 @@ class Layout:
 
     def tile_operand(self) -> NDArray[np.uint8]:
         """Operand of each tile."""
-        return np.repeat(np.arange(len(self.operands), dtype=np.uint8), [o.tiles for o in self.operands])
+        return np.repeat(np.array([o.operand for o in self.operands], np.uint8), [o.tiles for o in self.operands])

@@ -41,6 +41,8 @@ def check_dimension(name: str, value: object) -> int:
         Not a whole number, below 1, or above 2^32.
     """
     try:
+        if isinstance(value, bool):  # an index to Python, a mistake to everybody else
+            raise TypeError
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise InputError(f"{name}: got {value!r}, expected a whole number from 1 to {MAX_DIMENSION}.") from None

@@ -89,6 +89,8 @@ class Parameter:
                 raise InputError(f"{self.option}: got {value[:40]!r}, expected {expected}.")
             value = int(value)
         try:
+            if isinstance(value, bool):
+                raise TypeError
             number = int(value.__index__())  # type: ignore[attr-defined]
         except (AttributeError, TypeError):
             raise InputError(f"{self.option}: got {value!r}, expected {expected}.") from None

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds import lower_bound, separate_bound
-from pebble.bounds.families import strict_spills
 from pebble.cdag.attention import attention_dag
 from pebble.errors import InfeasibleError
+from pebble.families import lower_bound
+from pebble.families.attention import ATTENTION, strict_spills
 from pebble.schedules.explicit.attention import attention_schedules, best_attention_schedule
 from pebble.workloads import Attention
 from tests.brute_force import brute_force
@@ -56,7 +56,7 @@ def test_below_every_schedule(
     bound = lower_bound(attention, capacity)
     schedules = attention_schedules(attention, capacity)  # replayed in tests/schedules
     assert bound.elements <= min(s.elements for s in schedules)
-    separate = separate_bound(attention, capacity).elements
+    separate = ATTENTION.separate_bound(attention, capacity).elements
     assert separate >= lower_bound(Attention(queries, keys, d, v, *heads, causal=causal), capacity).elements
     if not causal:
         assert separate <= next(s for s in schedules if s.family == "unfused").elements
@@ -73,7 +73,7 @@ def test_relations(queries: int, keys: int, d: int, strict: bool, recompute: boo
     value = lower_bound(full, capacity, recompute).elements
     assert lower_bound(causal, capacity, recompute).elements <= value
     assert lower_bound(full, capacity + 1, recompute).elements <= value
-    assert separate_bound(full, capacity + 1).elements <= separate_bound(full, capacity).elements
+    assert ATTENTION.separate_bound(full, capacity + 1).elements <= ATTENTION.separate_bound(full, capacity).elements
     batch = Attention(queries, keys, d, heads=2, kv_heads=1, softmax=softmax, batch=3)
     assert lower_bound(batch, capacity, recompute).elements == 3 * value
 
@@ -122,6 +122,6 @@ def test_widths() -> None:
 
 
 def test_too_small() -> None:
-    for bound in (lower_bound, separate_bound):
+    for bound in (lower_bound, ATTENTION.separate_bound):
         with pytest.raises(InfeasibleError, match="at least 3"):
             bound(Attention(2, 2, 2), 2)

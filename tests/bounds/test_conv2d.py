@@ -8,10 +8,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds import Box, lower_bound, published_bounds
+from pebble.bounds import Box
 from pebble.bounds.box import FRACTION_BITS
 from pebble.cdag.conv2d import conv2d_dag
 from pebble.errors import InfeasibleError
+from pebble.families import family_of, lower_bound
 from pebble.workloads import Conv2d, Gemm
 from tests.brute_force import brute_force
 
@@ -66,7 +67,7 @@ def test_large_layer_and_its_published_bound() -> None:
     layer = Conv2d(32, 256, 256, 56, 56, 3)
     assert lower_bound(layer, 6 * 2**19).method == "compulsory"
     bound = lower_bound(layer, 1000)
-    published = {f.name: f.elements for f in published_bounds(layer, 1000)}
+    published = {f.name: f.elements for f in family_of(layer).published(layer, 1000)}
     assert published["compulsory"] == layer.compulsory_elements
     assert published["seven-nested-loops"] < bound.elements < 1.01 * published["seven-nested-loops"]
     assert bound.bytes == 2 * bound.elements

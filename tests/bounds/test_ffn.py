@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds import lower_bound, separate_bound
 from pebble.cdag.ffn import ffn_dag
 from pebble.errors import InfeasibleError
+from pebble.families import lower_bound
+from pebble.families.ffn import FFN
 from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_schedules
 from pebble.workloads import Ffn
 from tests.brute_force import brute_force
@@ -27,7 +28,7 @@ def test_below_every_schedule(m: int, k: int, f: int, l: int, gated: bool, capac
     schedules = ffn_schedules(ffn, capacity)  # replayed in tests/schedules
     assert bound.elements <= min(s.elements for s in schedules)
     unfused = next(s for s in schedules if s.family == "unfused")
-    assert bound.elements <= separate_bound(ffn, capacity).elements <= unfused.elements
+    assert bound.elements <= FFN.separate_bound(ffn, capacity).elements <= unfused.elements
     assert lower_bound(ffn, capacity, recompute=True).elements <= bound.elements
 
 
@@ -37,7 +38,7 @@ def test_falls_with_capacity(m: int, k: int, f: int, l: int, gated: bool, recomp
     ffn = Ffn(m, k, f, l, gated)
     more = lower_bound(ffn, capacity + 1, recompute).elements
     assert ffn.compulsory_elements <= more <= lower_bound(ffn, capacity, recompute).elements
-    assert separate_bound(ffn, capacity + 1).elements <= separate_bound(ffn, capacity).elements
+    assert FFN.separate_bound(ffn, capacity + 1).elements <= FFN.separate_bound(ffn, capacity).elements
     assert lower_bound(ffn, 10**6, recompute).elements == ffn.compulsory_elements
 
 
@@ -88,21 +89,21 @@ def test_targets(capacity: int, least: float) -> None:
     assert bound.bytes == 2 * bound.elements
     # within rounding, recomputation gains nothing here
     assert bound.elements - 10 <= lower_bound(ffn, capacity, recompute=True).elements
-    assert bound.elements < separate_bound(ffn, capacity).elements
+    assert bound.elements < FFN.separate_bound(ffn, capacity).elements
 
 
 def test_what_fits_is_compulsory_and_separate_kernels_pay_for_h() -> None:
     ffn = Ffn(8192, 768, 3072)
     bound = lower_bound(ffn, 40 * MIB)
     assert (bound.elements, bound.method) == (17_301_504, "compulsory")
-    separate = separate_bound(ffn, 40 * MIB)
+    separate = FFN.separate_bound(ffn, 40 * MIB)
     assert separate.elements == bound.elements + 2 * ffn.hidden_elements
     assert separate.method == "compulsory"
 
 
 def test_separate_kernels_never_below_equation_three_with_stores() -> None:
     ffn = Ffn(3, 700, 1847, 1447)
-    fused, separate = lower_bound(ffn, 21), separate_bound(ffn, 21)
+    fused, separate = lower_bound(ffn, 21), FFN.separate_bound(ffn, 21)
     assert separate.method == "equation (3), and the stores of H"
     assert separate.elements == fused.elements + ffn.hidden_elements
 
@@ -115,7 +116,7 @@ def test_published_counter_example() -> None:
 def test_widths_are_counted_where_they_surely_move() -> None:
     fp8 = lower_bound(Ffn(8192, 4096, 11008, dtype="fp8"), 6 * MIB)
     assert fp8.bytes == fp8.elements + 8192 * 4096  # Y is stored in bf16, once at least
-    separate = separate_bound(Ffn(8192, 4096, 11008, dtype="fp32", out_dtype="bf16"), 6 * MIB)
+    separate = FFN.separate_bound(Ffn(8192, 4096, 11008, dtype="fp32", out_dtype="bf16"), 6 * MIB)
     wide = 8192 * 4096 + 2 * 4096 * 11008 + 2 * 8192 * 11008  # X, W1, W2, and H twice
     assert separate.bytes == 2 * separate.elements + 2 * wide
 
@@ -135,6 +136,6 @@ def test_certificate_recomputes() -> None:
 
 
 def test_too_small() -> None:
-    for bound in (lower_bound, separate_bound):
+    for bound in (lower_bound, FFN.separate_bound):
         with pytest.raises(InfeasibleError, match="at least 3"):
             bound(Ffn(2, 2, 2), 2)

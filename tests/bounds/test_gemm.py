@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds import lower_bound
 from pebble.errors import InfeasibleError
+from pebble.families import lower_bound
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.workloads import Gemm
 

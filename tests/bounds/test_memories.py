@@ -4,30 +4,43 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import isqrt
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds import Box, lower_bound
+from pebble.bounds import Box, LowerBound, memories
 from pebble.bounds.box import sum_of_shares
-from pebble.bounds.memories import (
-    balanced_share,
-    buffer_lower_bound,
-    busiest_sm_elements,
-    check_workload,
-    multicast_bound,
-)
+from pebble.bounds.memories import balanced_share
 from pebble.bounds.published import words_per_processor
 from pebble.bounds.splits import busiest_sm, least_over_splits
 from pebble.cdag.gemm import gemm_dag
 from pebble.errors import InfeasibleError, InputError
+from pebble.families import accounting, lower_bound
 from pebble.game import BufferModel
 from pebble.solvers import solve
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm
+from pebble.workloads.base import Workload
 
 LOCAL = [Fraction(0), Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), Fraction(1)]
 SMALL = st.integers(1, 40)
+
+
+def buffer_lower_bound(workload: Workload, *rest: Any) -> LowerBound:
+    return memories.buffer_lower_bound(accounting(workload), *rest)
+
+
+def multicast_bound(workload: Workload, *rest: Any) -> LowerBound:
+    return memories.multicast_bound(accounting(workload), *rest)
+
+
+def busiest_sm_elements(workload: Workload, *rest: Any) -> int:
+    return memories.busiest_sm_elements(accounting(workload), *rest)
+
+
+def check_workload(workload: Workload, *rest: Any) -> None:
+    return memories.check_workload(accounting(workload), *rest)
 
 
 def f_real(v: int, shape: tuple[int, int, int], capacity: int) -> Fraction:

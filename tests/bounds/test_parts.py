@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds import Box, Part, Piece, lower_bound
+from pebble.bounds import Box, Part, Piece
 from pebble.bounds.parts import Parts, bound_parts
 from pebble.cdag import matrix_chain_dag
 from pebble.errors import InputError
-from pebble.families import FAMILIES, read_workload
+from pebble.families import FAMILIES, lower_bound, read_workload
 from pebble.game import Game
 from pebble.solvers import solve
 from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm, TransformerLayer

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pebble.bounds import lower_bound, published_bounds
 from pebble.bounds.published import words_per_processor
+from pebble.families import family_of, lower_bound
+from pebble.families.gemm import GEMM
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm
 
@@ -24,7 +25,7 @@ def test_counter_examples(m: int, n: int, k: int, capacity: int, cost: int) -> N
     lower = lower_bound(gemm, capacity).elements
     upper = best_gemm_schedule(gemm, capacity).elements
     assert lower <= upper <= cost
-    formulas = {f.name: f for f in published_bounds(gemm, capacity)}
+    formulas = {f.name: f for f in GEMM.published(gemm, capacity)}
     status = {name: f.judge(lower, upper)[0] for name, f in formulas.items()}
     assert status["cosma"] == "refuted_here"
     assert formulas["cosma"].elements > cost
@@ -32,9 +33,9 @@ def test_counter_examples(m: int, n: int, k: int, capacity: int, cost: int) -> N
 
 
 def test_smith_is_its_own_theorem_only_when_c_is_read() -> None:
-    (smith,) = (f for f in published_bounds(Gemm(64, 64, 64), 100) if f.name == "smith-et-al")
+    (smith,) = (f for f in GEMM.published(Gemm(64, 64, 64), 100) if f.name == "smith-et-al")
     assert not smith.holds
-    (smith,) = (f for f in published_bounds(Gemm(64, 64, 64, accumulate=True), 100) if f.name == "smith-et-al")
+    (smith,) = (f for f in GEMM.published(Gemm(64, 64, 64, accumulate=True), 100) if f.name == "smith-et-al")
     assert smith.holds
     assert smith.elements == 2 * 64**3 // 10 - 200
 
@@ -49,7 +50,7 @@ def test_parallel_regimes() -> None:
 
 def test_every_family_has_its_formulas() -> None:
     names = [
-        [f.name for f in published_bounds(w, 100)]
+        [f.name for f in family_of(w).published(w, 100)]
         for w in (Ffn(8, 8, 8), Ffn(8, 8, 8, gated=True), Attention(8, 8, 8), Conv2d(1, 1, 1, 8, 8, 3))
     ]
     assert names == [["compulsory", "iolb-soap"], ["compulsory"], ["compulsory"], ["compulsory", "seven-nested-loops"]]
@@ -57,7 +58,7 @@ def test_every_family_has_its_formulas() -> None:
 
 def test_what_is_open_and_what_counts_something_else() -> None:
     gemm = Gemm(64, 64, 64)
-    formulas = {f.name: f for f in published_bounds(gemm, 100, 8)}
+    formulas = {f.name: f for f in GEMM.published(gemm, 100, 8)}
     assert formulas["cosma"].judge(0, None)[0] == "not_proven_here"  # without a schedule nothing is refuted
     assert formulas["cosma"].judge(10**9, 10**9) == (
         "proven",

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds import Chain, Tied, lower_bound
+from pebble.bounds import Chain, Tied
 from pebble.bounds.tied import Segment, _cut, _hopes, tied_bound
+from pebble.families import lower_bound
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.workloads import Ffn
 

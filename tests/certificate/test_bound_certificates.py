@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
-from pebble.bounds import lower_bound
 from pebble.certificate import RefusedError, check
 from pebble.errors import InfeasibleError
-from pebble.families import FAMILIES
+from pebble.families import FAMILIES, lower_bound
 from pebble.proof.certificate import bound_certificate
 from pebble.reports.bound import known_of as answer
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, TransformerLayer

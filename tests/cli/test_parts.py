@@ -104,11 +104,37 @@ def test_bad_input_is_one_sentence(words: list[str], parts: list[str], capsys: p
 
 
 @pytest.mark.parametrize("command", ["compare", "simulate", "curve"])
-@pytest.mark.parametrize("words", [GROUPED, BATCH, LAYER], ids=["grouped", "batch", "layer"])
-def test_what_has_no_kernels_says_so(command: str, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_layer_has_four_kernels_and_no_one(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     schedule = ["--schedule", "row"] if command == "simulate" else []
-    assert main([command, *words, "--cache", "1MiB", "--sms", "4", *schedule]) == 2
-    assert "there is no simulated kernel of the family" in capsys.readouterr().err
+    assert main([command, *LAYER, "--cache", "1MiB", "--sms", "4", *schedule]) == 2
+    error = capsys.readouterr().err
+    assert len(error.strip().splitlines()) == 1 and "simulate each of its four kernels by itself: gemm m=" in error
+
+
+@pytest.mark.parametrize("words", [GROUPED, BATCH], ids=["grouped", "batch"])
+def test_groups_have_kernels(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    kernel = ["--cache", "1MiB", "--sms", "4", "--policy", "lru"]
+    found = answered(capsys, "compare", *words, *kernel)
+    moved = {row["name"]: row["dram_bytes"] for row in found["schedules"]}
+    assert len(moved) == 28 and min(moved.values()) >= found["lower_bound"]["bytes"]
+    one = answered(capsys, "simulate", *words, *kernel, "--schedule", "hilbert")
+    assert one["dram_bytes"] == moved["hilbert"]
+    curve = answered(capsys, "curve", *words, *kernel, "--schedules", "hilbert", "--points", "3")
+    at = curve["capacities_bytes"].index(2**20)
+    assert curve["schedules"][0]["dram_bytes"][at] == moved["hilbert"]
+
+
+def test_groups_have_dags(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = ["-n", "1", "-k", "2"]
+    batch = answered(capsys, "dag", "gemm", "-m", "2", *sizes, "--batch", "3")
+    equal = answered(capsys, "dag", "grouped", "--rows", "2,2,2", *sizes)
+    one = answered(capsys, "dag", "gemm", "-m", "2", *sizes)
+    for key in ("nodes", "edges", "operations", "inputs", "outputs", "compulsory_weight"):
+        assert batch[key] == equal[key] == 3 * one[key]
+    assert batch["depth"] == equal["depth"] == one["depth"]
+    solved = answered(capsys, "solve", "grouped", "--rows", "1,2", *sizes, "--capacity", "3")
+    alone = [answered(capsys, "solve", "gemm", "-m", m, *sizes, "--capacity", "3")["upper_bound"] for m in "12"]
+    assert solved["status"] == "optimal" and solved["upper_bound"] == sum(alone)
 
 
 @pytest.mark.parametrize("words", [GROUPED, LAYER], ids=["grouped", "layer"])

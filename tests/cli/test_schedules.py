@@ -16,7 +16,10 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return code, captured.out, captured.err
 
 
-def test_list_names_every_order_with_its_source(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_names_every_order_with_its_source(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     code, out, err = run(capsys)
     assert (code, err) == (0, "")
     assert [line.split()[0] for line in out.splitlines()] == list(ALL_ORDERS)
@@ -43,7 +46,7 @@ def test_table_on_a_narrow_terminal(capsys: pytest.CaptureFixture[str], monkeypa
 def test_grid_numbers_the_tiles(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "cutlass3-4", "--grid", "5x7")
     assert code == 0
-    assert out.splitlines()[1:] == [
+    assert out.splitlines()[-5:] == [
         " 0  4  8 12 16 20 24",
         " 1  5  9 13 17 21 25",
         " 2  6 10 14 18 22 26",

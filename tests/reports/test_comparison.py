@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds import lower_bound
 from pebble.errors import InfeasibleError
-from pebble.families import kernel_family, simulate
+from pebble.families import kernel_family, lower_bound, simulate
 from pebble.models.machine import load_machine
 from pebble.reports.capacity import cache_capacity, chip_capacity, trace_capacity
 from pebble.reports.compare import compare

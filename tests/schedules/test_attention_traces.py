@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds import lower_bound
 from pebble.errors import InputError, UnknownNameError
+from pebble.families import lower_bound
 from pebble.families.attention import ATTENTION
 from pebble.families.beside import simulate_beside
 from pebble.models.caches import parse_policy

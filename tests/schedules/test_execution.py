@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds import lower_bound
 from pebble.errors import InputError, UnknownNameError
+from pebble.families import lower_bound
 from pebble.families.gemm import GEMM
 from pebble.models.caches import parse_policy
 from pebble.schedules.execution import EXECUTIONS, Execution, parse_execution, run_stream_k

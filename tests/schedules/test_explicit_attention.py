@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds import lower_bound
 from pebble.errors import InfeasibleError
+from pebble.families import lower_bound
 from pebble.schedules.explicit.attention import attention_schedules, best_attention_schedule
 from pebble.schedules.explicit.chain import Chain, best_band
 from pebble.schedules.explicit.chain_search import _masked_plan

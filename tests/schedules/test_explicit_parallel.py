@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from ast import literal_eval
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds.memories import buffer_lower_bound, multicast_bound
+from pebble.bounds import LowerBound, memories
 from pebble.cdag.gemm import gemm_dag
 from pebble.errors import InfeasibleError
+from pebble.families.gemm import GEMM
 from pebble.game import BufferModel, Game, Move, Pebbling, replay
 from pebble.schedules.explicit.parallel import ParallelSchedule, held
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule, cluster_shapes, parallel_schedules
@@ -19,6 +21,14 @@ from pebble.workloads import Gemm
 from tests.schedules.parallel_moves import parallel_moves
 
 QUARTER = Fraction(1, 4)
+
+
+def buffer_lower_bound(gemm: Gemm, *rest: Any) -> LowerBound:
+    return memories.buffer_lower_bound(GEMM.accounting(gemm), *rest)
+
+
+def multicast_bound(gemm: Gemm, *rest: Any) -> LowerBound:
+    return memories.multicast_bound(GEMM.accounting(gemm), *rest)
 
 
 def replayed(schedule: ParallelSchedule):

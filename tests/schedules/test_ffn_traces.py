@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.bounds import lower_bound
 from pebble.errors import InputError, UnknownNameError
-from pebble.families import simulate
+from pebble.families import lower_bound, simulate
 from pebble.families.ffn import FFN
 from pebble.models.caches import parse_policy
 from pebble.reports.capacity import trace_capacity

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pebble.bounds import lower_bound
 from pebble.cdag.gemm import gemm_dag
+from pebble.families import lower_bound
 from pebble.game import Game
 from pebble.game.referee import replay
 from pebble.schedules.explicit import best_gemm_schedule

@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 
 from pebble.errors import InputError, UnknownNameError
-from pebble.workloads import Gemm, element_bytes
+from pebble.families import read_workload
+from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm, element_bytes, named_workload
 
 
 def test_square_bf16() -> None:
@@ -71,7 +72,23 @@ def test_index_like_dimensions_become_plain_integers() -> None:
     gemm = Gemm(numpy.int32(70_000), numpy.int32(70_000), numpy.int32(70_000))
     assert type(gemm.m) is int
     assert gemm.multiply_adds == 343_000_000_000_000
-    assert type(Gemm(True, 1, 1).m) is int
+
+
+def test_a_boolean_is_no_dimension() -> None:
+    numpy = pytest.importorskip("numpy")
+    for make in (
+        lambda: Gemm(True, 1, 1),
+        lambda: Gemm(1, 1, numpy.True_),
+        lambda: GroupedGemm((2, True), 1, 1),
+        lambda: GroupedGemm((2, False), 1, 1),
+        lambda: Ffn(1, 1, 1, False),
+        lambda: Attention(1, True, 1),
+        lambda: named_workload("llama-3-8b:qkv", True),
+        lambda: read_workload("gemm", {"m": True, "n": 1, "k": 1}),
+        lambda: read_workload("grouped", {"rows": [True], "n": 1, "k": 1}),
+    ):
+        with pytest.raises(InputError, match=r"got (np\.)?(True|False)"):
+            make()
 
 
 def test_unknown_types_and_frozen() -> None:

@@ -1,0 +1,190 @@
+r"""What a family tells the theorems of one workload, and the best bound that follows.
+
+Every family accounts for its workloads in its own file of `pebble.families`: which boxes its products fill, which cells
+are begun free, what is taken off and what is added. Here the theorems are tried, and the best number is taken.
+
+- *Equal groups* that share no value: from a schedule of all of them keep only the moves of one group's values: a legal
+  schedule of that group alone, from an empty start, that holds at most :math:`S` values. Its loads and stores are at
+  least the bound for one group *with all of* :math:`S`, and those of different groups are different moves: the bounds
+  add, each with the full :math:`S`.
+- *Bytes.* A value takes at least the narrowest width and a transfer moves at least that. What surely moves (each input
+  once, each output once, intermediates that are spilled or go between kernels) is charged its own width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pebble.bounds.base import Compulsory, LowerBound, Proof, check_capacity
+from pebble.bounds.box import Piece
+from pebble.bounds.chain import SEPARATE, Chain, Kernels, recompute_bound
+from pebble.bounds.parts import Part, bound_parts
+from pebble.bounds.tied import tied_bound
+from pebble.errors import InputError
+from pebble.workloads.base import Workload
+
+COMPULSORY = "compulsory"
+COMPULSORY_STRICT = "compulsory, and the scores that a strict softmax must store and load"
+STRICT = "equation (3), and the scores that a strict softmax must store"
+
+
+@dataclass(frozen=True)
+class Accounting:
+    """What a family tells the theorems of one workload."""
+
+    workload: Workload  #: what is accounted for
+    pieces: tuple[Piece, ...] = ()  #: uses of the segment theorem, each a bound of one group by itself
+    groups: int = 1  #: equal groups that share no value
+    chain: Chain | None = None  #: the two products of a group; None where every cell is an output
+    parts: tuple[Part, ...] = ()  #: parts of unlike kind, whose bounds add up
+    computed_once: bool = False  #: whether parts hold only when nothing is computed twice
+    spilled: Callable[[int], int] = lambda capacity: 0  #: scores of a group that must be stored at S
+    compulsory_kernels: str = COMPULSORY  #: what the bound kernel by kernel is called where it is compulsory
+    game: str = ""  #: what is computed, for a reader, with formulas between dollars
+    symbols: Mapping[str, int] = field(default_factory=dict)  #: the sizes that the formulas name
+    instance: Mapping[str, Any] = field(default_factory=dict)  #: what ``--json`` tells besides
+
+
+def lower_bound(told: Accounting, capacity: int, recompute: bool = False) -> LowerBound:
+    """The best proven lower bound on the traffic of a workload through one fast memory, however it is fused.
+
+    Parameters
+    ----------
+    told : Accounting
+        What its family tells; `pebble.families.lower_bound` takes the workload itself. Intermediates may stay in fast
+        memory.
+    capacity : int
+        S, values (of the narrowest width) that fast memory holds at once.
+    recompute : bool
+        Whether schedules may compute a value more than once. Where every cell is an output it makes no difference.
+
+    Returns
+    -------
+    LowerBound
+        In elements and in bytes, for every replacement policy. Falls as the capacity grows.
+
+    Raises
+    ------
+    InfeasibleError
+        Capacity below 3: a multiply-add needs two operands and a result.
+
+    Notes
+    -----
+    Some milliseconds for any size, in exact integers; a gated chain with large memory takes some hundredths of a
+    second once.
+    """
+    check_capacity(capacity)
+    workload, chain = told.workload, told.chain
+    recompute = recompute or (chain is None and not told.computed_once)
+    spilled = 0 if recompute else told.spilled(capacity)
+    least, products = workload.compulsory_elements // told.groups, workload.flops // (2 * told.groups)
+    found: list[Proof] = [Compulsory(COMPULSORY, least, products)]
+    if not recompute or (chain is None and not told.computed_once):
+        found += [bound_parts(told.parts, capacity)] if told.parts else []
+        found += [piece.bound(capacity, spilled, STRICT if spilled else None) for piece in told.pieces]
+    if spilled:
+        found.append(Compulsory(COMPULSORY_STRICT, least, products, 2 * spilled))
+    if chain is not None:
+        found.append(recompute_bound(chain, capacity))
+        if chain.gated and not recompute:
+            tied = tied_bound(chain, capacity, max(proof.elements for proof in found))
+            found[1:1] = [tied] if tied is not None else []
+    best = max(found, key=lambda proof: proof.elements)  # the first of equals
+    return _finish(told, capacity, best, 2 * spilled, recompute=recompute)
+
+
+def separate_bound(told: Accounting, capacity: int) -> LowerBound:
+    """The bound when every intermediate goes through slow memory: one kernel writes it, the next reads it.
+
+    Minus `lower_bound` it says what fusion can save at most, as far as is proved. A further kernel between the two (for
+    softmax) only adds to it. Parameters, units and errors as there.
+
+    Raises
+    ------
+    InputError
+        A workload that is one kernel.
+    """
+    check_capacity(capacity)
+    chain = told.chain
+    if chain is None:
+        raise InputError(
+            f"separate kernels: got a {told.workload.family}, which is one kernel, expected ffn or attention."
+        )
+    pieces, least = zip(*chain.kernels, strict=True)
+    best = Kernels(SEPARATE, tuple(piece.bound(capacity) for piece in pieces), least)
+    if best.elements == sum(least):
+        best = Kernels(told.compulsory_kernels, best.kernels, least)
+    method = f"equation (3), and the stores of {chain.hidden}"
+    found: list[Proof] = [best, *(piece.bound(capacity, chain.cells, method) for piece in chain.pieces)]
+    if chain.gated:
+        tied = tied_bound(chain, capacity, max(proof.elements for proof in found), chain.cells, method)
+        found[1:1] = [tied] if tied is not None else []
+    proof = max(found, key=lambda proof: proof.elements)
+    return _finish(told, capacity, proof, 2 * chain.cells, separate=True)
+
+
+def sum_of_kernels(workload: Workload, kernels: Sequence[Accounting], capacity: int) -> LowerBound:
+    """The least when each kernel reads all its inputs from slow memory and writes all its outputs there.
+
+    The kernels' bounds add: each starts from empty fast memory. Units and errors as for `lower_bound`.
+    """
+    found = tuple(lower_bound(kernel, capacity) for kernel in kernels)
+    proof = Sum("the bounds of its kernels, added", found)
+    return LowerBound(
+        proof.elements,
+        sum(bound.bytes for bound in found),
+        capacity,
+        proof,
+        separate=True,
+        instance={"capacity_elements": capacity, "workload": workload.to_json(), "separate_kernels": True},
+    )
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Bounds of kernels that run one after the other, each from empty fast memory.
+
+    Attributes
+    ----------
+    method : str
+    kernels : tuple of LowerBound
+    """
+
+    method: str
+    kernels: tuple[LowerBound, ...]
+
+    @property
+    def elements(self) -> int:
+        """Values moved at least."""
+        return sum(bound.elements for bound in self.kernels)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return {"kernels": [bound.to_json() for bound in self.kernels]}
+
+
+def _finish(
+    told: Accounting, capacity: int, proof: Proof, crossings: int, recompute: bool = False, separate: bool = False
+) -> LowerBound:
+    """All groups, in elements and bytes; ``crossings`` transfers of a group's intermediates are certain."""
+    workload = told.workload
+    elements, narrow = told.groups * proof.elements, workload.narrowest_bytes
+    wider = told.groups * crossings * (workload.in_bytes - narrow)
+    instance = {
+        "capacity_elements": capacity,
+        "workload": workload.to_json(),
+        "independent_groups": told.groups,
+        "elements_per_group": proof.elements,
+        **({"separate_kernels": True} if separate else {"recompute": "allowed" if recompute else "forbidden"}),
+        **told.instance,
+    }
+    total = bytes_at_least(workload, elements) + wider
+    return LowerBound(elements, total, capacity, proof, recompute, separate, instance)
+
+
+def bytes_at_least(workload: Workload, elements: int) -> int:
+    """Bytes of so many transfers: the narrowest width each, and what is wider on those that surely happen."""
+    narrow = workload.narrowest_bytes
+    return narrow * elements + workload.compulsory_bytes - narrow * workload.compulsory_elements

@@ -1,0 +1,56 @@
+"""Help fits the terminal, and ratios near 1 are told from 1."""
+
+from __future__ import annotations
+
+import pytest
+
+import pebble
+from pebble.cli import COMMANDS, main
+from pebble.units import format_ratio
+
+LISTS = [["schedules"], ["schedules", "deepgemm", "--grid", "5x7"], ["workloads"], ["machines"], ["--help"]]
+
+
+@pytest.mark.parametrize("words", [*([name, "--help"] for name in COMMANDS), *LISTS], ids=" ".join)
+def test_nothing_is_wider_than_sixty_columns(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    if words[-1] == "--help" and len(words) > 1:
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == 0
+    else:
+        assert main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 3
+    assert [line for line in lines if len(line) > 60] == []
+
+
+def test_orders_are_one_line_each_for_grep(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert main(["schedules"]) == 0
+    assert all("[" in line and line.endswith("]") for line in capsys.readouterr().out.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("value", "spec", "text"),
+    [
+        (1.0, ".4g", "1"),
+        (1.00034, ".4g", "1.0003"),
+        (1.0 + 1e-9, ".3f", "1.000000001"),
+        (0.99996, ".3f", "0.99996"),
+        (1.234567, ".4g", "1.235"),
+        (1.0, ".2f", "1.00"),
+        (12.0, ".2f", "12.00"),
+    ],
+)
+def test_only_one_is_one(value: float, spec: str, text: str) -> None:
+    assert format_ratio(value, spec) == text
+
+
+def test_a_gap_in_the_fourth_digit_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bound", "gemm", "-m", "8192", "-n", "8192", "-k", "1", "--cache", "8191el"]) == 0
+    assert "gap          1.0001\n" in capsys.readouterr().out
+    found = pebble.bound(pebble.Gemm(8192, 8192, 1), cache="8191el")
+    assert str(found).endswith("(1.0001x)") and found.gap is not None and found.gap > 1
