@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pebble.cdag.base import Dag, add_matrix, add_sum, check_form, name_of, new_dag, split
+from pebble.cdag.base import Dag, add_matrix, add_sum, name_of, new_dag, split_all
 from pebble.errors import InputError
 
 
@@ -47,10 +47,7 @@ def gemm_dag(
     >>> gemm_dag(2, 2, 2, form="chain").number_of_nodes()
     16
     """
-    check_form(form)
-    if len(tile) != 3:
-        raise InputError(f"tile: got {'x'.join(map(str, tile))}, expected three extents, for m, n and k.")
-    rows, cols, inner = split("m", m, tile[0]), split("n", n, tile[1]), split("k", k, tile[2])
+    rows, cols, inner = split_all(form, tile, {"m": m, "n": n, "k": k})
     products = len(rows) * len(cols) * len(inner)
     dag = new_dag(2 * products + 2 * len(rows) * len(cols) + (len(rows) + len(cols)) * len(inner))
     add_matrix(dag, "A", rows, inner, in_bytes)
@@ -92,12 +89,11 @@ def matrix_chain_dag(
     >>> matrix_chain_dag((2, 2, 2, 2)).number_of_nodes()
     36
     """
-    check_form(form)
     if len(dims) < 3:
         raise InputError(f"dims: got {'x'.join(map(str, dims))}, expected at least three, such as 2x2x2x2.")
     if tile is not None and len(tile) != len(dims):
         raise InputError(f"tile: got {len(tile)} extents, expected one for each of the {len(dims)} dims.")
-    axes = [split(f"dims[{i}]", d, 1 if tile is None else tile[i]) for i, d in enumerate(dims)]
+    axes = split_all(form, [1] * len(dims) if tile is None else tile, {f"dims[{i}]": d for i, d in enumerate(dims)})
     sizes = [len(axis) for axis in axes]
     nodes = sum(sizes[i] * sizes[i + 1] for i in range(len(sizes) - 1))
     nodes += sum(2 * sizes[0] * sizes[i] * (sizes[i - 1] + 1) for i in range(2, len(sizes)))

@@ -175,10 +175,10 @@ def _named(dag: Dag) -> Dag:
     """The same DAG with all names as texts."""
     import networkx as nx
 
-    named: Dag = nx.DiGraph()
-    for node, data in dag.nodes(data=True):
-        named.add_node(str(node), **{k: str(v) if k == "accumulator" else v for k, v in data.items()})
-    named.add_edges_from((str(u), str(v)) for u, v in dag.edges)
+    named: Dag = nx.relabel_nodes(dag, {node: str(node) for node in dag})
+    for _, data in named.nodes(data=True):
+        if "accumulator" in data:
+            data["accumulator"] = str(data["accumulator"])
     return named
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
@@ -115,6 +114,8 @@ class Game:
         -----
         Time O((V + E) log V).
         """
+        import networkx as nx
+
         from pebble.cdag.validate import validate_dag
 
         validate_dag(dag)
@@ -126,7 +127,8 @@ class Game:
                 "or build it with every partial sum a value of its own (--form chain)."
             )
         data = dag.nodes
-        order = _topological(dag)
+        # ties by order of insertion, so that equal DAGs give equal games
+        order = list(nx.lexicographical_topological_sort(dag, key={node: i for i, node in enumerate(dag)}.__getitem__))
         items = [node for node in order if "accumulator" not in data[node]]
         item_of = {node: i for i, node in enumerate(items)}
         # a computed value is its own task; a cell is not a task, its updates are
@@ -235,21 +237,3 @@ def check_capacity(game: Game, capacity: int) -> None:
 
 def _is_cell(dag: nx.DiGraph[Hashable], node: Hashable) -> bool:
     return any(dag.nodes[p].get("accumulator") == node for p in dag.pred[node])
-
-
-def _topological(dag: nx.DiGraph[Hashable]) -> list[Hashable]:
-    """Kahn's order, ties by order of insertion, so that equal DAGs give equal games."""
-    rank = {node: i for i, node in enumerate(dag)}
-    nodes = list(dag)
-    waiting = {node: len(dag.pred[node]) for node in nodes}
-    ready = [rank[node] for node in nodes if not waiting[node]]
-    heapq.heapify(ready)
-    order: list[Hashable] = []
-    while ready:
-        node = nodes[heapq.heappop(ready)]
-        order.append(node)
-        for successor in dag.succ[node]:
-            waiting[successor] -= 1
-            if not waiting[successor]:
-                heapq.heappush(ready, rank[successor])
-    return order

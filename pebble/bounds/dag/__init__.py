@@ -31,7 +31,7 @@ def dag_bounds(game: Game, capacity: int, seconds: float = 10.0) -> tuple[DagBou
 
     Examples
     --------
-    >>> from pebble.cdag.trees import tree_dag
+    >>> from pebble.cdag import tree_dag
     >>> best_bound(dag_bounds(Game.from_dag(tree_dag(4)), 3)).value
     5
     """

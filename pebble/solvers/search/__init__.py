@@ -14,8 +14,7 @@ from pathlib import Path
 
 from pebble.cdag.base import Dag
 from pebble.cdag.gemm import gemm_dag
-from pebble.cdag.grids import diamond_dag
-from pebble.cdag.trees import tree_dag
+from pebble.cdag.patterns import diamond_dag, tree_dag
 from pebble.game import Game, Variant
 from pebble.solvers.gemm_shape import Shape, recognise
 from pebble.solvers.result import Incumbent, Problem
