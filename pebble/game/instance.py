@@ -175,6 +175,21 @@ class Game:
         return tuple(map(tuple, found))
 
     @cached_property
+    def preds(self) -> tuple[frozenset[int], ...]:
+        """Per task, the earlier ones that must be done before it: all updates of its operands, and ``after``."""
+        return tuple(
+            frozenset(task.after).union(*(self.updates[operand] for operand in task.operands)) for task in self.tasks
+        )
+
+    @cached_property
+    def ancestors(self) -> tuple[frozenset[int], ...]:
+        """Per task, all tasks that must be done at some time before it."""
+        found: list[frozenset[int]] = []
+        for direct in self.preds:
+            found.append(direct.union(*(found[u] for u in direct)))
+        return tuple(found)
+
+    @cached_property
     def item_index(self) -> dict[str, int]:
         """Index of each item by name."""
         return {name: i for i, name in enumerate(self.names)}

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from pebble.bounds.task_windows import window_entries
 from pebble.game import Game, Move
-from pebble.solvers.order import closure, task_preds
 from pebble.solvers.plan import Plan, write_moves
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class OneShotModel:
 
     def _order(self) -> None:
         game, model, length = self.game, self.model, self.length
-        before = closure(task_preds(game))
+        before = game.ancestors
         after = [[u for u in range(length) if t in before[u]] for t in range(length)]
         for t in range(length):
             possible = range(len(before[t]), length - len(after[t]))
@@ -75,7 +74,7 @@ class OneShotModel:
             self.done.append(row)
         for p in range(length):
             model.add_exactly_one(self.at[t, p] for t in range(length) if (t, p) in self.at)
-        for t, direct in enumerate(task_preds(game)):
+        for t, direct in enumerate(game.preds):
             for p in range(1, length):
                 if (t, p) in self.at:
                     for u in direct:

@@ -11,7 +11,6 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 
 from pebble.game import Game
-from pebble.solvers.order import task_preds
 from pebble.solvers.plan import Plan, read_plan, write_moves
 from pebble.solvers.result import Incumbent
 
@@ -152,7 +151,7 @@ def belady(
 
 
 def _orders(game: Game, capacity: int, best: Incumbent) -> Iterator[Sequence[int]]:
-    preds = task_preds(game)
+    preds = game.preds
     yield range(len(game.tasks))
     yield _depth_first(game, preds, heavy_first=False)
     yield _depth_first(game, preds, heavy_first=True)
@@ -162,7 +161,7 @@ def _orders(game: Game, capacity: int, best: Incumbent) -> Iterator[Sequence[int
         yield from _beam(game, capacity, preds, _BEAM_WIDTH, best)
 
 
-def _depth_first(game: Game, preds: list[set[int]], heavy_first: bool) -> list[int]:
+def _depth_first(game: Game, preds: Sequence[frozenset[int]], heavy_first: bool) -> list[int]:
     """Finish one output before the next is begun; larger sub-DAGs first or last."""
     depth = [0] * len(preds)
     for t, before in enumerate(preds):
@@ -184,7 +183,9 @@ def _depth_first(game: Game, preds: list[set[int]], heavy_first: bool) -> list[i
     return order
 
 
-def _beam(game: Game, capacity: int, preds: list[set[int]], width: int, best: Incumbent) -> Iterator[Sequence[int]]:
+def _beam(
+    game: Game, capacity: int, preds: Sequence[frozenset[int]], width: int, best: Incumbent
+) -> Iterator[Sequence[int]]:
     """Orders from a beam: next comes a task that brings in the least and lets the most go.
 
     What is evicted is guessed here (the values with most uses left stay); ``belady`` decides it afterwards.
@@ -258,7 +259,7 @@ def _improve(
     best: Incumbent,
 ) -> None:
     """Move one task or a run of them elsewhere, keep what is not worse."""
-    preds = task_preds(game)
+    preds = game.preds
     rng = random.Random(best.problem.seed)
     current = list(order)
     count = len(current)
@@ -278,7 +279,7 @@ def _improve(
             current, cost = changed, changed_cost
 
 
-def _allowed(order: Sequence[int], preds: list[set[int]]) -> bool:
+def _allowed(order: Sequence[int], preds: Sequence[frozenset[int]]) -> bool:
     done: set[int] = set()
     for t in order:
         if not preds[t] <= done:

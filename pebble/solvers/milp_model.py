@@ -13,7 +13,6 @@ from typing import Any
 
 from pebble.bounds.task_windows import window_entries
 from pebble.game import Game, Move
-from pebble.solvers.order import task_preds
 from pebble.solvers.plan import Plan, write_moves
 
 _WINDOW = 12
@@ -60,7 +59,7 @@ class MilpModel:
         return self.done[t][p] - self.done[t][p - 1] if p else self.done[t][p]
 
     def _order(self) -> None:
-        preds = task_preds(self.game)
+        preds = self.game.preds
         for p in range(self.length):
             self.program += sum(self.done[t][p] for t in range(self.length)) == p + 1
             for t in range(self.length):

@@ -154,7 +154,7 @@ def test_table_is_a_consistent_bound_along_random_play(shape: tuple[int, int, in
     search = _search_with_table(*shape, capacity, detail)
     model, classes, t = search.model, search.classes, search.table
     rng = random.Random(3)
-    full = (1 << model.products_count) - 1
+    full, log = (1 << model.products_count) - 1, np.empty((0, 2), dtype=np.uint64)
 
     def bound(done: int, red: int) -> int:
         if done == full:
@@ -185,7 +185,7 @@ def test_table_is_a_consistent_bound_along_random_play(shape: tuple[int, int, in
             for x in range(model.items_count):
                 if missing >> x & 1:
                     paid += x < cells or bool(done & int(model.touches[x]))
-            after, left, extra = rules.settle(model, np.uint64(done), np.uint64(red | need))
+            after, left, extra = rules.settle(model, np.uint64(done), np.uint64(red | need), log)
             done, red, paid = int(after), int(left), paid + int(extra)
             spent.append((paid, bound(done, red)))
         for (early, low), (late, high) in itertools.pairwise(spent):

@@ -51,18 +51,18 @@ def find_small_gemm(game: Game) -> Shape | None:
 
 def _run(kind: str, best: Incumbent) -> str:
     if kind == "recompute":
-        from pebble.solvers.search.recompute import solve_recompute
+        from pebble.solvers.search.recompute import RecomputeSearch
 
-        return solve_recompute(best)
+        return RecomputeSearch(best).run()
     if kind == "general":
-        from pebble.solvers.search.general import solve_general
+        from pebble.solvers.search.general import GeneralSearch
 
-        return solve_general(best)
-    from pebble.solvers.search.gemm_search import solve_gemm
+        return GeneralSearch(best).run()
+    from pebble.solvers.search.gemm_search import GemmSearch
 
     shape = find_small_gemm(best.problem.game)
     assert shape is not None
-    return solve_gemm(best, shape)
+    return GemmSearch(best, shape).run()
 
 
 _SMALL: dict[str, tuple[Callable[[], Dag], Variant, int]] = {

@@ -6,20 +6,28 @@ import numpy as np
 from numba import njit
 
 from pebble.solvers.search.bits import ONE, ZERO, bit, lowest, popcount
-from pebble.solvers.search.gemm_canon import class_of, least_image
+from pebble.solvers.search.gemm_canon import least_image
 from pebble.solvers.search.gemm_model import touched_twice
 from pebble.solvers.search.gemm_table import NEVER, find_node, scope
 
 
 @njit(cache=True, nogil=True)
-def settle(mod, D, R):  # type: ignore[no-untyped-def]
-    """Run what can run, drop what is useless, take what is free to take: (D, R, cost of the latter)."""
+def settle(mod, D, R, log):  # type: ignore[no-untyped-def]
+    """Run what can run, drop what is useless, take what is free to take: (D, R, cost of the latter).
+
+    A `log` that is not empty gets log[0, 0] rows: products done after a step, and the red set while they ran.
+    """
     cost = 0
+    if len(log) > 0:
+        log[0, 0] = ZERO
     cbase = (mod.m + mod.n) * mod.k
     full = bit(mod.products_count) - ONE if mod.products_count < 64 else ~ZERO
     while True:
         _, _, thrice = touched_twice(mod, R)
         D |= thrice
+        if len(log) > 0:
+            log[0, 0] += ONE
+            log[log[0, 0], 0], log[log[0, 0], 1] = D, R
         left = R
         while left:
             x = lowest(left)
@@ -40,6 +48,9 @@ def settle(mod, D, R):  # type: ignore[no-untyped-def]
         if found < cbase or D & mod.touches[found]:
             cost += 1
         D |= mod.touches[found]
+        if len(log) > 0:
+            log[0, 0] += ONE
+            log[log[0, 0], 0], log[log[0, 0], 1] = D, R | bit(found)
 
 
 @njit(cache=True, nogil=True)
@@ -73,40 +84,3 @@ def table_bound(mod, cls, pat, nodes, V, offsets, D, R, c, g):  # type: ignore[n
     value = np.int64(V[offsets[untouched] + left - mod.k * untouched, slot - 1])
     # without detail V counts the store of an evicted accumulator with its reload, but it is paid already
     return value - stored if mod.detail == 0 and value != NEVER else value
-
-
-@njit(cache=True, nogil=True)
-def find_move(mod, cls, D, R, D_next, R_next, cost):  # type: ignore[no-untyped-def]
-    """The move from (D, R), of this cost, to a position whose canonical form is (D_next, R_next).
-
-    Returns the product, the evicted items, and the position reached; product -1 when there is none.
-    """
-    full = bit(mod.products_count) - ONE if mod.products_count < 64 else ~ZERO
-    cbase = (mod.m + mod.n) * mod.k
-    for t in range(mod.products_count):
-        if D & bit(t):
-            continue
-        missing = mod.needs[t] & ~R
-        evict = popcount(missing) + popcount(R) - mod.capacity
-        loads = 0
-        for x in range(mod.items_count):
-            if missing & bit(x) and (x < cbase or D & mod.touches[x]):
-                loads += 1
-        candidates = R & ~mod.needs[t]
-        part = candidates
-        while True:
-            if popcount(part) == max(evict, 0):
-                stores = popcount(part >> np.uint64(cbase))
-                D2, R2, extra = settle(mod, D, (R & ~part) | mod.needs[t])
-                if loads + stores + extra == cost:
-                    if full == D2:
-                        if D_next == full:
-                            return t, part, D2, R2
-                    else:
-                        c, g = class_of(mod, cls, R2)
-                        if cls.red[c] == R_next and least_image(mod, cls, c, g, D2) == D_next:
-                            return t, part, D2, R2
-            if part == ZERO:
-                break
-            part = (part - ONE) & candidates
-    return -1, ZERO, D, R

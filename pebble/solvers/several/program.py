@@ -27,7 +27,6 @@ from pebble.bounds.splits import cheapest_split
 from pebble.bounds.task_windows import fewest_touched, window_entries
 from pebble.solvers.first import first_pebbling
 from pebble.solvers.lower import bound_for_several
-from pebble.solvers.order import task_preds
 from pebble.solvers.result import Incumbent, Problem
 from pebble.solvers.several.gaps import GapPlan
 from pebble.solvers.several.linear import LinearProgram
@@ -86,7 +85,7 @@ class BufferProgram:
         program.at_most([(-w, var) for w, var in (*self.slow, *self.copied)], self.always - everything)
 
     def _order(self, most_tasks: int | None) -> None:
-        program, preds, length = self.program, task_preds(self.game), self.length
+        program, preds, length = self.program, self.game.preds, self.length
         for t in range(length):
             for p in range(length):
                 for q in range(self.sms):
