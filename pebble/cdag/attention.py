@@ -36,18 +36,15 @@ def attention_dag(
         Query heads, key-value heads (they divide the query heads, which share them in order; by default as
         many) and independent sequences.
     causal : bool
-        The last query sees all keys, each query before it one key less. A tile is kept when a pair in it is
-        seen.
+        The last query sees all keys, each query before it one key less. A tile is kept when a pair in it is seen.
     softmax : str
         ``strict``: S_ij += Q_ix K_jx; r_i += S_ij over the row; P_ij <- S_ij, r_i; O_ix += P_ij V_jx.
         ``online``: O_ix += S_ij V_jx, and O_ix /= r_i at any time once r_i is complete: in place it is one more
         update of the cell, in no fixed order with the others, which can then be divided as they are added.
-    form : str
-        As in :func:`pebble.cdag.gemm.gemm_dag`, for the sums S, r and O.
     tile : sequence of three int
         Extents over queries, keys, head_dim of a tile operation.
-    in_bytes, out_bytes : int
-        Weight of one value of Q, K, V, S, P or r, and of O.
+    form, in_bytes, out_bytes
+        As in :func:`pebble.cdag.gemm.gemm_dag`, the form for the sums S, r and O, the last weight for O.
 
     Raises
     ------

@@ -25,11 +25,8 @@ class Finish(NamedTuple):
 
     Attributes
     ----------
-    operation : str
-        ``"divide"``.
     symbol : str
-        How it is written between the sum and the first operand: ``"/="``; without operands, a function:
-        ``"act"``.
+        How it is written between the sum and the first operand: ``"/="``; without operands, a function: ``"act"``.
     operands : tuple of str
         Further values it takes.
     ordered : bool
@@ -43,13 +40,7 @@ class Finish(NamedTuple):
 
 
 def new_dag(nodes: int) -> Dag:
-    """An empty DAG, unless it would become too large.
-
-    Raises
-    ------
-    InputError
-        ``nodes``, the number of nodes that the family will have at most, is above ``MAX_NODES``.
-    """
+    """An empty DAG; InputError where the family will have more than ``MAX_NODES`` nodes."""
     if nodes > MAX_NODES:
         raise InputError(
             f"DAG: got a size that makes up to {nodes:,} nodes, expected at most {MAX_NODES:,}; "

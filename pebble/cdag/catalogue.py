@@ -18,19 +18,7 @@ from pebble.workloads.parameters import Parameter, needed, optional, read_values
 
 @dataclass(frozen=True)
 class DagFamily:
-    """A family of DAGs.
-
-    Attributes
-    ----------
-    name : str
-    help : str
-        What it is, in a line.
-    builder : callable
-        Takes the parameters by keyword.
-    parameters : tuple of Parameter
-    example : str
-        Small parameters, as on the command line.
-    """
+    """A family of DAGs: its builder takes the parameters by keyword; the example is small, as on the command line."""
 
     name: str
     help: str

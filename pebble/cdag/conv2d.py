@@ -27,19 +27,10 @@ def conv2d_dag(
 
     Parameters
     ----------
-    batch, in_channels, out_channels : int
     height, width : int
-        Of the input X; the output has (height - kernel) // stride + 1 rows.
-    kernel : int
-        The kernel is kernel x kernel.
-    stride : int
-        Input pixels that no output needs are left out.
-    form : str
-        As in :func:`pebble.cdag.gemm.gemm_dag`.
-    tile : sequence of two int
-        Extents over in-channels and out-channels of a tile operation, at one pixel.
-    in_bytes, out_bytes : int
-        Weight of one value of X or W, and of Y.
+        Of the input X; the output has (height - kernel) // stride + 1 rows. Input pixels that no output needs are left
+        out. tile : sequence of two int Extents over in-channels and out-channels of a tile operation, at one pixel.
+        form, in_bytes, out_bytes As in :func:`pebble.cdag.gemm.gemm_dag`, for X, W and Y.
 
     Raises
     ------

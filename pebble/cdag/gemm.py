@@ -64,20 +64,16 @@ def matrix_chain_dag(
     in_bytes: int = 1,
     out_bytes: int = 1,
 ) -> Dag:
-    """A product of matrices from left to right.
-
-    ``dims = (p, q, r, s)`` is (M1 M2) M3 with M1 of p x q and so on.
+    """A product of matrices from left to right: ``dims = (p, q, r, s)`` is (M1 M2) M3 with M1 of p x q and so on.
 
     Parameters
     ----------
     dims : sequence of int
         At least three. The inputs are ``M1``, ``M2`` ..., the products ``P1`` (of M1 and M2), ``P2`` ...
-    form : str
-        As in :func:`gemm_dag`.
     tile : sequence of int, optional
         One extent per dimension; 1 by default.
-    in_bytes, out_bytes : int
-        Weight of one value of an input or intermediate product, and of the last product.
+    form, in_bytes, out_bytes
+        As in :func:`gemm_dag`; ``out_bytes`` is for the last product.
 
     Raises
     ------

@@ -95,10 +95,7 @@ def format_node_link(dag: Dag) -> str:
 def parse_node_link(text: str) -> Dag:
     """A DAG from networkx node-link JSON; ``links`` is accepted for ``edges``, as older networkx wrote.
 
-    Raises
-    ------
-    DagError
-        Malformed text, without the file's name.
+    DagError for malformed text, without the file's name.
     """
     try:
         document = json.loads(text)

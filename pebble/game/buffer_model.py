@@ -37,14 +37,7 @@ _MAX_SMS = 100_000
 
 @dataclass(frozen=True)
 class Topology:
-    """Hops between SMs.
-
-    Parameters
-    ----------
-    name : str
-        As in the table of the module.
-    sms : int
-        P.
+    """Hops between P SMs; the names are in the table of the module.
 
     Raises
     ------
@@ -198,13 +191,7 @@ SINGLE = BufferModel("single")
 
 
 def parse_omega(text: str) -> Fraction:
-    """The exact value of ``0.25`` or ``1/4``.
-
-    Raises
-    ------
-    InputError
-        Not a number.
-    """
+    """The exact value of ``0.25`` or ``1/4``; InputError for anything else."""
     try:
         return Fraction(text)
     except (ValueError, ZeroDivisionError):

@@ -235,13 +235,7 @@ def minimum_capacity(game: Game) -> int:
 
 
 def check_capacity(game: Game, capacity: int) -> None:
-    """Refuse a capacity at which no pebbling exists.
-
-    Raises
-    ------
-    InfeasibleError
-        The capacity is below ``minimum_capacity(game)``, which the message names.
-    """
+    """Raise InfeasibleError at a capacity below ``minimum_capacity(game)``, which the message names."""
     least = minimum_capacity(game)
     if capacity < least:
         raise InfeasibleError(

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from pebble.errors import InputError, SolverDisagreementError
 from pebble.game import Game
-from pebble.solvers.first import first_pebbling
 from pebble.solvers.plan import read_plan
+from pebble.solvers.registry import first_pebbling
 from pebble.solvers.result import Incumbent
 from pebble.system.isolation import Interval, Library, solve_apart
 

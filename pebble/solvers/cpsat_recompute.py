@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pebble.game import Game, Move
 from pebble.solvers.cpsat import MAX_VARIABLES, run_cpsat, scaled
-from pebble.solvers.first import first_pebbling
+from pebble.solvers.registry import first_pebbling
 from pebble.solvers.result import Incumbent
 from pebble.system.isolation import Library, solve_apart
 
@@ -31,11 +31,7 @@ _ROUNDS = 40
 class RecomputeModel:
     """Pebblings of at most ``steps`` computations, or beginnings of exactly that many.
 
-    Attributes
-    ----------
-    model : CpModel
-    objective : linear expression
-        The cost; of a beginning, what the whole pebbling costs at least.
+    ``objective`` is the cost; of a beginning, what the whole pebbling costs at least.
     """
 
     def __init__(self, game: Game, capacity: int, steps: int, beginning: bool = False) -> None:

@@ -148,7 +148,6 @@ def _run_to_the_limit(
 
     threading.Thread(target=work, daemon=True, name="pebble-solver").start()
     theorems = GeneralBounds(best) if general_bounds else None
-    late = False
     shown: tuple[Cost, Cost | None, int] | None = None
     late = False
     try:
@@ -158,8 +157,6 @@ def _run_to_the_limit(
             if progress is not None and key != shown:
                 shown = key
                 progress(now)
-            if theorems is not None:
-                theorems.look()
             if best.stop.is_set() or best.seconds_left == 0:
                 late = best.seconds_left == 0  # a solver that begins to compile puts the limit off
                 finished.wait(_GRACE_SECONDS)

@@ -10,13 +10,8 @@ from pebble.game import Game, Variant
 class Shape(NamedTuple):
     """A GEMM found in a game.
 
-    Attributes
-    ----------
-    m, n, k : int
-    items : tuple of int
-        The game's item of each bit: A by rows, B by columns, C by rows.
-    tasks : tuple of int
-        The game's task of product (i n + j) k + l.
+    ``items``: the game's item of each bit: A by rows, B by columns, C by rows. ``tasks``: its task of product
+    (i n + j) k + l.
     """
 
     m: int

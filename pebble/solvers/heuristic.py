@@ -10,9 +10,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 
-from pebble.game import Game
+from pebble.game import Game, at_sm
+from pebble.solvers.lower import best_simple_bound
 from pebble.solvers.plan import Plan, read_plan, write_moves
-from pebble.solvers.result import Incumbent
+from pebble.solvers.result import Incumbent, Problem
 
 _GREEDY_TASKS = 3000  # above, only the orders that need no look at the memory
 _LOCAL_TASKS = 120
@@ -52,29 +53,26 @@ def solve_heuristic(best: Incumbent) -> str:
     return "proved optimal" if best.closed else "heuristic finished"
 
 
+def solve_alone(best: Incumbent) -> str:
+    """Offer what one SM can do alone, as the heuristic plays it, unless no SM may do everything."""
+    problem = best.problem
+    if problem.most_tasks_per_sm is None or problem.most_tasks_per_sm >= len(problem.game.tasks):
+        one = Problem(problem.game, problem.capacity, problem.seed)
+        alone = Incumbent(one, max(0.1, best.seconds_left / 10), best.stop)
+        alone.raise_lower(*best_simple_bound(one.game, one.capacity))
+        solve_heuristic(alone)
+        if alone.pebbling is not None:
+            best.offer(at_sm(alone.pebbling.moves), "heuristic at one SM")
+    return "proved optimal" if best.closed else "heuristic finished"
+
+
 def belady(
     game: Game, capacity: int, order: Sequence[int], rule: Callable[[float, int], float] = _RULES[0]
 ) -> tuple[Plan, int]:
-    """Play the tasks in this order, evicting by the rule.
+    """Play all tasks in an order that the game allows, evicting by the rule; the schedule and its cost.
 
-    Parameters
-    ----------
-    game : Game
-    capacity : int
-        At least ``minimum_capacity(game)``.
-    order : sequence of int
-        All tasks, in an order that the game allows.
-    rule : callable
-        Score of evicting from (position of next use, 1 if clean or 2 if dirty); the largest goes.
-
-    Returns
-    -------
-    Plan, int
-        The schedule and its cost.
-
-    Notes
-    -----
-    Time O(tasks * (in-degree + values held)).
+    The rule scores (position of next use, 1 if clean or 2 if dirty): the largest goes. Time O(tasks * (in-degree +
+    values held)).
     """
     weights, tasks, slides = game.weights, game.tasks, game.variant.sliding
     touched: list[list[int]] = [[] for _ in weights]

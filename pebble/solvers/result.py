@@ -37,16 +37,8 @@ class Progress(NamedTuple):
 class Problem:
     """One game to solve.
 
-    Attributes
-    ----------
-    game : Game
-    capacity : int
-        Weight of red values allowed at any moment, in each memory; at least ``minimum_capacity(game)``.
-    seed : int
-    buffers : BufferModel
-        The memories.
-    most_tasks_per_sm : int or None
-        No SM does more tasks.
+    The capacity is of each memory, at least ``minimum_capacity(game)``; no SM does more than ``most_tasks_per_sm``
+    tasks.
     """
 
     game: Game

@@ -24,35 +24,14 @@ class OutOfTimeError(PebbleError):
 
 
 def check_seconds(what: str, value: object) -> float:
-    """A number of seconds, more than 0.
-
-    Raises
-    ------
-    InputError
-        Not one.
-    """
+    """A number of seconds, more than 0; InputError for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         raise InputError(f"{what}: got {repr(value)[:40]}, expected seconds, more than 0.")
     return value
 
 
 class Clock:
-    """The time that a command was given.
-
-    Parameters
-    ----------
-    seconds : float
-        From now on.
-    stop : threading.Event, optional
-        What asks to stop; by default a new one.
-
-    Attributes
-    ----------
-    started : float
-        By ``time.monotonic``.
-    stop : threading.Event
-        Set when somebody asks to stop.
-    """
+    """The time that a command was given: ``seconds`` from ``started`` on, or until ``stop`` is set."""
 
     def __init__(self, seconds: float, stop: threading.Event | None = None) -> None:
         self.seconds = check_seconds("time limit", seconds)
@@ -71,12 +50,10 @@ class Clock:
         return f"time limit of {self.seconds:g} s" if self.passed >= self.seconds else None
 
     def finish(self, work: Callable[[], Answer], grace: float = 0.0, limited: bool = True) -> Answer:
-        """Do some work, as long as there is time.
+        """Do some work in a thread of its own, which is left behind when the time is over.
 
         Parameters
         ----------
-        work : callable
-            Runs in a thread of its own, which is left behind when the time is over.
         grace : float
             Seconds for it to end by itself.
         limited : bool

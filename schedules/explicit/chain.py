@@ -108,16 +108,8 @@ class Band:
 class ChainPlan:
     """Bands in the order they run, as (band, how many times), and the exact traffic.
 
-    Attributes
-    ----------
-    side : {"rows", "hidden"}
-    runs : tuple of (Band, int)
-    chain : Chain
-    capacity : int
-    loads, stores : dict
-        Values moved, of A, B (all hidden products), D and Y.
-    peak_elements : int
-        Most values held at once.
+    ``loads`` and ``stores`` are values moved, of A, B (all hidden products), D and Y; ``peak_elements`` the most held
+    at once, of a capacity in values.
     """
 
     side: str

@@ -158,24 +158,20 @@ def best_chain_plan(chain: Chain, side: str, capacity: int, rule: str = "any") -
 
     Parameters
     ----------
-    chain : Chain
-        The problem.
     side : {"rows", "hidden"}
         What the bands are cut from.
-    capacity : int
-        Values that fast memory holds.
     rule : {"any", "panel", "block", "spill"}
         ``panel``: all columns stay between blocks of one column (or row). ``block``: nothing stays but the block.
         ``spill``: Y stationary, H spilled.
-
-    Notes
-    -----
-    Cost: O(sqrt(m) + sqrt(f)) evaluations.
 
     Raises
     ------
     InfeasibleError
         Capacity below 3.
+
+    Notes
+    -----
+    Cost: O(sqrt(m) + sqrt(f)) evaluations.
     """
     if capacity < 3:
         raise InfeasibleError(

@@ -41,14 +41,10 @@ class ExplicitSchedule:
         Block of the stationary operand along its two dimensions, in values; edge blocks are short.
     across : str
         Which of the two dimensions the snake walks first.
-    gemm : Gemm
-        The problem.
-    capacity : int
-        Values that fast memory holds.
+    capacity, peak_elements : int
+        Values that fast memory holds, and most values held at once.
     loads, stores : dict
         Values moved, by operand.
-    peak_elements : int
-        Most values held at once, at most the capacity.
     """
 
     stationary: str
@@ -232,19 +228,9 @@ def largest_partner(capacity: int, side: int) -> int:
 
 
 def gemm_schedules(gemm: Gemm, capacity: int) -> Iterator[ExplicitSchedule]:
-    """The best schedule of each family (stationary operand, walk) for this capacity.
+    """The best schedule of each family (stationary operand, walk) for a capacity in values, six at most.
 
-    Parameters
-    ----------
-    gemm : Gemm
-        The problem.
-    capacity : int
-        Values that fast memory holds, at least 3.
-
-    Yields
-    ------
-    ExplicitSchedule
-        Six at most. Cost: O(sqrt(m) + sqrt(n) + sqrt(k)) evaluations.
+    Cost: O(sqrt(m) + sqrt(n) + sqrt(k)) evaluations.
 
     Raises
     ------

@@ -11,18 +11,10 @@ Event = tuple[str, str, tuple[int, ...]]
 
 
 def gemm_moves(schedule: ExplicitSchedule) -> Iterator[Event]:
-    """Play the schedule.
+    """Play a schedule, meant for small ones: at least m n k events.
 
-    Parameters
-    ----------
-    schedule : ExplicitSchedule
-        Any schedule of `pebble.schedules.explicit.gemm`; meant for small ones, it yields at least m n k events.
-
-    Yields
-    ------
-    (str, str, tuple of int)
-        ``load``, ``store`` or ``delete`` of a value of A, B or C by row and column, or ``compute`` of the update
-        (i, j, l): C[i, j] += A[i, l] B[l, j].
+    Yields ``load``, ``store`` or ``delete`` of a value of A, B or C by row and column, or ``compute`` of the update
+    (i, j, l): C[i, j] += A[i, l] B[l, j].
     """
     return _Player(schedule).play()
 

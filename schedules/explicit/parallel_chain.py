@@ -27,17 +27,9 @@ from pebble.workloads import Attention, Ffn
 
 @dataclass(frozen=True)
 class ChainOnSms(OnSms):
-    """A schedule's traffic at both boundaries of the SMs.
+    """A schedule's traffic at both boundaries of the SMs: loads + stores, and copies of one hop.
 
-    Attributes
-    ----------
-    name : str
-    l2_elements, remote_elements : int
-        Loads + stores, and copies of one hop.
-    l2_read_bytes, l2_write_bytes, remote_bytes : int
-    imbalance : float
-        Work of the busiest SM over the mean, minus 1.
-    details : mapping
+    The imbalance is the work of the busiest SM over the mean, minus 1.
     """
 
     name: str
@@ -57,24 +49,10 @@ class ChainOnSms(OnSms):
 def attention_on_sms(
     attention: Attention, sms: int, capacity: int, cluster: int = 1, group: int = 0, parts: int = 1
 ) -> ChainOnSms:
-    """Bands of queries, clusters of ``cluster`` SMs that share keys.
+    """Bands of queries, clusters of ``cluster`` SMs that share keys, and keys cut into ``parts``, on P SMs of S values.
 
-    Parameters
-    ----------
-    attention : Attention
-    sms, capacity : int
-        P and S.
-    cluster : int
-        SMs that share what they read.
-    group : int
-        SMs that can reach each other, a multiple of the cluster where it can be; 0 for all.
-    parts : int
-        Parts that the keys are cut into.
-
-    Raises
-    ------
-    InfeasibleError
-        Not one row fits.
+    ``group``: SMs that can reach each other, a multiple of the cluster where it can be; 0 for all. InfeasibleError
+    where not one row fits.
     """
     wide = attention.head_dim + attention.value_dim
     state = 1 if parts == 1 else 2  # row sum, and the maximum where it must be passed on

@@ -91,15 +91,10 @@ def best_parallel_schedule(
     tolerance: float = 0.05,
     multicast: bool = False,
 ) -> ParallelSchedule:
-    """The schedule with the least loads + stores + omega * copies, in bytes.
+    """The schedule on P SMs of S values with the least loads + stores + omega * copies, in bytes.
 
     Parameters
     ----------
-    gemm : Gemm
-    sms, capacity : int
-        P and S.
-    omega : Fraction
-        Cost of a copied value.
     largest_cluster : int
         SMs that can share reads.
     tolerance : float

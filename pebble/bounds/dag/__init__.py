@@ -13,16 +13,7 @@ THEOREMS = (compulsory.bound, segments.bound, wavefront.bound, spectral.bound, h
 
 
 def dag_bounds(game: Game, capacity: int, seconds: float = 10.0) -> tuple[DagBound, ...]:
-    """Every theorem on this game.
-
-    Parameters
-    ----------
-    game : Game
-        A DAG read for one variant.
-    capacity : int
-        Weight of red values allowed at any moment.
-    seconds : float
-        For each theorem that can use more time.
+    """Every theorem on a DAG read for one variant, each that can use more time in at most ``seconds``.
 
     Raises
     ------

@@ -52,7 +52,7 @@ def _try(mod, pos, table, s, state, t, source, cost, level, use_bound, goal, log
             pos.counts[3] = s
             pos.counts[6] = cost
         return f
-    where = find_position(pos, table, state)
+    where = find_position(pos.words, table, state)
     if table[where] != 0 and pos.cost[table[where] - 1] <= cost:
         return f  # met before: nothing new at any level
     if use_bound:

@@ -58,13 +58,7 @@ def _rows(masks: list[int]) -> U64:
 
 
 def build_dag_model(game: Game, capacity: int) -> DagModel:
-    """The model of a game without recomputation, unit weights, at most 128 items and tasks.
-
-    Raises
-    ------
-    InputError
-        The game is another one.
-    """
+    """The model of a game; InputError unless it has no recomputation, unit weights, at most 128 items and tasks."""
     if game.variant.recompute:
         raise InputError(f"search: got the variant {game.variant}, expected one where values are computed once.")
     if any(w != 1 for w in game.weights):

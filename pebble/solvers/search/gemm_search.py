@@ -89,7 +89,7 @@ class GemmSearch(LevelSearch):
             self.best.raise_lower(root + self.base, "pattern table")
         return table
 
-    def _arguments(self, positions: Positions, table: Table) -> Any:
+    def _arguments(self, positions: Positions, table: Table) -> tuple[Any, Any, Any, Any, Any, Any, Any, Any]:
         return self.model, self.classes, *self.table, positions, table
 
     def _beam(self, width: int) -> None:
@@ -124,7 +124,7 @@ class GemmSearch(LevelSearch):
         red: list[frozenset[int]] = []
         done, image = 0, np.zeros(2, dtype=np.uint64)
         for s, (goal, cost) in zip(chain, goals, strict=True):
-            if astar.expand(*arguments, s, *image, LEVELS - 1, False, goal, cost, log) != -2:
+            if astar.expand(*arguments, s, image[0], image[1], LEVELS - 1, False, goal, cost, log) != -2:
                 raise PebbleError("search: a recorded position has no move to the next; please report this.")
             image = positions.found[:2].copy()
             for after, held in log[1 : int(log[0, 0]) + 1].tolist():

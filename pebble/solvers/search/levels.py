@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,11 +36,11 @@ class LevelSearch(ABC):
         """Search until the bounds meet or a limit is reached; why it stopped."""
 
     @abstractmethod
-    def advance(self, positions: Positions, table: Table, work: int) -> int:
+    def advance(self, positions: Any, table: Table, work: int) -> int:
         """Do some work with a hash table, below `upper`; how it went."""
 
     @abstractmethod
-    def moves(self, positions: Positions) -> tuple[Move, ...]:
+    def moves(self, positions: Any) -> tuple[Move, ...]:
         """The play that was found."""
 
     @property
@@ -53,7 +54,7 @@ class LevelSearch(ABC):
         most = max(1 << 16, (self.memory - taken) // position_bytes(words))
         return make_positions(most, words, self.levels, depths)
 
-    def search(self, positions: Positions, until: float = float("inf"), most: float = float("inf")) -> str:
+    def search(self, positions: Any, until: float = float("inf"), most: float = float("inf")) -> str:
         """Expand level after level, until a time or a number of positions: found, exhausted, time or memory."""
         counts, begun = positions.counts, time.monotonic()
         states, successors = int(counts[0]), int(counts[4])
@@ -61,7 +62,8 @@ class LevelSearch(ABC):
         while 2 * (states + 4096) > size:
             size *= 4
         table = np.zeros(size, dtype=np.int32)
-        rehash_positions(positions, table)
+        if states:
+            rehash_positions(positions, table)
         try:
             while True:
                 started = time.monotonic()
@@ -89,7 +91,7 @@ class LevelSearch(ABC):
             if self.seconds > 0:
                 self.best.details["states_per_second"] = round(self.states / self.seconds)
 
-    def report(self, positions: Positions, source: str) -> None:
+    def report(self, positions: Any, source: str) -> None:
         """Hand in the play that was found."""
         self.best.offer(self.moves(positions), source)
 

@@ -25,7 +25,7 @@ class Positions(NamedTuple):
     cost: NDArray[np.int16]
     """-1 where the position was reached at less cost later: it stays queued but is skipped."""
     note: NDArray[np.int32]
-    """What a search wants to know of a position later: its rank, or the move that led to it."""
+    """What a search wants to know of a position later, such as its rank."""
     parent: NDArray[np.int32]
     queue: NDArray[np.int32]
     """queue[s]: the position after s in its queue, or -1."""
@@ -68,7 +68,7 @@ def chain_to(positions: Positions, last: int) -> list[int]:
 
 
 @njit(cache=True, nogil=True)
-def find_position(pos, table, state):  # type: ignore[no-untyped-def]
+def find_position(words, table, state):  # type: ignore[no-untyped-def]
     """Slot of a position in the hash table, its own or the free one."""
     size = len(table)
     count = len(state)
@@ -80,7 +80,7 @@ def find_position(pos, table, state):  # type: ignore[no-untyped-def]
         s = table[where] - 1
         same = True
         for w in range(count):
-            if pos.words[s, w] != state[w]:
+            if words[s, w] != state[w]:
                 same = False
                 break
         if same:
@@ -94,7 +94,7 @@ def rehash_positions(pos, table):  # type: ignore[no-untyped-def]
     """Fill a larger, zeroed table."""
     for s in range(pos.counts[0]):
         if pos.cost[s] >= 0:
-            table[find_position(pos, table, pos.words[s])] = s + 1
+            table[find_position(pos.words, table, pos.words[s])] = s + 1
 
 
 @njit(cache=True, nogil=True)
@@ -110,18 +110,20 @@ def enqueue(pos, s, level):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def enter(pos, table, state, cost, parent, level, note):  # type: ignore[no-untyped-def]
     """Enter a position into its queue of a level, or improve it; False when the arrays are full."""
-    where = find_position(pos, table, state)
+    words, counts = pos.words, pos.counts
+    where = find_position(words, table, state)
     if table[where] != 0:
         s = table[where] - 1
         if cost >= pos.cost[s]:
             return True
-        pos.counts[5] += 1
+        counts[5] += 1
         pos.cost[s] = -1
-    s = pos.counts[0]
+    s = counts[0]
     if s >= len(pos.cost):
         return False
-    pos.counts[0] = s + 1
-    pos.words[s] = state
+    counts[0] = s + 1
+    for w in range(len(state)):  # much faster than one assignment of all
+        words[s, w] = state[w]
     pos.cost[s] = cost
     pos.note[s] = note
     pos.parent[s] = parent

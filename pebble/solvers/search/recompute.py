@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 from pebble.errors import InputError
 from pebble.game import Game, Move
 from pebble.solvers.result import Incumbent
-from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, GROW, RUNNING, ZERO, bit, popcount
+from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, RUNNING, popcount
 from pebble.solvers.search.levels import LevelSearch, Table
-from pebble.solvers.search.positions import Positions, chain_to, enqueue, enter, next_position
 
 MOST_ITEMS = 32
 _LEVELS = 2048
+_POSITION_BYTES = 40
 _LOAD, _COMPUTE = 0, 1
 
 
@@ -44,13 +44,7 @@ class Rules(NamedTuple):
 
 
 def read_rules(game: Game, capacity: int) -> Rules:
-    """The masks of a game.
-
-    Raises
-    ------
-    InputError
-        Unequal weights, or more than 32 values.
-    """
+    """The masks of a game; InputError for unequal weights, or more than 32 values."""
     if game.size > MOST_ITEMS or len(set(game.weights)) > 1:
         raise InputError(
             f"solver search: with recomputation it plays at most {MOST_ITEMS} values of one weight, got {game.size} "
@@ -74,7 +68,7 @@ def read_rules(game: Game, capacity: int) -> Rules:
     )
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True)
 def _clean(red, stored, ancestors, outputs):  # type: ignore[no-untyped-def]
     """Drop what no missing output depends on."""
     useful = np.uint64(0)
@@ -84,7 +78,7 @@ def _clean(red, stored, ancestors, outputs):  # type: ignore[no-untyped-def]
     return red & useful, stored & (useful | outputs)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True)
 def _left(red, stored, operands, inputs, outputs):  # type: ignore[no-untyped-def]
     """A cost that is still to come."""
     wanted = outputs & ~stored
@@ -102,84 +96,104 @@ def _left(red, stored, operands, inputs, outputs):  # type: ignore[no-untyped-de
     return total
 
 
-@njit(cache=True, nogil=True)
-def _reach(rules, pos, table, state, red, stored, cost, parent, move, upper):  # type: ignore[no-untyped-def]
-    """Enter a position reached at this cost, unless it cannot beat the upper bound; False when the arrays are full."""
-    red, stored = _clean(red, stored, rules.ancestors, rules.outputs)
-    total = cost + _left(red, stored, rules.operands, rules.inputs, rules.outputs)
+@njit(cache=True)
+def _find(keys, table, key):  # type: ignore[no-untyped-def]
+    """The slot of a key in the hash table, or of the free place where it belongs."""
+    mask = np.uint64(table.shape[0] - 1)
+    slot = (key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(17) & mask
+    while table[slot] >= 0 and keys[table[slot]] != key:
+        slot = (slot + np.uint64(1)) & mask
+    return slot
+
+
+@njit(cache=True)
+def _reach(red, stored, cost, parent, move, keys, costs, parents, how, table, queue, heads, counts, rules, upper):  # type: ignore[no-untyped-def]
+    """Enter a position reached at this cost, unless it is known as cheap or cannot beat the upper bound."""
+    operands, ancestors, inputs, outputs, _, _ = rules
+    red, stored = _clean(red, stored, ancestors, outputs)
+    total = cost + _left(red, stored, operands, inputs, outputs)
     if total >= upper:
-        return True
-    state[0], state[1] = red, stored
-    return enter(pos, table, state, cost, parent, max(total, pos.counts[1]), move)
+        return
+    key = red | stored << np.uint64(32)
+    slot = _find(keys, table, key)
+    at = table[slot]
+    if at < 0:
+        at = counts[0]
+        counts[0] += 1
+        keys[at] = key
+        table[slot] = at
+    elif costs[at] <= cost:
+        return
+    costs[at], parents[at], how[at] = cost, parent, move
+    entry = counts[4]
+    counts[4] += 1
+    queue[entry, 0], queue[entry, 1], queue[entry, 2] = at, cost, heads[total]
+    heads[total] = entry
+    if total < counts[1]:
+        counts[1] = total
 
 
-@njit(cache=True, nogil=True)
-def _expand(rules, pos, table, state, s, upper):  # type: ignore[no-untyped-def]
-    """Enter the successors of a position; False when the arrays are full."""
+@njit(cache=True)
+def _advance(keys, costs, parents, how, table, queue, heads, counts, rules, upper, steps):  # type: ignore[no-untyped-def]
     operands, ancestors, inputs, outputs, capacity, sliding = rules
-    red, stored, cost = pos.words[s, 0], pos.words[s, 1], np.int64(pos.cost[s])
+    one = np.uint64(1)
     n = operands.shape[0]
-    ready, useful = ZERO, ZERO
-    for v in range(n):
-        if outputs & ~stored & bit(v):
-            useful |= ancestors[v]
-    for v in range(n):
-        if useful & ~(inputs | red) & bit(v) and operands[v] & ~red == 0:
-            ready |= bit(v)
-    full = popcount(red) >= capacity
-    for v in range(n):
-        own = bit(v)
-        if ready & own:
-            kind, pay = _COMPUTE, 1 if outputs & ~stored & own else 0
-            after = stored | (outputs & own)
-            if not full:
-                return _reach(rules, pos, table, state, red | own, after, cost + pay, s, v | kind << 6, upper)
-            may_leave = red if sliding else red & ~operands[v]
-        elif useful & ~red & (inputs | stored) & own and (full or ready == 0):
-            kind, pay, after = _LOAD, 1, stored
-            if not full:
-                if not _reach(rules, pos, table, state, red | own, after, cost + pay, s, v | kind << 6, upper):
-                    return False
-                continue
-            may_leave = red
-        else:
-            continue
-        for u in range(n):
-            other = bit(u)
-            if not may_leave & other:
-                continue
-            move = v | kind << 6 | (u + 1) << 8
-            held = red & ~other | own
-            if not _reach(rules, pos, table, state, held, after, cost + pay, s, move, upper):
-                return False
-            if not (inputs | stored) & other and not _reach(
-                rules, pos, table, state, held, after | other, cost + pay + 1, s, move | 1 << 15, upper
-            ):
-                return False
-    return True
-
-
-@njit(cache=True, nogil=True)
-def _advance(rules, pos, table, upper, work):  # type: ignore[no-untyped-def]
-    """Up to `work` expansions; counts[3] is the goal itself."""
-    state = np.empty(2, np.uint64)
-    if pos.counts[0] == 0:  # inputs that are outputs too are blue from the start
-        _reach(rules, pos, table, state, ZERO, ZERO, 0, -1, 0, upper)
-    for _ in range(work):
-        if 2 * (pos.counts[0] + 4096) > len(table):
-            return GROW
-        s = next_position(pos, upper)
-        if s < 0:
+    for _ in range(steps):
+        while counts[1] < upper and heads[counts[1]] < 0:
+            counts[1] += 1
+        if counts[1] >= upper:
             return EXHAUSTED
-        if pos.cost[s] < 0:
-            continue
-        pos.counts[2] += 1
-        if rules.outputs & ~pos.words[s, 1] == 0:
-            pos.counts[3] = s
-            return FOUND
-        if not _expand(rules, pos, table, state, s, upper):
-            enqueue(pos, s, pos.counts[1])
+        if counts[0] + 2 * n * n > keys.shape[0] or counts[4] + 2 * n * n > queue.shape[0]:
             return FULL
+        entry = heads[counts[1]]
+        heads[counts[1]] = queue[entry, 2]
+        at, cost = queue[entry, 0], queue[entry, 1]
+        if costs[at] != cost:
+            continue
+        red, stored = keys[at] & np.uint64(0xFFFFFFFF), keys[at] >> np.uint64(32)
+        if outputs & ~stored == 0:
+            counts[3] = at
+            return FOUND
+        ready = np.uint64(0)
+        useful = np.uint64(0)
+        for v in range(n):
+            if (outputs & ~stored) >> np.uint64(v) & one:
+                useful |= ancestors[v]
+        for v in range(n):
+            bit = one << np.uint64(v)
+            if useful & ~(inputs | red) & bit and operands[v] & ~red == 0:
+                ready |= bit
+        full = popcount(red) >= capacity
+        for v in range(n):
+            bit = one << np.uint64(v)
+            if ready & bit:
+                pay = 1 if outputs & ~stored & bit else 0
+                after = stored | (outputs & bit)
+                if not full:
+                    _reach(red | bit, after, cost + pay, at, v | _COMPUTE << 6, keys, costs, parents, how, table, queue,
+                           heads, counts, rules, upper)  # fmt: skip
+                    break
+                may_leave = red if sliding else red & ~operands[v]
+            elif useful & ~red & (inputs | stored) & bit and (full or ready == 0):
+                pay, after = 1, stored
+                if not full:
+                    _reach(red | bit, after, cost + pay, at, v | _LOAD << 6, keys, costs, parents, how, table, queue,
+                           heads, counts, rules, upper)  # fmt: skip
+                    continue
+                may_leave = red
+            else:
+                continue
+            kind = _COMPUTE if ready & bit else _LOAD
+            for u in range(n):
+                other = one << np.uint64(u)
+                if not may_leave & other:
+                    continue
+                move = v | kind << 6 | (u + 1) << 8
+                _reach(red & ~other | bit, after, cost + pay, at, move, keys, costs, parents, how, table, queue,
+                       heads, counts, rules, upper)  # fmt: skip
+                if not (inputs | stored) & other:
+                    _reach(red & ~other | bit, after | other, cost + pay + 1, at, move | 1 << 15, keys, costs, parents,
+                           how, table, queue, heads, counts, rules, upper)  # fmt: skip
     return RUNNING
 
 
@@ -216,6 +230,20 @@ def _write(game: Game, rules: Rules, steps: list[int]) -> tuple[Move, ...]:
     return tuple(moves)
 
 
+class _Positions(NamedTuple):
+    """Arrays of its own, each passed to the kernels by itself: much faster than those that the other searches share."""
+
+    keys: NDArray[np.uint64]
+    costs: NDArray[np.int16]
+    parents: NDArray[np.int32]
+    how: NDArray[np.int32]
+    table: NDArray[np.int32]
+    queue: NDArray[np.int32]
+    heads: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    """counts[0]: positions, [1]: level, [3]: goal, [4]: queue entries."""
+
+
 class RecomputeSearch(LevelSearch):
     """Proves the optimum of a game with recomputation."""
 
@@ -225,13 +253,29 @@ class RecomputeSearch(LevelSearch):
 
     def run(self) -> str:
         """Search; the reason why it stopped."""
-        return self.reason(self.search(self.positions(2)))
+        room = int(min(self.memory // _POSITION_BYTES, 20_000_000))
+        positions = _Positions(
+            np.empty(room, np.uint64),
+            np.empty(room, np.int16),
+            np.empty(room, np.int32),
+            np.empty(room, np.int32),
+            np.full(1 << max(16, room.bit_length()), -1, np.int32),
+            np.empty((room, 3), np.int32),
+            np.full(_LEVELS, -1, np.int32),
+            np.zeros(8, np.int64),
+        )
+        return self.reason(self.search(positions))
 
-    def advance(self, positions: Positions, table: Table, work: int) -> int:
+    def advance(self, positions: _Positions, table: Table, work: int) -> int:
         """Some work of the A*."""
-        return int(_advance(self.rules, positions, table, self.upper, work))
+        if not positions.counts[0]:  # inputs that are outputs too are blue from the start
+            _reach(np.uint64(0), np.uint64(0), 0, -1, 0, *positions, self.rules, self.upper)
+        return int(_advance(*positions, self.rules, self.upper, work))
 
-    def moves(self, positions: Positions) -> tuple[Move, ...]:
+    def moves(self, positions: _Positions) -> tuple[Move, ...]:
         """The moves on the way to the goal."""
-        chain = chain_to(positions, int(positions.counts[3]))
-        return _write(self.game, self.rules, [int(positions.note[s]) for s in chain[1:]])
+        steps, at = [], int(positions.counts[3])
+        while positions.parents[at] >= 0:
+            steps.append(int(positions.how[at]))
+            at = int(positions.parents[at])
+        return _write(self.game, self.rules, steps[::-1])

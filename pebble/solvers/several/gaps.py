@@ -7,22 +7,13 @@ from dataclasses import dataclass
 from pebble.game import Game, Move, Op
 from pebble.solvers.result import Incumbent, Problem
 
-NO_ORDER = "the program is proved, but a gap between two tasks has no order"
-
 
 @dataclass(frozen=True)
 class GapPlan:
     """What each position does and what each gap moves.
 
-    Attributes
-    ----------
-    order : tuple of (task, sm)
-    keep : list of sets of (item, sm)
-        Held through the gap after a position.
-    copies : list of lists of (item, from, to)
-        In the gap before a position.
-    loads : list of lists of (item, sm)
-        Likewise.
+    ``order``: (task, SM) at each position. ``keep``: (item, SM) held through the gap after a position. ``copies``:
+    (item, from, to), and ``loads``: (item, SM), in the gap before a position.
     """
 
     order: tuple[tuple[int, int], ...]

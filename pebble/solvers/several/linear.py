@@ -11,15 +11,7 @@ Term = tuple[int, int]  # coefficient, variable
 
 @dataclass
 class LinearProgram:
-    """Minimise a sum of terms under rows ``sum of terms <= bound`` (or ``==``).
-
-    Attributes
-    ----------
-    variables : int
-        How many; all are 0 or 1.
-    rows : list of (terms, sense, bound)
-    objective : list of terms
-    """
+    """Minimise a sum of terms under rows (terms, sense, bound); all variables are 0 or 1."""
 
     variables: int = 0
     rows: list[tuple[list[Term], Literal["<=", "=="], int]] = field(default_factory=list)

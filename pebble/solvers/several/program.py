@@ -25,24 +25,13 @@ from collections.abc import Sequence
 
 from pebble.bounds.splits import cheapest_split
 from pebble.bounds.task_windows import fewest_touched, window_entries
-from pebble.solvers.first import first_pebbling
 from pebble.solvers.lower import bound_for_several
-from pebble.solvers.result import Incumbent, Problem
+from pebble.solvers.result import Problem
 from pebble.solvers.several.gaps import GapPlan
 from pebble.solvers.several.linear import LinearProgram
 from pebble.solvers.several.symmetry import task_representatives
-from pebble.system.isolation import Library, solve_apart
 
 _WINDOW = 8
-MAX_VARIABLES = 60_000
-
-
-def solve_program(best: Incumbent, solver: str, library: Library, function: str) -> str:
-    """A first pebbling, then the program in the worker of a library; why it stopped."""
-    game, sms = best.problem.game, best.problem.buffers.memories
-    tasks = len(game.tasks)
-    size = tasks * sms * (tasks + game.size * (3 + sms))
-    return first_pebbling(best, solver, size, MAX_VARIABLES) or solve_apart(library, function, best)
 
 
 class BufferProgram:

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pebble.game import Move
+from pebble.solvers.heuristic import solve_alone
 from pebble.solvers.result import NO_PEBBLING, Incumbent
-from pebble.solvers.several import solve_alone
 
 MAX_STATES = 2_000_000
 

@@ -103,15 +103,10 @@ def call(
     hear: Callable[..., object] = lambda *message: None,
     until: Callable[[], bool] = lambda: False,
 ) -> Any:
-    """Call a function where its library can be loaded.
+    """Call a function, ``"module:name"``, where its library can be loaded; arguments and answer can be pickled.
 
     Parameters
     ----------
-    library : Library
-    function : str
-        ``"module:name"``.
-    *arguments
-        Picklable, as is what it returns.
     hear : callable
         Called in this thread with each message that the function gives to `say`.
     until : callable
@@ -170,20 +165,7 @@ Best = TypeVar("Best", bound=Interval)
 def solve_apart(library: Library, solver: str, best: Best, until: Callable[[], bool] = lambda: False) -> str:
     """Run a solver, a function of an incumbent, in a worker; what it reports there reaches the incumbent here.
 
-    Parameters
-    ----------
-    library : Library
-    solver : str
-        ``"module:name"`` of a function that takes the incumbent and returns why it stopped.
-    best : Incumbent
-        Of `pebble.solvers`.
-    until : callable
-        Ends the worker too, when it gives True.
-
-    Returns
-    -------
-    str
-        Why it stopped.
+    ``solver`` is ``"module:name"``; ``until`` ends the worker too, when it gives True. Returns why the solver stopped.
     """
     out_of_time: float | None = None
 
