@@ -27,23 +27,14 @@ class DagFamily:
     example: str
 
     def build(self, values: Mapping[str, object], variant: str | None = None) -> Dag:
-        """Build a DAG.
+        """Build a DAG from parameters by name, ``{"m": 2, "n": 2, "k": 3}``; one left out, or None, takes its default.
 
-        Parameters
-        ----------
-        values : mapping
-            Parameters by ``Parameter.name``, such as ``{"m": 2, "n": 2, "k": 3}``; those left out, or None, take their
-            defaults.
-        variant : str, optional
-            The game to be played: where sums have a form and none is given, every variant but ``in-place`` takes the
-            form ``chain``.
+        Where sums have a form and none is given, every variant but ``in-place`` takes the form ``chain``.
 
         Raises
         ------
-        UnknownNameError
-            An unknown choice.
         InputError
-            A parameter missing, foreign to the family, or out of range.
+            A parameter missing, foreign to the family, out of range, or an unknown choice.
         """
         given = read_values(self.name, self.parameters, values)
         if SUMS[0] in self.parameters and variant not in (None, "in-place"):

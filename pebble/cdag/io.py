@@ -29,24 +29,15 @@ class _Format(NamedTuple):
 
 
 def read_dag(path: str | Path, *, unit_weights: bool = False) -> Dag:
-    """Read a DAG and validate it.
+    """Read a DAG from a file whose suffix, ``.json``, ``.graphml`` or ``.hdag``, says the format, and validate it.
 
-    Parameters
-    ----------
-    path : str or Path
-        Its suffix, ``.json``, ``.graphml`` or ``.hdag``, says the format.
-    unit_weights : bool
-        Ignore the weights in the file: every value weighs 1.
+    With ``unit_weights`` every value weighs 1, whatever the file says. Time and memory O(size of the file).
 
     Raises
     ------
     InputError
         An unreadable file or one above 256 MiB, another suffix, malformed text, or a graph that is no DAG for the
         game (:func:`pebble.cdag.validate.validate_dag`); the message starts with the file and the line.
-
-    Notes
-    -----
-    Time and memory O(size of the file).
     """
     path = Path(path)
     chosen = _format_of(path)
@@ -67,14 +58,7 @@ def read_dag(path: str | Path, *, unit_weights: bool = False) -> Dag:
 
 
 def write_dag(dag: Dag, path: str | Path) -> None:
-    """Validate a DAG and write it; equal DAGs give equal files.
-
-    Raises
-    ------
-    InputError
-        Another suffix than ``.json``, ``.graphml``, ``.hdag``, a graph that is no DAG for the game, or a file that
-        cannot be written.
-    """
+    """Validate a DAG and write it, equal DAGs as equal files; InputError where it is none, or cannot be written."""
     path = Path(path)
     chosen = _format_of(path)
     validate_dag(dag)

@@ -1,4 +1,7 @@
-"""DAGs that are no workload: trees, the butterfly, grids in two dimensions, stencils over time."""
+"""DAGs that are no workload: trees, the butterfly, grids in two dimensions, stencils over time.
+
+Every builder raises InputError for a parameter below 1 and for a DAG that would be too large.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,6 @@ from pebble.workloads.base import check_dimension
 
 def tree_dag(leaves: int, *, arity: int = 2) -> Dag:
     """A reduction tree: neighbours are combined ``arity`` at a time; a lone last one moves up a level.
-
-    Raises
-    ------
-    InputError
-        Leaves below 1, arity below 2, or a DAG too large.
 
     Examples
     --------
@@ -42,12 +40,8 @@ def tree_dag(leaves: int, *, arity: int = 2) -> Dag:
 def fft_dag(size: int) -> Dag:
     """The butterfly on ``size`` points.
 
-    Value i of a stage s = 1, 2 ... depends on values i and i XOR 2^(s-1) of the stage before.
-
-    Raises
-    ------
-    InputError
-        A size that is not a power of two of at least 2, or too large.
+    Value i of a stage s = 1, 2 ... depends on values i and i XOR 2^(s-1) of the stage before. InputError for a size
+    that is not a power of two of at least 2.
 
     Examples
     --------
@@ -69,11 +63,6 @@ def fft_dag(size: int) -> Dag:
 def diamond_dag(size: int) -> Dag:
     """A size x size grid from one input corner to one output corner; D[i,j] depends on D[i-1,j] and D[i,j-1].
 
-    Raises
-    ------
-    InputError
-        A size below 1 or too large.
-
     Examples
     --------
     >>> diamond_dag(3).number_of_nodes(), diamond_dag(3).number_of_edges()
@@ -94,11 +83,6 @@ def dpgrid_dag(size: int) -> Dag:
     D[i,j] depends on its upper and left neighbours; above row 0 are the inputs T[j], left of column 0 the
     inputs L[i]. Only the last corner is an output.
 
-    Raises
-    ------
-    InputError
-        A size below 1 or too large.
-
     Examples
     --------
     >>> dpgrid_dag(2).number_of_nodes()
@@ -117,11 +101,6 @@ def stencil1d_dag(size: int, steps: int) -> Dag:
     """A 3-point stencil on ``size`` points, all updated ``steps`` times: inputs u[0,i], outputs u[steps,i].
 
     u[t,i] depends on u[t-1,i-1], u[t-1,i] and u[t-1,i+1], as far as they exist.
-
-    Raises
-    ------
-    InputError
-        A parameter below 1, or a DAG too large.
 
     Examples
     --------

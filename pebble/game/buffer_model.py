@@ -108,17 +108,13 @@ class BufferModel:
     sms : int
         P; 1 for ``single``.
     omega : Fraction
-        Cost of a copy per value and hop, for ``connected``; a load or store costs 1. Above 1, a far read is dearer
-        than one of slow memory.
-    topology : str
-        For ``connected``.
+        Cost of a copy per value and hop, for ``connected``, which alone has a topology; a load or store costs 1. Above
+        1, a far read is dearer than one of slow memory.
 
     Raises
     ------
-    UnknownNameError
-        No such kind or topology.
     InputError
-        P, omega or topology out of range, or given for a kind that has none.
+        No such kind or topology; P, omega or topology out of range, or given for a kind that has none.
 
     Examples
     --------

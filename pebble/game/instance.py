@@ -97,13 +97,7 @@ class Game:
 
     @classmethod
     def from_dag(cls, dag: nx.DiGraph[Hashable], variant: Variant | str | None = None) -> Game:
-        """Read a DAG; :mod:`pebble.cdag.validate` says how a DAG is written.
-
-        Parameters
-        ----------
-        dag : networkx.DiGraph
-        variant : Variant or str, optional
-            By default ``Variant.default_for(dag)``.
+        """Read a DAG, written as :mod:`pebble.cdag.validate` says; ``Variant.default_for(dag)`` is the default.
 
         Raises
         ------

@@ -106,12 +106,6 @@ class Replay:
 def replay(dag: nx.DiGraph[Hashable] | Game, pebbling: Pebbling) -> Replay:
     """Play a pebbling and check every move, the end, and the claimed cost.
 
-    Parameters
-    ----------
-    dag : networkx.DiGraph or Game
-        What is pebbled.
-    pebbling : Pebbling
-
     Raises
     ------
     IllegalMoveError

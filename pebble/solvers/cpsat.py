@@ -90,10 +90,7 @@ def _solve_again(best: Incumbent) -> str:
 def confirm(best: Incumbent, model: cp_model.CpModel, seconds: float) -> str:
     """In the worker: solve a model of pebblings below the optimum with presolve off; name the outcome.
 
-    Raises
-    ------
-    SolverDisagreementError
-        There is one.
+    SolverDisagreementError where there is one.
     """
     from ortools.sat.python import cp_model
 
@@ -114,10 +111,7 @@ def confirm(best: Incumbent, model: cp_model.CpModel, seconds: float) -> str:
 def _search_agrees(best: Incumbent) -> bool:
     """Whether the search, which knows nothing of CP-SAT, proves the same optimum within a few seconds.
 
-    Raises
-    ------
-    SolverDisagreementError
-        It proves more than the cost of the pebbling found, or finds a cheaper one.
+    SolverDisagreementError where it proves more than the cost of the pebbling found, or finds a cheaper one.
     """
     from pebble.solvers.search import solve_search
 

@@ -79,10 +79,8 @@ class Band:
     ----------
     extent : int
         Rows of H in the band (``rows``), or columns (``hidden``).
-    block : int
-        Size of a block along the other side; the last one is short.
-    blocks : int
-        Their number.
+    block, blocks : int
+        Size of a block along the other side (the last one is short), and their number.
     kept_first, kept_second : int
         Columns of A and of Y (``rows``), or rows of B and columns of D (``hidden``), that stay between blocks.
     moved : int

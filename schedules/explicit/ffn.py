@@ -64,12 +64,8 @@ def ffn_schedules(ffn: Ffn, capacity: int) -> list[FusedSchedule]:
 
     At most seven: the plain ``row panel``, ``column panel``, ``hidden block`` and ``Y stationary`` (H spilled),
     ``bands of rows`` and ``bands of hidden units`` where mixing rules gives something else, and ``unfused``.
-    Cost: O(sqrt(tokens) + sqrt(hidden) + sqrt(d_model) + sqrt(d_out)) evaluations.
-
-    Raises
-    ------
-    InfeasibleError
-        Capacity below 3.
+    Cost: O(sqrt(tokens) + sqrt(hidden) + sqrt(d_model) + sqrt(d_out)) evaluations. InfeasibleError for a capacity below
+    3.
     """
     chain = ffn_chain(ffn)
     found = [_unfused(ffn, capacity)]

@@ -230,12 +230,7 @@ def largest_partner(capacity: int, side: int) -> int:
 def gemm_schedules(gemm: Gemm, capacity: int) -> Iterator[ExplicitSchedule]:
     """The best schedule of each family (stationary operand, walk) for a capacity in values, six at most.
 
-    Cost: O(sqrt(m) + sqrt(n) + sqrt(k)) evaluations.
-
-    Raises
-    ------
-    InfeasibleError
-        Capacity below 3.
+    Cost: O(sqrt(m) + sqrt(n) + sqrt(k)) evaluations. InfeasibleError for a capacity below 3.
     """
     if capacity < 3:
         raise InfeasibleError(

@@ -41,15 +41,10 @@ class OnSms:
 
 @dataclass(frozen=True)
 class ParallelSchedule(OnSms):
-    """A legal schedule on P SMs and its exact traffic.
+    """A legal schedule on P SMs of S values each, and its exact traffic.
 
     Attributes
     ----------
-    gemm : Gemm
-    sms : int
-        P.
-    capacity : int
-        S, values that one SM holds.
     grid : tuple of three int
         Blocks along m, n, k.
     face : str

@@ -14,7 +14,7 @@ from pebble.game.referee import replay
 from pebble.solvers.gemm_shape import recognise
 from pebble.solvers.result import Incumbent, Problem
 from pebble.solvers.search import find_small_gemm, solve_search
-from pebble.solvers.search import gemm_rules as rules
+from pebble.solvers.search import gemm_astar as rules
 from pebble.solvers.search import gemm_table as tables
 from pebble.solvers.search.gemm_canon import canonical_red, class_of, least_image, make_classes
 from pebble.solvers.search.gemm_model import build_model, move_products, permute_items, transpose_items
@@ -149,7 +149,7 @@ def _search_with_table(m: int, n: int, k: int, capacity: int, detail: int) -> Ge
 
 
 @pytest.mark.parametrize(("shape", "capacity"), [((2, 2, 2), 4), ((2, 3, 2), 5), ((2, 2, 3), 5), ((3, 3, 2), 4)])
-@pytest.mark.parametrize("detail", [0, 1, 2])
+@pytest.mark.parametrize("detail", [0, 1])
 def test_table_is_a_consistent_bound_along_random_play(shape: tuple[int, int, int], capacity: int, detail: int) -> None:
     search = _search_with_table(*shape, capacity, detail)
     model, classes, t = search.model, search.classes, search.table

@@ -13,12 +13,7 @@ THEOREMS = (compulsory.bound, segments.bound, wavefront.bound, spectral.bound, h
 
 
 def dag_bounds(game: Game, capacity: int, seconds: float = 10.0) -> tuple[DagBound, ...]:
-    """Every theorem on a DAG read for one variant, each that can use more time in at most ``seconds``.
-
-    Raises
-    ------
-    InfeasibleError
-        No pebbling exists; the message names the least capacity.
+    """Every theorem on a DAG read for one variant, each in at most ``seconds`` where it can use more; InfeasibleError.
 
     Examples
     --------

@@ -28,13 +28,7 @@ _PATIENCE_SECONDS = 600.0
 
 
 def solve_search(best: Incumbent) -> str:
-    """Search for the optimum and prove it.
-
-    Raises
-    ------
-    InputError
-        The game is too large for bit masks, or is weighted and allows recomputation.
-    """
+    """Search for the optimum and prove it; InputError where the game is too large, or weighted with recomputation."""
     game = best.problem.game
     kind = "recompute" if game.variant.recompute else "general" if find_small_gemm(game) is None else "gemm"
     _compile(kind, best)

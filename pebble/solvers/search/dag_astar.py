@@ -35,7 +35,7 @@ def is_end(mod, state):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _try(mod, pos, table, s, state, t, source, cost, level, use_bound, goal, log):  # type: ignore[no-untyped-def]
+def _try(mod, pos, table, s, state, t, source, cost, level, goal, log):  # type: ignore[no-untyped-def]
     """Play task t from `state` (victims are gone) and enter the result; its level, -1 when full, -2 when sought."""
     perform(mod, state, t, source)
     log[0, 0] = 0
@@ -55,15 +55,14 @@ def _try(mod, pos, table, s, state, t, source, cost, level, use_bound, goal, log
     where = find_position(pos.words, table, state)
     if table[where] != 0 and pos.cost[table[where] - 1] <= cost:
         return f  # met before: nothing new at any level
-    if use_bound:
-        f += excess_bound(mod, state, level - cost + 1)
+    f += excess_bound(mod, state, level - cost + 1)
     if f <= level and not enter(pos, table, state, cost, s, level, 0):
         return -1
     return f
 
 
 @njit(cache=True, nogil=True)
-def expand(mod, pos, table, s, level, use_bound, goal, goal_cost, log):  # type: ignore[no-untyped-def]
+def expand(mod, pos, table, s, level, goal, goal_cost, log):  # type: ignore[no-untyped-def]
     """Enter the successors of position s up to this level; the next level at which it has one, or -1 when full.
 
     With a `goal` (six words) nothing is entered: the move that leads there at `goal_cost` is put into `found`, and
@@ -124,7 +123,7 @@ def expand(mod, pos, table, s, level, use_bound, goal, goal_cost, log):  # type:
                         drop(trial, 2, victims[pick[q]])
                         drop(trial, 4, victims[pick[q]])
                     if len(goal) == 0 or cost == goal_cost:
-                        f = _try(mod, pos, table, s, trial, t, sources[way], cost, level, use_bound, goal, log)
+                        f = _try(mod, pos, table, s, trial, t, sources[way], cost, level, goal, log)
                         if f == -1:
                             return -1
                         if f == -2:
@@ -161,14 +160,14 @@ def _too_dear(price, pick, q, evict, cost, level):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, nogil=True)
-def advance(mod, pos, table, upper, work, use_bound):  # type: ignore[no-untyped-def]
+def advance(mod, pos, table, upper, work):  # type: ignore[no-untyped-def]
     """Up to `work` expansions, from level counts[1] on; stops at `upper`, which is known to be reachable."""
     goal = np.empty(0, np.uint64)
     log = np.zeros((mod.tasks + 2, 2), np.int64)
     if pos.counts[0] == 0:
         state = np.zeros(WORDS, np.uint64)
         settle_dag(mod, state, log)
-        level = excess_bound(mod, state, LEVELS) if use_bound else 0
+        level = excess_bound(mod, state, LEVELS)
         enter(pos, table, state, 0, -1, level, 0)
         pos.counts[1] = level
         if is_end(mod, state):
@@ -183,7 +182,7 @@ def advance(mod, pos, table, upper, work, use_bound):  # type: ignore[no-untyped
         if pos.cost[s] < 0:
             continue
         pos.counts[2] += 1
-        status = expanded(pos, s, expand(mod, pos, table, s, pos.counts[1], use_bound, goal, 0, log), upper)
+        status = expanded(pos, s, expand(mod, pos, table, s, pos.counts[1], goal, 0, log), upper)
         if status != RUNNING:
             return status
     return RUNNING

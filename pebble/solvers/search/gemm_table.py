@@ -4,7 +4,7 @@ A position is abstracted to (R, M, p, u): the red set R, the products M still un
 number p of products left and the number u of untouched accumulators. The status of products out of scope is forgotten.
 Detail 0, small tables: in scope are the products with two red items (with three they are done). Detail 1: also those
 of a red accumulator. Then p - k u - |M on red accumulators| products belong to accumulators that were begun and
-evicted; each of these has at most k - 1 of them. Detail 2: those of any red item.
+evicted; each of these has at most k - 1 of them.
 
 The relaxed game on abstract positions:
 
@@ -86,10 +86,8 @@ def cell_rows(mod, R):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def scope(mod, R):  # type: ignore[no-untyped-def]
     """The products whose status a pattern with red set R remembers."""
-    once, twice, thrice = touched_twice(mod, R)
-    if mod.detail == 2:
-        return once & ~thrice
-    if mod.detail == 1:
+    _, twice, thrice = touched_twice(mod, R)
+    if mod.detail:
         return (twice | cell_rows(mod, R)) & ~thrice
     return twice & ~thrice
 

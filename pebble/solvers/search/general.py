@@ -41,7 +41,7 @@ class GeneralSearch(LevelSearch):
 
     def advance(self, positions: Positions, table: Table, work: int) -> int:
         """Some work of the A*."""
-        return int(astar.advance(self.model, positions, table, self.upper, work, True))
+        return int(astar.advance(self.model, positions, table, self.upper, work))
 
     def moves(self, positions: Positions) -> tuple[Move, ...]:
         """The play found, in the game's own numbers.
@@ -93,7 +93,7 @@ class GeneralSearch(LevelSearch):
             goal = end if last else positions.words[chain[number + 1]]
             cost = int(positions.counts[6] if last else positions.cost[chain[number + 1]])
             log[:] = 0
-            status = astar.expand(model, positions, table, s, LEVELS, False, goal, cost, log)
+            status = astar.expand(model, positions, table, s, LEVELS, goal, cost, log)
             if status != -2:
                 raise PebbleError("search: a recorded position has no move to the next; please report this.")
             task, source = int(positions.found[0]), int(positions.found[1]) - 1
