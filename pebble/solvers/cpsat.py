@@ -19,7 +19,7 @@ from pebble.game import Game
 from pebble.solvers.plan import read_plan
 from pebble.solvers.registry import first_pebbling
 from pebble.solvers.result import Incumbent
-from pebble.system.isolation import Interval, Library, solve_apart
+from pebble.system.isolation import Library, solve_apart
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -174,7 +174,7 @@ def new_solver(seed: int, seconds: float) -> cp_model.CpSolver:
 
 
 def run_stoppable(
-    solver: cp_model.CpSolver, model: cp_model.CpModel, best: Interval, listener: Any, until_closed: bool = True
+    solver: cp_model.CpSolver, model: cp_model.CpModel, best: Incumbent, listener: Any, until_closed: bool = True
 ) -> int:
     """Solve, with a second thread that stops the search when the incumbent says so."""
     over = threading.Event()

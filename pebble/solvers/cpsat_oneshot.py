@@ -78,16 +78,13 @@ class OneShotModel:
             for p in range(1, length):
                 if (t, p) in self.at:
                     for u in direct:
-                        self._implies(self.at[t, p], self.done[u][p - 1])
+                        model.add(self.at[t, p] <= self.done[u][p - 1])
 
         # twins: of equal sub-DAGs that meet in one task, the first is finished first
         for twins in _twins(game):
             for first, second in pairwise(twins):
                 for p in range(length):
                     model.add(self.done[second][p] <= self.done[first][p])
-
-    def _implies(self, left: Var, right: Expr) -> None:
-        self.model.add(left <= right)
 
     def _residency(self, item: int) -> None:
         game, model, length = self.game, self.model, self.length
@@ -119,7 +116,7 @@ class OneShotModel:
                 model.add_implication(stays, red)
             model.add_bool_or([*uses, ~red, *([] if stays is None else [stays])])
             if updates:
-                self._implies(red, begun[p] if not game.is_input[item] else 1)
+                model.add(red <= (begun[p] if not game.is_input[item] else 1))
             load = self._load(item, p, begun, complete, stored)
             self.costs.append(weight * load)
             starts = (begun[p] - begun[p - 1] if p else begun[p]) if updates and not game.is_input[item] else 0

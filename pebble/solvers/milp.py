@@ -159,10 +159,6 @@ class MilpModel:
         results = sum(game.weights[task.target] * self.at(t, p) for t, task in enumerate(game.tasks))
         add(held - results <= self.capacity)
 
-    def value(self) -> float:
-        """Cost of the solution."""
-        return float(self.objective.value())
-
     def moves(self) -> tuple[Move, ...]:
         """Its moves."""
         import pulp
@@ -203,7 +199,7 @@ def _solve(best: Incumbent) -> str:
     status = minimise(model.program, best.seconds_left, best.problem.seed, report)
     if status == "optimal":
         best.offer(model.moves(), "milp")
-        report(whole(model.value()))
+        report(whole(float(model.objective.value())))
     elif status == "infeasible":  # none is the proof
         best.raise_lower(upper, "milp")
     return "proved optimal" if best.closed else f"HiGHS: {status}"

@@ -80,11 +80,6 @@ class ParallelSchedule(OnSms):
         size, group = self.cluster[0] * self.cluster[1], self.group or self.sms
         return self.sms // group * (group // size) + self.sms % group // size
 
-    def first_sm(self, cluster: int) -> int:
-        """The lowest SM of a cluster."""
-        size, group = self.cluster[0] * self.cluster[1], self.group or self.sms
-        return cluster // (group // size) * group + cluster % (group // size) * size
-
     @property
     def rounds(self) -> int:
         """Blocks that the busiest SM does."""

@@ -32,7 +32,6 @@ def settle(mod, D, R, log):  # type: ignore[no-untyped-def]
     if len(log) > 0:
         log[0, 0] = ZERO
     cbase = (mod.m + mod.n) * mod.k
-    full = bit(mod.products_count) - ONE if mod.products_count < 64 else ~ZERO
     while True:
         _, _, thrice = touched_twice(mod, R)
         D |= thrice
@@ -45,7 +44,7 @@ def settle(mod, D, R, log):  # type: ignore[no-untyped-def]
             left &= left - ONE
             if (mod.touches[x] & ~D) == ZERO:
                 R &= ~bit(x)
-        if popcount(R) >= mod.capacity or full == D:
+        if popcount(R) >= mod.capacity or mod.full == D:
             return D, R, cost
         _, twice, _ = touched_twice(mod, R)
         found = -1
@@ -80,7 +79,6 @@ def compulsory_left(mod, D, R):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def table_bound(mod, cls, pat, nodes, V, offsets, D, R, c, g):  # type: ignore[no-untyped-def]
     """V of the position's pattern; 0 where the table has no entry, 255 where no play reaches the end."""
-    full = bit(mod.products_count) - ONE if mod.products_count < 64 else ~ZERO
     undone = least_image(mod, cls, c, g, scope(mod, R) & ~D)
     slot = nodes[find_node(pat, nodes, c, undone)]
     if slot == 0:
@@ -91,17 +89,17 @@ def table_bound(mod, cls, pat, nodes, V, offsets, D, R, c, g):  # type: ignore[n
             untouched += 1
         elif mod.touches[x] & ~D and not R & bit(x):
             stored += 1
-    left = popcount(full & ~D)
+    left = popcount(mod.full & ~D)
     value = np.int64(V[offsets[untouched] + left - mod.k * untouched, slot - 1])
     # without detail V counts the store of an evicted accumulator with its reload, but it is paid already
     return value - stored if mod.detail == 0 and value != NEVER else value
 
 
 @njit(cache=True, nogil=True)
-def _is_goal(mod, cls, D, R, full, goal):  # type: ignore[no-untyped-def]
+def _is_goal(mod, cls, D, R, goal):  # type: ignore[no-untyped-def]
     """Whether (D, R) is an image of the canonical position sought."""
-    if full == D:
-        return full == goal[0]
+    if mod.full == D:
+        return mod.full == goal[0]
     c, g = class_of(mod, cls, R)
     return cls.red[c] == goal[1] and least_image(mod, cls, c, g, D) == goal[0]
 
@@ -116,14 +114,13 @@ def expand(mod, cls, pat, nodes, V, offsets, pos, table, s, D, R, level, layered
     """
     paid = np.int64(pos.cost[s])
     state = np.empty(2, np.uint64)
-    full = bit(mod.products_count) - ONE if mod.products_count < 64 else ~ZERO
     cbase = (mod.m + mod.n) * mod.k
     later = np.int64(LEVELS - 1)
     base = paid + compulsory_left(mod, D, R)
     room = mod.capacity - popcount(R)
     pick = np.zeros(4, np.int64)
     victims = np.zeros(64, np.int64)
-    left = full & ~D
+    left = mod.full & ~D
     while left:
         t = lowest(left)
         left &= left - ONE
@@ -170,11 +167,11 @@ def expand(mod, cls, pat, nodes, V, offsets, pos, table, s, D, R, level, layered
                 f = paid2
                 c, g = np.int64(0), np.int64(0)
                 if len(goal) > 0:
-                    if paid2 == goal_cost and _is_goal(mod, cls, D2, R2, full, goal):
+                    if paid2 == goal_cost and _is_goal(mod, cls, D2, R2, goal):
                         pos.found[0], pos.found[1] = D2, R2
                         return np.int64(-2)
                     f = level + 1
-                elif full != D2:
+                elif mod.full != D2:
                     c, g = class_of(mod, cls, R2)
                     if c < 0:
                         return np.int64(-1)
@@ -183,7 +180,7 @@ def expand(mod, cls, pat, nodes, V, offsets, pos, table, s, D, R, level, layered
                         f = max(f, paid2 + table_bound(mod, cls, pat, nodes, V, offsets, D2, R2, c, g))
                 if f > level:
                     later = min(later, f)
-                elif full == D2:
+                elif mod.full == D2:
                     pos.counts[3] = s
                     pos.counts[6] = paid2
                     if not layered:

@@ -116,7 +116,7 @@ class GemmSearch(LevelSearch):
     def moves(self, positions: Positions) -> tuple[Move, ...]:
         """The products in order, and what is red while each runs, in the game's own numbers."""
         chain = chain_to(positions, int(positions.counts[3]))
-        end = np.array([(1 << self.model.products_count) - 1, 0], dtype=np.uint64)
+        end = np.array([self.model.full, 0], dtype=np.uint64)
         goals = [(positions.words[s], int(positions.cost[s])) for s in chain[1:]] + [(end, int(positions.counts[6]))]
         arguments = self._arguments(positions, np.zeros(2, dtype=np.int32))
         log = np.zeros((2 * self.model.products_count + 4, 2), dtype=np.uint64)

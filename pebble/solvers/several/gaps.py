@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pebble.game import Game, Move, Op
-from pebble.solvers.result import Incumbent, Problem
+from pebble.solvers.result import Problem
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,6 @@ class GapPlan:
     keep: list[set[tuple[int, int]]]
     copies: list[list[tuple[int, int, int]]]
     loads: list[list[tuple[int, int]]]
-
-
-def offer_plan(best: Incumbent, plan: GapPlan, source: str) -> bool:
-    """Report a plan: played, and mended where a gap has no order."""
-    return best.offer(Mover(best.problem, plan).play(), source)
 
 
 class Mover:

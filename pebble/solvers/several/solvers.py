@@ -8,7 +8,7 @@ from typing import Any
 from pebble.solvers.cpsat import MAX_VARIABLES, confirm, run_cpsat
 from pebble.solvers.registry import first_pebbling
 from pebble.solvers.result import Incumbent
-from pebble.solvers.several.gaps import offer_plan
+from pebble.solvers.several.gaps import Mover
 from pebble.solvers.several.program import BufferProgram
 from pebble.system.isolation import Library, solve_apart
 
@@ -58,7 +58,8 @@ def _by_cpsat(best: Incumbent) -> str:
     model.minimize(moved + program.unit * program.always)
 
     def report(value: Callable[[Any], bool]) -> None:
-        offer_plan(best, program.plan([int(value(var)) for var in found]), "cpsat")
+        plan = program.plan([int(value(var)) for var in found])
+        best.offer(Mover(best.problem, plan).play(), "cpsat")
 
     status = run_cpsat(model, best, 1, best.problem.seed, report)
     if status == cp_model.INFEASIBLE:
@@ -110,7 +111,7 @@ def _by_milp(best: Incumbent) -> str:
     if status == "optimal":
         values = [round(var.value() or 0) for var in found]
         report(linear.value(values))
-        offer_plan(best, program.plan(values), "milp")
+        best.offer(Mover(best.problem, program.plan(values)).play(), "milp")
     elif status == "infeasible":
         return best.none_cheaper("milp")
     if best.closed:

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, Protocol, TypeVar
+from typing import IO, Any
 
 from pebble.errors import PebbleError
 
@@ -32,17 +32,6 @@ class Library(StrEnum):
 
     ORTOOLS = "ortools"
     HIGHS = "highs"
-
-
-class Interval(Protocol):
-    """What solvers raise from below and above: an incumbent, which can be pickled."""
-
-    stop: threading.Event
-
-    @property
-    def seconds_left(self) -> float: ...
-    @property
-    def closed(self) -> bool: ...
 
 
 class StoppedError(Exception):
@@ -159,10 +148,7 @@ def say(*message: object) -> None:
     _answer("said", message)
 
 
-Best = TypeVar("Best", bound=Interval)
-
-
-def solve_apart(library: Library, solver: str, best: Best, until: Callable[[], bool] = lambda: False) -> str:
+def solve_apart(library: Library, solver: str, best: Any, until: Callable[[], bool] = lambda: False) -> str:
     """Run a solver, a function of an incumbent, in a worker; what it reports there reaches the incumbent here.
 
     ``solver`` is ``"module:name"``; ``until`` ends the worker too, when it gives True. Returns why the solver stopped.
