@@ -229,19 +229,15 @@ class OneShotModel:
 
     def read(self, value: Callable[[Var], bool]) -> tuple[Move, ...]:
         """The moves of a solution."""
-        order = [0] * self.length
-        for (t, p), var in self.at.items():
-            if value(var):
-                order[p] = t
+        at = {p: t for (t, p), var in self.at.items() if value(var)}
+        sources = {p: item for (item, p), var in self.slide.items() if value(var)}
         keep: list[set[int]] = [set() for _ in range(self.length)]
         for (item, p), var in self.keep.items():
             if value(var):
                 keep[p].add(item)
-        sources: list[int | None] = [None] * self.length
-        for (item, p), var in self.slide.items():
-            if value(var):
-                sources[p] = item
-        return write_moves(self.game, Plan(tuple(order), tuple(map(frozenset, keep)), tuple(sources)))
+        order = range(self.length)
+        plan = Plan(tuple(at[p] for p in order), tuple(map(frozenset, keep)), tuple(sources.get(p) for p in order))
+        return write_moves(self.game, plan)
 
 
 def _lit(value: Expr) -> Expr:

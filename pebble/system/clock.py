@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -64,27 +65,22 @@ class Clock:
         OutOfTimeError
             The time was over first. What the work raises is raised here.
         """
-        answers: list[Answer] = []
-        errors: list[BaseException] = []
-        done = threading.Event()
+        answer: Future[Answer] = Future()
 
         def run() -> None:
             try:
-                answers.append(work())
+                answer.set_result(work())
             except BaseException as error:
-                errors.append(error)
-            done.set()
+                answer.set_exception(error)
 
         threading.Thread(target=run, daemon=True, name="pebble-work").start()
         late = math.inf
-        while not done.wait(_POLL_SECONDS):
+        while not wait([answer], _POLL_SECONDS).done:
             if self.stop.is_set() or (limited and self.passed >= self.seconds):
                 late = min(late, time.monotonic())
             if time.monotonic() >= late + grace:
                 raise OutOfTimeError(f"{self.why_over() or 'time limit'}.")
-        if errors:
-            raise errors[0]
-        return answers[0]
+        return answer.result()
 
 
 @contextmanager
