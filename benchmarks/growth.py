@@ -10,6 +10,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from pebble.families import simulate
@@ -90,17 +91,17 @@ def main() -> int:
 
     print("| swept | value | model | CPU s | peak MB |\n|---|---|---|---|---|")
     found: dict[str, dict[str, list[tuple[int, float, float]]]] = {}
-    for swept, cases in SWEEPS.items():
-        at = {"M": 0, "N": 1, "K": 2, "SMs": 3}[swept]
-        for name, model in MODELS.items():
-            for case in cases:
-                seconds, peak = measured(lambda model=model, case=case: model(*case))  # type: ignore[misc]
-                found.setdefault(swept, {}).setdefault(name, []).append((case[at], seconds, peak))
-                print(f"| {swept} | {case[at]} | {name} | {seconds:.4f} | {peak:.1f} |", flush=True)
-    for count in (1, 2, 4, 8, 16, 28):
-        seconds, peak = measured(lambda count=count: orders(count))  # type: ignore[misc]
-        found.setdefault("orders", {}).setdefault("LRU, closed form", []).append((count, seconds, peak))
-        print(f"| orders | {count} | LRU, closed form | {seconds:.4f} | {peak:.1f} |", flush=True)
+    runs = [
+        (swept, case[at], name, partial(model, *case))
+        for at, (swept, cases) in enumerate(SWEEPS.items())
+        for name, model in MODELS.items()
+        for case in cases
+    ]
+    runs += [("orders", count, "LRU, closed form", partial(orders, count)) for count in (1, 2, 4, 8, 16, 28)]
+    for swept, value, name, run in runs:
+        seconds, peak = measured(run)
+        found.setdefault(swept, {}).setdefault(name, []).append((value, seconds, peak))
+        print(f"| {swept} | {value} | {name} | {seconds:.4f} | {peak:.1f} |", flush=True)
     with matplotlib.rc_context(style()):
         figure = Figure(figsize=(9, 4.2), layout="constrained")
         axes = figure.subplots(2, len(found), sharex="col", sharey="row")

@@ -3,7 +3,6 @@
     python benchmarks/exact/ladder.py gemm 3x3x4 3x4x3 --time-limit 600 --out benchmarks/exact/gemm.csv
     python benchmarks/exact/ladder.py small --time-limit 60         every GEMM with sides 2..3, every capacity
     python benchmarks/exact/ladder.py public --instances DIR --time-limit 6
-    python benchmarks/exact/ladder.py table --table optima.csv --time-limit 6
 
 Each row: the instance, the proven interval, what proved it and what found the schedule, seconds and states. Rows go to
 the CSV as they come; rows that it already has as optimal are not run again. With --optima, a table of known optima
@@ -24,7 +23,7 @@ import networkx as nx
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from prove_optima import VARIANTS, Row, read_rows
+from prove_optima import Row, read_rows
 
 from pebble.cdag.io import read_dag
 from pebble.game import Game
@@ -68,13 +67,6 @@ def public_steps(folder: Path) -> Iterator[Step]:
             yield Step("public", path.stem.removeprefix("instance_"), "one-shot", capacity, graph)
 
 
-def table_steps(table: Path, folder: Path | None) -> Iterator[Step]:
-    """The instances of a table of optima that the search can play."""
-    for row in read_rows(table):
-        if not row.variant.startswith("recompute"):
-            yield Step(row.dag, row.params, row.variant, row.capacity, row.build(folder))
-
-
 def climb(steps: Iterator[Step], solver: str, limit: float, out: Path | None, known: dict[tuple[str, ...], int]) -> int:
     """Run the steps; the number of intervals that miss a known optimum."""
     done: dict[tuple[str, ...], dict[str, str]] = {}
@@ -90,16 +82,13 @@ def climb(steps: Iterator[Step], solver: str, limit: float, out: Path | None, kn
             game = Game.from_dag(step.graph, step.variant)
             known_lower = int(row["lower"]) if row else 0
             result = solve(game, step.capacity, solver=solver, time_limit=limit)
-            row = dict.fromkeys(COLUMNS, "")
-            row |= dict(zip(("dag", "params", "variant", "S"), step.key, strict=True))
-            row["lower"] = str(max(known_lower, result.lower_bound))
-            row["upper"] = "" if result.upper_bound is None else str(result.upper_bound)
-            row["status"], row["proof"] = result.status, " + ".join(result.proof)
-            row["upper_from"], row["seconds"] = result.upper_from, f"{result.seconds:.2f}"
-            row["states"] = str(result.details.get("states", ""))
-            row["states_per_second"] = str(result.details.get("states_per_second", ""))
-            row["solver"], row["time_limit"] = result.solver, f"{limit:g}"
-            row["stop_reason"] = result.stop_reason
+            found = (
+                *step.key, max(known_lower, result.lower_bound),
+                "" if result.upper_bound is None else result.upper_bound, result.status, " + ".join(result.proof),
+                result.upper_from, f"{result.seconds:.2f}", result.details.get("states", ""),
+                result.details.get("states_per_second", ""), result.solver, f"{limit:g}", result.stop_reason,
+            )  # fmt: skip
+            row = dict(zip(COLUMNS, map(str, found), strict=True))
             spent += result.seconds
             done[step.key] = row
             if out:
@@ -125,13 +114,12 @@ def climb(steps: Iterator[Step], solver: str, limit: float, out: Path | None, kn
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("ladder", choices=["gemm", "small", "public", "table"])
+    parser.add_argument("ladder", choices=["gemm", "small", "public"])
     parser.add_argument("shapes", nargs="*", help="for gemm: 3x3x4 ...")
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds per instance")
     parser.add_argument("--solver", default="search")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--instances", type=Path)
-    parser.add_argument("--table", type=Path)
     parser.add_argument("--optima", type=Path)
     args = parser.parse_args()
     if args.ladder in ("gemm", "small"):
@@ -139,20 +127,14 @@ def main() -> int:
         if args.ladder == "small":
             shapes = ["x".join(s) for s in product("23", repeat=3) if s[0] <= s[1]]
         steps = gemm_steps(shapes)
-    elif args.ladder == "public":
+    else:
         if args.instances is None:
             parser.error("public needs --instances")
         steps = public_steps(args.instances)
-    else:
-        if args.table is None:
-            parser.error("table needs --table")
-        steps = table_steps(args.table, args.instances)
     known = {}
-    for path in {args.optima, args.table} - {None}:
-        for r in read_rows(path):
-            dag = "public" if r.dag == "osp_spaa_tiny" else r.dag
-            known[(r.dag, r.params, VARIANTS.get(r.variant, r.variant), str(r.capacity))] = r.optimum
-            known[(dag, r.params, r.variant, str(r.capacity))] = r.optimum
+    for r in read_rows(args.optima) if args.optima else ():
+        dag = "public" if r.dag == "osp_spaa_tiny" else r.dag
+        known[dag, r.params, r.variant, str(r.capacity)] = r.optimum
     return 5 if climb(steps, args.solver, args.time_limit, args.out, known) else 0
 
 

@@ -7,11 +7,8 @@ name.
 from pebble.cdag.attention import attention_dag
 from pebble.cdag.conv2d import conv2d_dag
 from pebble.cdag.ffn import ffn_dag
-from pebble.cdag.fft import fft_dag
 from pebble.cdag.gemm import gemm_dag, matrix_chain_dag
-from pebble.cdag.grids import diamond_dag, dpgrid_dag
-from pebble.cdag.stencils import stencil1d_dag, stencil2d_dag
-from pebble.cdag.trees import tree_dag
+from pebble.cdag.patterns import diamond_dag, dpgrid_dag, fft_dag, stencil1d_dag, stencil2d_dag, tree_dag
 from pebble.cdag.validate import validate_dag
 
 __all__ = [

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pebble.cdag.base import (
-    Dag,
-    Finish,
-    add_input,
-    add_sum,
-    add_value,
-    check_form,
-    name_of,
-    new_dag,
-    split,
-)
+from pebble.cdag.base import Dag, Finish, add_input, add_sum, add_value, name_of, new_dag, split_all
 from pebble.errors import InputError, UnknownNameError
 from pebble.workloads.base import check_dimension
 
@@ -46,18 +36,15 @@ def attention_dag(
         Query heads, key-value heads (they divide the query heads, which share them in order; by default as
         many) and independent sequences.
     causal : bool
-        The last query sees all keys, each query before it one key less. A tile is kept when a pair in it is
-        seen.
+        The last query sees all keys, each query before it one key less. A tile is kept when a pair in it is seen.
     softmax : str
         ``strict``: S_ij += Q_ix K_jx; r_i += S_ij over the row; P_ij <- S_ij, r_i; O_ix += P_ij V_jx.
         ``online``: O_ix += S_ij V_jx, and O_ix /= r_i at any time once r_i is complete: in place it is one more
         update of the cell, in no fixed order with the others, which can then be divided as they are added.
-    form : str
-        As in :func:`pebble.cdag.gemm.gemm_dag`, for the sums S, r and O.
     tile : sequence of three int
         Extents over queries, keys, head_dim of a tile operation.
-    in_bytes, out_bytes : int
-        Weight of one value of Q, K, V, S, P or r, and of O.
+    form, in_bytes, out_bytes
+        As in :func:`pebble.cdag.gemm.gemm_dag`, the form for the sums S, r and O, the last weight for O.
 
     Raises
     ------
@@ -70,13 +57,8 @@ def attention_dag(
     >>> attention_dag(2, 2, 1).number_of_nodes()
     28
     """
-    check_form(form)
     if softmax not in SOFTMAX:
         raise UnknownNameError("softmax", softmax, SOFTMAX, "pebble dag --help")
-    if len(tile) != 3:
-        raise InputError(
-            f"tile: got {'x'.join(map(str, tile))}, expected three extents, for queries, keys and head-dim."
-        )
     heads = check_dimension("heads", heads)
     kv_heads = heads if kv_heads is None else check_dimension("kv-heads", kv_heads)
     batch = check_dimension("batch", batch)
@@ -84,11 +66,11 @@ def attention_dag(
         raise InputError(f"kv-heads: got {kv_heads}, expected a divisor of the {heads} heads.")
     if causal and keys < queries:
         raise InputError(f"keys: got {keys} for {queries} causal queries, expected at least as many keys.")
-    rows, cols = split("queries", queries, tile[0]), split("keys", keys, tile[1])
-    inner = split("head-dim", head_dim, tile[2])
+    rows, cols, inner = split_all(form, tile, {"queries": queries, "keys": keys, "head-dim": head_dim})
     pairs = [
-        [j for j in range(len(cols)) if not causal or j * tile[1] <= _last_query(i, rows, tile[0]) + keys - queries]
-        for i in range(len(rows))
+        # the last query of a tile sees most
+        [j for j in range(len(cols)) if not causal or j * tile[1] < i * tile[0] + height + keys - queries]
+        for i, height in enumerate(rows)
     ]
     seen = sum(map(len, pairs))
     per_head = seen * (4 * len(inner) + 4) + len(rows) * (3 * len(inner) + 2) + 2 * len(cols) * len(inner)
@@ -107,10 +89,6 @@ def attention_dag(
             for i, height in enumerate(rows):
                 _add_row(dag, form, softmax, own, shared, i, height, cols, inner, pairs[i], in_bytes, out_bytes)
     return dag
-
-
-def _last_query(i: int, rows: Sequence[int], tile: int) -> int:
-    return i * tile + rows[i] - 1
 
 
 def _add_row(
@@ -136,15 +114,7 @@ def _add_row(
     if softmax == "strict":
         finish = []
         scores = [
-            add_value(
-                dag,
-                name_of("P", (*own, i, j)),
-                (score, total),
-                operation="divide",
-                operand="P",
-                index=(*own, i, j),
-                weight=height * cols[j] * in_bytes,
-            )
+            add_value(dag, "P", (*own, i, j), (score, total), "divide", weight=height * cols[j] * in_bytes)
             for j, score in zip(seen, scores, strict=True)
         ]
     for x, depth in enumerate(inner):

@@ -6,7 +6,7 @@ families without paying for it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pebble.errors import InputError, UnknownNameError
@@ -25,11 +25,8 @@ class Finish(NamedTuple):
 
     Attributes
     ----------
-    operation : str
-        ``"divide"``.
     symbol : str
-        How it is written between the sum and the first operand: ``"/="``; without operands, a function:
-        ``"act"``.
+        How it is written between the sum and the first operand: ``"/="``; without operands, a function: ``"act"``.
     operands : tuple of str
         Further values it takes.
     ordered : bool
@@ -43,13 +40,7 @@ class Finish(NamedTuple):
 
 
 def new_dag(nodes: int) -> Dag:
-    """An empty DAG, unless it would become too large.
-
-    Raises
-    ------
-    InputError
-        ``nodes``, the number of nodes that the family will have at most, is above ``MAX_NODES``.
-    """
+    """An empty DAG; InputError where the family will have more than ``MAX_NODES`` nodes."""
     if nodes > MAX_NODES:
         raise InputError(
             f"DAG: got a size that makes up to {nodes:,} nodes, expected at most {MAX_NODES:,}; "
@@ -60,11 +51,17 @@ def new_dag(nodes: int) -> Dag:
     return nx.DiGraph()
 
 
-def check_form(form: str) -> str:
-    """The form of sums, or UnknownNameError."""
+def split_all(form: str, tile: Sequence[int], extents: Mapping[str, int]) -> list[tuple[int, ...]]:
+    """The tiles of each dimension of a family, once the form of its sums and the number of tile extents are checked."""
     if form not in FORMS:
         raise UnknownNameError("form", form, FORMS, "pebble dag --help")
-    return form
+    if len(tile) != len(extents):
+        *first, last = extents
+        raise InputError(
+            f"tile: got {'x'.join(map(str, tile))}, expected {('two', 'three', 'four')[len(extents) - 2]} extents, "
+            f"for {', '.join(first)} and {last}."
+        )
+    return [split(name, extent, part) for (name, extent), part in zip(extents.items(), tile, strict=True)]
 
 
 def split(name: str, extent: int, tile: int = 1) -> tuple[int, ...]:
@@ -105,20 +102,21 @@ def add_matrix(dag: Dag, operand: str, rows: Sequence[int], cols: Sequence[int],
 
 def add_value(
     dag: Dag,
-    name: str,
-    operands: Sequence[str],
-    *,
-    operation: str,
     operand: str,
     index: Sequence[int],
+    sources: Sequence[str],
+    operation: str,
+    *,
     weight: int = 1,
     output: bool = False,
+    name: str | None = None,
 ) -> str:
-    """Add a computed value and the edges from its operands; return its name."""
+    """Add a computed value, by default called ``operand[index]``, and the edges from its sources; return its name."""
+    name = name_of(operand, index) if name is None else name
     dag.add_node(name, operation=operation, operand=operand, index=tuple(index), weight=weight)
     if output:
         dag.nodes[name]["output"] = True
-    dag.add_edges_from((p, name) for p in operands)
+    dag.add_edges_from((p, name) for p in sources)
     return name
 
 
@@ -161,7 +159,7 @@ def add_sum(
     factors: Sequence[Sequence[str]] = terms
     if form == "separate" and len(terms) + len(start) > 1:
         factors = [
-            [_add_partial(dag, f"{name}*{t}", term, "multiply", operand, (*index, t), weight)]
+            [add_value(dag, operand, (*index, t), term, "multiply", weight=weight, name=f"{name}*{t}")]
             if len(term) > 1
             else term
             for t, term in enumerate(terms)
@@ -180,22 +178,8 @@ def add_sum(
     for s, (operation, operands, chained) in enumerate(steps):
         sources = [*(previous if chained else []), *operands]
         if s + 1 < len(steps):
-            previous = [_add_partial(dag, f"{name}.{s}", sources, operation, operand, (*index, s), weight)]
-    return add_value(
-        dag, name, sources, operation=operation, operand=operand, index=index, weight=weight, output=output
-    )
-
-
-def _add_partial(
-    dag: Dag,
-    name: str,
-    operands: Sequence[str],
-    operation: str,
-    operand: str,
-    index: Sequence[int],
-    weight: int,
-) -> str:
-    return add_value(dag, name, operands, operation=operation, operand=operand, index=index, weight=weight)
+            previous = [add_value(dag, operand, (*index, s), sources, operation, weight=weight, name=f"{name}.{s}")]
+    return add_value(dag, operand, index, sources, operation, weight=weight, output=output)
 
 
 def _add_cell(

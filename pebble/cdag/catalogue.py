@@ -9,11 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pebble.cdag.base import FORMS, Dag
-from pebble.cdag.fft import fft_dag
 from pebble.cdag.gemm import matrix_chain_dag
-from pebble.cdag.grids import diamond_dag, dpgrid_dag
-from pebble.cdag.stencils import stencil1d_dag, stencil2d_dag
-from pebble.cdag.trees import tree_dag
+from pebble.cdag.patterns import diamond_dag, dpgrid_dag, fft_dag, stencil1d_dag, stencil2d_dag, tree_dag
 from pebble.errors import InputError
 from pebble.workloads.base import DTYPE_BYTES, default_out_dtype, element_bytes
 from pebble.workloads.parameters import Parameter, needed, optional, read_values
@@ -21,19 +18,7 @@ from pebble.workloads.parameters import Parameter, needed, optional, read_values
 
 @dataclass(frozen=True)
 class DagFamily:
-    """A family of DAGs.
-
-    Attributes
-    ----------
-    name : str
-    help : str
-        What it is, in a line.
-    builder : callable
-        Takes the parameters by keyword.
-    parameters : tuple of Parameter
-    example : str
-        Small parameters, as on the command line.
-    """
+    """A family of DAGs: its builder takes the parameters by keyword; the example is small, as on the command line."""
 
     name: str
     help: str
@@ -42,23 +27,14 @@ class DagFamily:
     example: str
 
     def build(self, values: Mapping[str, object], variant: str | None = None) -> Dag:
-        """Build a DAG.
+        """Build a DAG from parameters by name, ``{"m": 2, "n": 2, "k": 3}``; one left out, or None, takes its default.
 
-        Parameters
-        ----------
-        values : mapping
-            Parameters by ``Parameter.name``, such as ``{"m": 2, "n": 2, "k": 3}``; those left out, or None, take their
-            defaults.
-        variant : str, optional
-            The game to be played: where sums have a form and none is given, every variant but ``in-place`` takes the
-            form ``chain``.
+        Where sums have a form and none is given, every variant but ``in-place`` takes the form ``chain``.
 
         Raises
         ------
-        UnknownNameError
-            An unknown choice.
         InputError
-            A parameter missing, foreign to the family, or out of range.
+            A parameter missing, foreign to the family, out of range, or an unknown choice.
         """
         given = read_values(self.name, self.parameters, values)
         if SUMS[0] in self.parameters and variant not in (None, "in-place"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pebble.cdag.base import Dag, add_input, add_sum, check_form, name_of, new_dag, split
+from pebble.cdag.base import Dag, add_input, add_sum, name_of, new_dag, split_all
 from pebble.errors import InputError
 from pebble.workloads.base import check_dimension
 
@@ -27,19 +27,10 @@ def conv2d_dag(
 
     Parameters
     ----------
-    batch, in_channels, out_channels : int
     height, width : int
-        Of the input X; the output has (height - kernel) // stride + 1 rows.
-    kernel : int
-        The kernel is kernel x kernel.
-    stride : int
-        Input pixels that no output needs are left out.
-    form : str
-        As in :func:`pebble.cdag.gemm.gemm_dag`.
-    tile : sequence of two int
-        Extents over in-channels and out-channels of a tile operation, at one pixel.
-    in_bytes, out_bytes : int
-        Weight of one value of X or W, and of Y.
+        Of the input X; the output has (height - kernel) // stride + 1 rows. Input pixels that no output needs are left
+        out. tile : sequence of two int Extents over in-channels and out-channels of a tile operation, at one pixel.
+        form, in_bytes, out_bytes As in :func:`pebble.cdag.gemm.gemm_dag`, for X, W and Y.
 
     Raises
     ------
@@ -51,21 +42,13 @@ def conv2d_dag(
     >>> conv2d_dag(1, 1, 1, 3, 3, 2).number_of_nodes()  # 9 + 4 inputs, 4 cells, 16 updates
     33
     """
-    check_form(form)
-    if len(tile) != 2:
-        raise InputError(
-            f"tile: got {'x'.join(map(str, tile))}, expected two extents, for in-channels and out-channels."
-        )
+    sources, targets = split_all(form, tile, {"in-channels": in_channels, "out-channels": out_channels})
     batch, height, width = (
         check_dimension(name, value) for name, value in (("batch", batch), ("height", height), ("width", width))
     )
     kernel, stride = check_dimension("kernel", kernel), check_dimension("stride", stride)
     if kernel > min(height, width):
         raise InputError(f"kernel: got {kernel}, expected at most the input's height {height} and width {width}.")
-    sources, targets = (
-        split("in-channels", in_channels, tile[0]),
-        split("out-channels", out_channels, tile[1]),
-    )
     rows, cols = (height - kernel) // stride + 1, (width - kernel) // stride + 1
     taps = kernel * kernel * len(sources)
     dag = new_dag(

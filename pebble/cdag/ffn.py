@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pebble.cdag.base import Dag, Finish, add_matrix, add_sum, check_form, name_of, new_dag, split
-from pebble.errors import InputError
+from pebble.cdag.base import Dag, Finish, add_matrix, add_sum, name_of, new_dag, split_all
 
 
 def ffn_dag(
@@ -24,19 +23,14 @@ def ffn_dag(
 
     Parameters
     ----------
-    tokens, d_model, hidden : int
-        X is tokens x d_model, the hidden layer tokens x hidden.
     d_out : int, optional
         Columns of Y; by default ``d_model``.
     gated : bool
         Gate and up products, activation of the gate, elementwise product, down.
-    form : str
-        As in :func:`pebble.cdag.gemm.gemm_dag`. In place, the activation and the elementwise product are
-        further tasks on the hidden (gate) cell, since they need no room beside it.
-    tile : sequence of four int
-        Extents over tokens, d_model, hidden, d_out of a tile operation.
-    in_bytes, out_bytes : int
-        Weight of one value of X, a weight matrix or the hidden layer, and of Y.
+    form, in_bytes, out_bytes
+        As in :func:`pebble.cdag.gemm.gemm_dag`. In place, the activation and the elementwise product are further tasks
+        on the hidden (gate) cell, since they need no room beside it. tile : sequence of four int Extents over tokens,
+        d_model, hidden, d_out of a tile operation.
 
     Raises
     ------
@@ -48,14 +42,9 @@ def ffn_dag(
     >>> ffn_dag(1, 2, 2).number_of_nodes()  # 10 inputs, 4 cells, 8 updates, 2 activations
     24
     """
-    check_form(form)
-    if len(tile) != 4:
-        raise InputError(
-            f"tile: got {'x'.join(map(str, tile))}, expected four extents, for tokens, d-model, hidden and d-out."
-        )
-    rows, inner = split("tokens", tokens, tile[0]), split("d-model", d_model, tile[1])
-    middle = split("hidden", hidden, tile[2])
-    cols = split("d-out", d_model if d_out is None else d_out, tile[3])
+    d_out = d_model if d_out is None else d_out
+    extents = {"tokens": tokens, "d-model": d_model, "hidden": hidden, "d-out": d_out}
+    rows, inner, middle, cols = split_all(form, tile, extents)
     first = (2 if gated else 1) * len(rows) * len(middle)
     nodes = 2 * first * (len(inner) + 2) + 2 * len(rows) * len(cols) * (len(middle) + 1)
     dag = new_dag(nodes + len(inner) * (len(rows) + 2 * len(middle)) + len(middle) * len(cols))

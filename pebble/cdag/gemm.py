@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pebble.cdag.base import Dag, add_matrix, add_sum, check_form, name_of, new_dag, split
+from pebble.cdag.base import Dag, add_matrix, add_sum, name_of, new_dag, split, split_all
 from pebble.errors import InputError
 from pebble.workloads.grouped import MAX_GROUPS
 
@@ -104,11 +104,8 @@ def _products(
     out_bytes: int,
 ) -> Dag:
     """A product for each name's ending and m."""
-    check_form(form)
-    if len(tile) != 3:
-        raise InputError(f"tile: got {'x'.join(map(str, tile))}, expected three extents, for m, n and k.")
+    _, cols, inner = split_all(form, tile, {"m": groups[0][1], "n": n, "k": k})
     heights = [split("m", m, tile[0]) for _, m in groups]
-    cols, inner = split("n", n, tile[1]), split("k", k, tile[2])
     high = sum(map(len, heights))
     dag = new_dag(2 * high * len(cols) * (len(inner) + 1) + (high + len(groups) * len(cols)) * len(inner))
     for (ending, _), rows in zip(groups, heights, strict=True):
@@ -127,20 +124,16 @@ def matrix_chain_dag(
     in_bytes: int = 1,
     out_bytes: int = 1,
 ) -> Dag:
-    """A product of matrices from left to right.
-
-    ``dims = (p, q, r, s)`` is (M1 M2) M3 with M1 of p x q and so on.
+    """A product of matrices from left to right: ``dims = (p, q, r, s)`` is (M1 M2) M3 with M1 of p x q and so on.
 
     Parameters
     ----------
     dims : sequence of int
         At least three. The inputs are ``M1``, ``M2`` ..., the products ``P1`` (of M1 and M2), ``P2`` ...
-    form : str
-        As in :func:`gemm_dag`.
     tile : sequence of int, optional
         One extent per dimension; 1 by default.
-    in_bytes, out_bytes : int
-        Weight of one value of an input or intermediate product, and of the last product.
+    form, in_bytes, out_bytes
+        As in :func:`gemm_dag`; ``out_bytes`` is for the last product.
 
     Raises
     ------
@@ -152,12 +145,11 @@ def matrix_chain_dag(
     >>> matrix_chain_dag((2, 2, 2, 2)).number_of_nodes()
     36
     """
-    check_form(form)
     if len(dims) < 3:
         raise InputError(f"dims: got {'x'.join(map(str, dims))}, expected at least three, such as 2x2x2x2.")
     if tile is not None and len(tile) != len(dims):
         raise InputError(f"tile: got {len(tile)} extents, expected one for each of the {len(dims)} dims.")
-    axes = [split(f"dims[{i}]", d, 1 if tile is None else tile[i]) for i, d in enumerate(dims)]
+    axes = split_all(form, [1] * len(dims) if tile is None else tile, {f"dims[{i}]": d for i, d in enumerate(dims)})
     sizes = [len(axis) for axis in axes]
     nodes = sum(sizes[i] * sizes[i + 1] for i in range(len(sizes) - 1))
     nodes += sum(2 * sizes[0] * sizes[i] * (sizes[i - 1] + 1) for i in range(2, len(sizes)))

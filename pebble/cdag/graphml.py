@@ -26,11 +26,8 @@ def format_graphml(dag: Dag) -> str:
 def parse_graphml(text: str) -> Dag:
     """A DAG from GraphML text; parallel edges are merged.
 
-    Raises
-    ------
-    DagError
-        Malformed text, without the file's name; a document type or entity definition, which GraphML needs none of
-        and which can make a small file expand without end.
+    DagError, without the file's name, for malformed text, and for a document type or entity definition, which GraphML
+    needs none of and which can make a small file expand without end.
     """
     for forbidden in ("<!DOCTYPE", "<!ENTITY"):
         at = text.find(forbidden)

@@ -50,10 +50,7 @@ def format_hyperdag(dag: Dag) -> str:
 def parse_hyperdag(text: str) -> Dag:
     """A DAG from hyperDAG text; nodes are named by their comments, else ``0``, ``1`` ...
 
-    Raises
-    ------
-    DagError
-        Malformed text, with the line, without the file's name.
+    DagError for malformed text, with the line, without the file's name.
     """
     lines = _data_lines(text)
     if not lines:

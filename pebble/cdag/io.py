@@ -29,24 +29,15 @@ class _Format(NamedTuple):
 
 
 def read_dag(path: str | Path, *, unit_weights: bool = False) -> Dag:
-    """Read a DAG and validate it.
+    """Read a DAG from a file whose suffix, ``.json``, ``.graphml`` or ``.hdag``, says the format, and validate it.
 
-    Parameters
-    ----------
-    path : str or Path
-        Its suffix, ``.json``, ``.graphml`` or ``.hdag``, says the format.
-    unit_weights : bool
-        Ignore the weights in the file: every value weighs 1.
+    With ``unit_weights`` every value weighs 1, whatever the file says. Time and memory O(size of the file).
 
     Raises
     ------
     InputError
         An unreadable file or one above 256 MiB, another suffix, malformed text, or a graph that is no DAG for the
         game (:func:`pebble.cdag.validate.validate_dag`); the message starts with the file and the line.
-
-    Notes
-    -----
-    Time and memory O(size of the file).
     """
     path = Path(path)
     chosen = _format_of(path)
@@ -67,14 +58,7 @@ def read_dag(path: str | Path, *, unit_weights: bool = False) -> Dag:
 
 
 def write_dag(dag: Dag, path: str | Path) -> None:
-    """Validate a DAG and write it; equal DAGs give equal files.
-
-    Raises
-    ------
-    InputError
-        Another suffix than ``.json``, ``.graphml``, ``.hdag``, a graph that is no DAG for the game, or a file that
-        cannot be written.
-    """
+    """Validate a DAG and write it, equal DAGs as equal files; InputError where it is none, or cannot be written."""
     path = Path(path)
     chosen = _format_of(path)
     validate_dag(dag)
@@ -95,10 +79,7 @@ def format_node_link(dag: Dag) -> str:
 def parse_node_link(text: str) -> Dag:
     """A DAG from networkx node-link JSON; ``links`` is accepted for ``edges``, as older networkx wrote.
 
-    Raises
-    ------
-    DagError
-        Malformed text, without the file's name.
+    DagError for malformed text, without the file's name.
     """
     try:
         document = json.loads(text)
@@ -175,10 +156,10 @@ def _named(dag: Dag) -> Dag:
     """The same DAG with all names as texts."""
     import networkx as nx
 
-    named: Dag = nx.DiGraph()
-    for node, data in dag.nodes(data=True):
-        named.add_node(str(node), **{k: str(v) if k == "accumulator" else v for k, v in data.items()})
-    named.add_edges_from((str(u), str(v)) for u, v in dag.edges)
+    named: Dag = nx.relabel_nodes(dag, {node: str(node) for node in dag})
+    for _, data in named.nodes(data=True):
+        if "accumulator" in data:
+            data["accumulator"] = str(data["accumulator"])
     return named
 
 

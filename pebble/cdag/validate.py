@@ -123,26 +123,12 @@ def _expected(key: str, value: object) -> str | None:
 
 
 def _check_acyclic(dag: nx.DiGraph[Hashable]) -> None:
-    waiting = {node: len(dag.pred[node]) for node in dag}
-    ready = [node for node in dag if not waiting[node]]
-    while ready:
-        node = ready.pop()
-        del waiting[node]
-        for successor in dag.succ[node]:
-            waiting[successor] -= 1
-            if not waiting[successor]:
-                ready.append(successor)
-    if not waiting:
+    import networkx as nx
+
+    if nx.is_directed_acyclic_graph(dag):
         return
-    # every node left has a predecessor that is left: walking back must close a cycle
-    node = next(iter(waiting))
-    seen: dict[Hashable, int] = {}
-    path: list[Hashable] = []
-    while node not in seen:
-        seen[node] = len(path)
-        path.append(node)
-        node = next(p for p in dag.pred[node] if p in waiting)
-    cycle = [str(n) for n in reversed([*path[seen[node] :], node])]
+    edges = nx.find_cycle(dag)
+    cycle = [str(u) for u, *_ in edges] + [str(edges[0][0])]
     shown = " -> ".join(cycle if len(cycle) <= 8 else [*cycle[:7], "...", cycle[-1]])
     raise DagError(f"DAG: got a cycle, {shown}; a value cannot depend on itself.")
 

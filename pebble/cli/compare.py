@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _draw(found: Comparison | SmComparison | ExactComparison, path: str) -> None:
     if isinstance(found, Comparison):
-        figure = comparison_figure(found)
+        figure: Any = comparison_figure(found)
     elif isinstance(found, ExactComparison):
         figure = exact_figure(found)
     else:

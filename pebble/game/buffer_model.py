@@ -37,14 +37,7 @@ _MAX_SMS = 100_000
 
 @dataclass(frozen=True)
 class Topology:
-    """Hops between SMs.
-
-    Parameters
-    ----------
-    name : str
-        As in the table of the module.
-    sms : int
-        P.
+    """Hops between P SMs; the names are in the table of the module.
 
     Raises
     ------
@@ -115,17 +108,13 @@ class BufferModel:
     sms : int
         P; 1 for ``single``.
     omega : Fraction
-        Cost of a copy per value and hop, for ``connected``; a load or store costs 1. Above 1, a far read is dearer
-        than one of slow memory.
-    topology : str
-        For ``connected``.
+        Cost of a copy per value and hop, for ``connected``, which alone has a topology; a load or store costs 1. Above
+        1, a far read is dearer than one of slow memory.
 
     Raises
     ------
-    UnknownNameError
-        No such kind or topology.
     InputError
-        P, omega or topology out of range, or given for a kind that has none.
+        No such kind or topology; P, omega or topology out of range, or given for a kind that has none.
 
     Examples
     --------
@@ -198,13 +187,7 @@ SINGLE = BufferModel("single")
 
 
 def parse_omega(text: str) -> Fraction:
-    """The exact value of ``0.25`` or ``1/4``.
-
-    Raises
-    ------
-    InputError
-        Not a number.
-    """
+    """The exact value of ``0.25`` or ``1/4``; InputError for anything else."""
     try:
         return Fraction(text)
     except (ValueError, ZeroDivisionError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
@@ -98,13 +97,7 @@ class Game:
 
     @classmethod
     def from_dag(cls, dag: nx.DiGraph[Hashable], variant: Variant | str | None = None) -> Game:
-        """Read a DAG; :mod:`pebble.cdag.validate` says how a DAG is written.
-
-        Parameters
-        ----------
-        dag : networkx.DiGraph
-        variant : Variant or str, optional
-            By default ``Variant.default_for(dag)``.
+        """Read a DAG, written as :mod:`pebble.cdag.validate` says; ``Variant.default_for(dag)`` is the default.
 
         Raises
         ------
@@ -115,6 +108,8 @@ class Game:
         -----
         Time O((V + E) log V).
         """
+        import networkx as nx
+
         from pebble.cdag.validate import validate_dag
 
         validate_dag(dag)
@@ -126,7 +121,8 @@ class Game:
                 "or build it with every partial sum a value of its own (--form chain)."
             )
         data = dag.nodes
-        order = _topological(dag)
+        # ties by order of insertion, so that equal DAGs give equal games
+        order = list(nx.lexicographical_topological_sort(dag, key={node: i for i, node in enumerate(dag)}.__getitem__))
         items = [node for node in order if "accumulator" not in data[node]]
         item_of = {node: i for i, node in enumerate(items)}
         # a computed value is its own task; a cell is not a task, its updates are
@@ -171,6 +167,21 @@ class Game:
             for operand in task.operands:
                 found[operand].append(t)
         return tuple(map(tuple, found))
+
+    @cached_property
+    def preds(self) -> tuple[frozenset[int], ...]:
+        """Per task, the earlier ones that must be done before it: all updates of its operands, and ``after``."""
+        return tuple(
+            frozenset(task.after).union(*(self.updates[operand] for operand in task.operands)) for task in self.tasks
+        )
+
+    @cached_property
+    def ancestors(self) -> tuple[frozenset[int], ...]:
+        """Per task, all tasks that must be done at some time before it."""
+        found: list[frozenset[int]] = []
+        for direct in self.preds:
+            found.append(direct.union(*(found[u] for u in direct)))
+        return tuple(found)
 
     @cached_property
     def item_index(self) -> dict[str, int]:
@@ -218,13 +229,7 @@ def minimum_capacity(game: Game) -> int:
 
 
 def check_capacity(game: Game, capacity: int) -> None:
-    """Refuse a capacity at which no pebbling exists.
-
-    Raises
-    ------
-    InfeasibleError
-        The capacity is below ``minimum_capacity(game)``, which the message names.
-    """
+    """Raise InfeasibleError at a capacity below ``minimum_capacity(game)``, which the message names."""
     least = minimum_capacity(game)
     if capacity < least:
         raise InfeasibleError(
@@ -235,21 +240,3 @@ def check_capacity(game: Game, capacity: int) -> None:
 
 def _is_cell(dag: nx.DiGraph[Hashable], node: Hashable) -> bool:
     return any(dag.nodes[p].get("accumulator") == node for p in dag.pred[node])
-
-
-def _topological(dag: nx.DiGraph[Hashable]) -> list[Hashable]:
-    """Kahn's order, ties by order of insertion, so that equal DAGs give equal games."""
-    rank = {node: i for i, node in enumerate(dag)}
-    nodes = list(dag)
-    waiting = {node: len(dag.pred[node]) for node in nodes}
-    ready = [rank[node] for node in nodes if not waiting[node]]
-    heapq.heapify(ready)
-    order: list[Hashable] = []
-    while ready:
-        node = nodes[heapq.heappop(ready)]
-        order.append(node)
-        for successor in dag.succ[node]:
-            waiting[successor] -= 1
-            if not waiting[successor]:
-                heapq.heappush(ready, rank[successor])
-    return order

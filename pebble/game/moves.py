@@ -174,16 +174,7 @@ def _read_move(step: int, entry: object, names: Container[str], memories: int) -
 def read_moves_file(path: str | Path, names: Container[str] = (), memories: int = 1) -> tuple[Move, ...]:
     """Moves from a JSON file: a list of them, or an object that has one under ``moves``, as `pebble solve --json` has.
 
-    Parameters
-    ----------
-    path : str or Path
-    names, memories
-        As for :func:`read_moves`.
-
-    Raises
-    ------
-    InputError
-        An unreadable file, text that is not JSON, or something else in it; the message starts with the file.
+    Otherwise as :func:`read_moves`; InputError begins with the file.
     """
     from pebble.cdag.io import read_text
 

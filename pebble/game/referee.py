@@ -106,12 +106,6 @@ class Replay:
 def replay(dag: nx.DiGraph[Hashable] | Game, pebbling: Pebbling) -> Replay:
     """Play a pebbling and check every move, the end, and the claimed cost.
 
-    Parameters
-    ----------
-    dag : networkx.DiGraph or Game
-        What is pebbled.
-    pebbling : Pebbling
-
     Raises
     ------
     IllegalMoveError
@@ -141,13 +135,7 @@ def replay(dag: nx.DiGraph[Hashable] | Game, pebbling: Pebbling) -> Replay:
 
 
 def play(game: Game, pebbling: Pebbling) -> Replay:
-    """Play a pebbling and check every move and the end; what its moves cost is counted, not compared.
-
-    Raises
-    ------
-    IllegalMoveError
-        The first move that breaks a rule.
-    """
+    """Play a pebbling and check every move and the end; what its moves cost is counted, not compared."""
     board = _Board(game, pebbling)
     for board.step, move in enumerate(pebbling.moves, start=1):
         board.play(move)

@@ -17,18 +17,14 @@ class DagStatistics:
     ----------
     nodes, edges : int
         Of the graph, tasks included.
-    values : int
-        Nodes that hold a pebble: inputs, cells and computed values.
-    operations : int
-        Computations: tasks of cells, and computed values.
+    values, operations : int
+        Nodes that hold a pebble (inputs, cells, computed values), and computations (tasks of cells, computed values).
     inputs, outputs, cells : int
         Values blue at the start (an initial cell is one), values that must end blue, cells.
     depth : int
         Computations on the longest path of dependencies; the updates of a cell do not depend on each other.
     largest_in_degree : int
         Most operands of a computation; a cell is not an operand of its own updates.
-    total_weight, input_weight, output_weight : int
-        Sums over all values, inputs, outputs.
     compulsory_weight : int
         What every pebbling moves: inputs are loaded, computed outputs are stored.
     minimum_capacity : dict of str to int
@@ -52,16 +48,7 @@ class DagStatistics:
 
 
 def dag_statistics(dag: Dag) -> DagStatistics:
-    """Validate a DAG and count.
-
-    Raises
-    ------
-    InputError
-        It is no DAG for the game.
-
-    Notes
-    -----
-    Time O((V + E) log V).
+    """Validate a DAG and count, in O((V + E) log V); InputError where it is no DAG for the game.
 
     Examples
     --------

@@ -36,13 +36,7 @@ class Variant(StrEnum):
 
     @classmethod
     def parse(cls, name: str) -> Variant:
-        """The variant of that name.
-
-        Raises
-        ------
-        UnknownNameError
-            No such variant; the message offers the nearest.
-        """
+        """The variant of that name; UnknownNameError, which offers the nearest, where there is none."""
         try:
             return cls(name)
         except ValueError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from pebble.solvers.search.gemm_canon import make_classes
 from pebble.solvers.search.gemm_model import build_model
 
 DETAIL = 1
-_SLICE = 20_000
 
 
 def _shape(game: Game) -> Shape | None:
@@ -70,31 +68,10 @@ def potential_proof(game: Game, checkable: CheckedGame, until: float) -> tuple[i
 def _table(m: int, n: int, k: int, capacity: int, until: float) -> tuple[list[int], list[int], Any] | None:
     """Red set, undone products and row of values of every abstract position, as the search builds them."""
     model, classes = build_model(m, n, k, capacity, DETAIL), make_classes(1 << 20)
-    offsets, rows = tables.row_offsets(m, n, k)
-    patterns = tables.make_patterns(MAX_RECORDS, 16 * MAX_RECORDS)
-    nodes = np.zeros(1 << 16, dtype=np.int32)
-    while True:
-        status = tables.explore(model, classes, patterns, nodes, _SLICE)
-        if status == tables.GROW:
-            nodes = np.zeros(4 * len(nodes), dtype=np.int32)
-            tables.rehash_nodes(patterns, nodes)
-        elif status == tables.DONE:
-            break
-        elif status == tables.FULL or time.monotonic() > until:
-            return None
+    table = tables.build_table(model, classes, MAX_RECORDS, lambda: time.monotonic() > until)
+    if table is None:
+        return None
+    patterns = table.patterns
     count = int(patterns.counts[0])
-    kinds = patterns.node_class[:count]
-    order = np.argsort(np.bitwise_count(classes.red[: int(classes.counts[0])])[kinds], kind="stable").astype(np.int32)
-    values = np.full((rows, count), tables.NEVER, dtype=np.uint8)
-    for left, untouched in _rows(m, n, k):
-        tables.fill_row(model, patterns, order, offsets, values, left, untouched)
-        if time.monotonic() > until:
-            return None
-    reds = [int(x) for x in classes.red[kinds]]
-    return reds, [int(x) for x in patterns.node_undone[:count]], np.ascontiguousarray(values.T)
-
-
-def _rows(m: int, n: int, k: int) -> Iterator[tuple[int, int]]:
-    for left in range(m * n * k + 1):
-        for untouched in range(min(m * n, left // k) + 1):
-            yield left, untouched
+    reds = [int(x) for x in classes.red[patterns.node_class[:count]]]
+    return reds, [int(x) for x in patterns.node_undone[:count]], np.ascontiguousarray(table.values.T)

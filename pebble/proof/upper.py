@@ -14,7 +14,6 @@ from pebble.proof.shares import NotCertifiedError
 from pebble.schedules.explicit import ExplicitSchedule
 from pebble.schedules.explicit.chain import ChainPlan, kept_for_next
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
-from pebble.schedules.explicit.gemm import _AXES, _Nest
 
 
 def upper_claim(statement: Statement, schedule: PartSchedule | ExplicitSchedule | FusedSchedule) -> dict[str, Any]:
@@ -76,17 +75,12 @@ def _parameters(schedule: ExplicitSchedule | FusedSchedule | ChainPlan | Kernel)
 
 
 def _blocks(schedule: ExplicitSchedule) -> dict[str, Any]:
-    first, second, streamed = _AXES[schedule.stationary]
-    bp, bq = schedule.block_p, schedule.block_q
-    if schedule.across == first:
-        first, second, bp, bq = second, first, bq, bp
-    size = {"m": schedule.gemm.m, "n": schedule.gemm.n, "k": schedule.gemm.k}
-    nest = _Nest(size[first], size[second], size[streamed], bp, bq, schedule.capacity)
+    nest = schedule.nest
     rows = nest.rows
     steps = nest.cols > 1
     across = [
-        nest.kept_across(nest.bp, bq) if steps and rows > 1 else 0,
-        nest.kept_across(nest.height(rows - 1), bq) if steps else 0,
+        nest.kept_across(nest.bp, nest.bq) if steps and rows > 1 else 0,
+        nest.kept_across(nest.height(rows - 1), nest.bq) if steps else 0,
     ]
     turns = {0: rows > 2, 1: rows > 3, 2: rows > 1}
     at = {0: 0, 1: 1, 2: rows - 2}

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from pebble.errors import InputError, SolverDisagreementError
 from pebble.game import Game
-from pebble.solvers.first import first_pebbling
 from pebble.solvers.plan import read_plan
+from pebble.solvers.registry import first_pebbling
 from pebble.solvers.result import Incumbent
-from pebble.system.isolation import Interval, Library, solve_apart
+from pebble.system.isolation import Library, solve_apart
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -90,10 +90,7 @@ def _solve_again(best: Incumbent) -> str:
 def confirm(best: Incumbent, model: cp_model.CpModel, seconds: float) -> str:
     """In the worker: solve a model of pebblings below the optimum with presolve off; name the outcome.
 
-    Raises
-    ------
-    SolverDisagreementError
-        There is one.
+    SolverDisagreementError where there is one.
     """
     from ortools.sat.python import cp_model
 
@@ -114,10 +111,7 @@ def confirm(best: Incumbent, model: cp_model.CpModel, seconds: float) -> str:
 def _search_agrees(best: Incumbent) -> bool:
     """Whether the search, which knows nothing of CP-SAT, proves the same optimum within a few seconds.
 
-    Raises
-    ------
-    SolverDisagreementError
-        It proves more than the cost of the pebbling found, or finds a cheaper one.
+    SolverDisagreementError where it proves more than the cost of the pebbling found, or finds a cheaper one.
     """
     from pebble.solvers.search import solve_search
 
@@ -180,7 +174,7 @@ def new_solver(seed: int, seconds: float) -> cp_model.CpSolver:
 
 
 def run_stoppable(
-    solver: cp_model.CpSolver, model: cp_model.CpModel, best: Interval, listener: Any, until_closed: bool = True
+    solver: cp_model.CpSolver, model: cp_model.CpModel, best: Incumbent, listener: Any, until_closed: bool = True
 ) -> int:
     """Solve, with a second thread that stops the search when the incumbent says so."""
     over = threading.Event()

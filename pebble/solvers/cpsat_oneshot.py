@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from pebble.bounds.task_windows import window_entries
 from pebble.game import Game, Move
-from pebble.solvers.order import closure, task_preds
 from pebble.solvers.plan import Plan, write_moves
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class OneShotModel:
 
     def _order(self) -> None:
         game, model, length = self.game, self.model, self.length
-        before = closure(task_preds(game))
+        before = game.ancestors
         after = [[u for u in range(length) if t in before[u]] for t in range(length)]
         for t in range(length):
             possible = range(len(before[t]), length - len(after[t]))
@@ -75,20 +74,17 @@ class OneShotModel:
             self.done.append(row)
         for p in range(length):
             model.add_exactly_one(self.at[t, p] for t in range(length) if (t, p) in self.at)
-        for t, direct in enumerate(task_preds(game)):
+        for t, direct in enumerate(game.preds):
             for p in range(1, length):
                 if (t, p) in self.at:
                     for u in direct:
-                        self._implies(self.at[t, p], self.done[u][p - 1])
+                        model.add(self.at[t, p] <= self.done[u][p - 1])
 
         # twins: of equal sub-DAGs that meet in one task, the first is finished first
         for twins in _twins(game):
             for first, second in pairwise(twins):
                 for p in range(length):
                     model.add(self.done[second][p] <= self.done[first][p])
-
-    def _implies(self, left: Var, right: Expr) -> None:
-        self.model.add(left <= right)
 
     def _residency(self, item: int) -> None:
         game, model, length = self.game, self.model, self.length
@@ -120,7 +116,7 @@ class OneShotModel:
                 model.add_implication(stays, red)
             model.add_bool_or([*uses, ~red, *([] if stays is None else [stays])])
             if updates:
-                self._implies(red, begun[p] if not game.is_input[item] else 1)
+                model.add(red <= (begun[p] if not game.is_input[item] else 1))
             load = self._load(item, p, begun, complete, stored)
             self.costs.append(weight * load)
             starts = (begun[p] - begun[p - 1] if p else begun[p]) if updates and not game.is_input[item] else 0
@@ -233,19 +229,15 @@ class OneShotModel:
 
     def read(self, value: Callable[[Var], bool]) -> tuple[Move, ...]:
         """The moves of a solution."""
-        order = [0] * self.length
-        for (t, p), var in self.at.items():
-            if value(var):
-                order[p] = t
+        at = {p: t for (t, p), var in self.at.items() if value(var)}
+        sources = {p: item for (item, p), var in self.slide.items() if value(var)}
         keep: list[set[int]] = [set() for _ in range(self.length)]
         for (item, p), var in self.keep.items():
             if value(var):
                 keep[p].add(item)
-        sources: list[int | None] = [None] * self.length
-        for (item, p), var in self.slide.items():
-            if value(var):
-                sources[p] = item
-        return write_moves(self.game, Plan(tuple(order), tuple(map(frozenset, keep)), tuple(sources)))
+        order = range(self.length)
+        plan = Plan(tuple(at[p] for p in order), tuple(map(frozenset, keep)), tuple(sources.get(p) for p in order))
+        return write_moves(self.game, plan)
 
 
 def _lit(value: Expr) -> Expr:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pebble.game import Game, Move
 from pebble.solvers.cpsat import MAX_VARIABLES, run_cpsat, scaled
-from pebble.solvers.first import first_pebbling
+from pebble.solvers.registry import first_pebbling
 from pebble.solvers.result import Incumbent
 from pebble.system.isolation import Library, solve_apart
 
@@ -31,11 +31,7 @@ _ROUNDS = 40
 class RecomputeModel:
     """Pebblings of at most ``steps`` computations, or beginnings of exactly that many.
 
-    Attributes
-    ----------
-    model : CpModel
-    objective : linear expression
-        The cost; of a beginning, what the whole pebbling costs at least.
+    ``objective`` is the cost; of a beginning, what the whole pebbling costs at least.
     """
 
     def __init__(self, game: Game, capacity: int, steps: int, beginning: bool = False) -> None:
@@ -172,38 +168,32 @@ class RecomputeModel:
     def read(self, value: Callable[[Var], bool]) -> tuple[Move, ...]:
         """The moves of a solution."""
         game, moves = self.game, list[Move]()
-        blue = list(game.is_input)
+        blue = {i for i in range(game.size) if game.is_input[i]}
         red: set[int] = set()
         for p in range(self.steps):
-            chosen = [t for t in range(len(game.tasks)) if value(self.does[t][p])]
-            now = [i for i in range(game.size) if value(self.blue[i][p]) and not blue[i]]
-            if not chosen:  # no computation left, but a value that stayed red may still be stored here
-                moves += [Move("store", game.names[i]) for i in now]
-                for i in now:
-                    blue[i] = True
+            now = {
+                i: Move("store", game.names[i]) for i in range(game.size) if i not in blue and value(self.blue[i][p])
+            }
+            blue.update(now)
+            task = next((task for t, task in enumerate(game.tasks) if value(self.does[t][p])), None)
+            if task is None:  # no computation left, but a value that stayed red may still be stored here
+                moves += now.values()
                 continue
-            task = game.tasks[chosen[0]]
-            for i in task.operands:
-                if i not in red:
-                    moves.append(Move("load", game.names[i]))
-                    red.add(i)
+            moves += [Move("load", game.names[i]) for i in task.operands if i not in red]
+            red.update(task.operands)
+            late = now.pop(task.target, None)
+            moves += now.values()
             source = next((i for i in task.operands if (i, p) in self.slide and value(self.slide[i, p])), None)
-            late = [i for i in now if i == task.target]
-            for i in (i for i in now if i not in late):
-                moves.append(Move("store", game.names[i]))
             if source is None:
                 moves.append(Move("compute", task.name))
             else:
                 moves.append(Move("slide", task.name, game.names[source]))
                 red.discard(source)
             red.add(task.target)
-            moves += [Move("store", game.names[i]) for i in late]
-            for i in now:
-                blue[i] = True
-            for i in sorted(red):
-                if not value(self.keep[i][p]):
-                    moves.append(Move("delete", game.names[i]))
-                    red.discard(i)
+            moves += [] if late is None else [late]
+            gone = [i for i in sorted(red) if not value(self.keep[i][p])]
+            moves += [Move("delete", game.names[i]) for i in gone]
+            red.difference_update(gone)
         return tuple(moves)
 
 

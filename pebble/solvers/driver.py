@@ -42,7 +42,6 @@ def solve(
 
     Parameters
     ----------
-    dag : networkx.DiGraph or Game
     capacity : int
         Weight of red values allowed at any moment (pebbles, where all weights are 1); with several SMs, per SM.
     variant : Variant or str, optional
@@ -50,25 +49,14 @@ def solve(
     solver : str
         ``auto`` or a name of :data:`pebble.solvers.SOLVERS`.
     time_limit : float
-        Seconds; the interval proved by then comes back at once.
-    seed : int
-    progress : callable, optional
-        Called in the calling thread with the interval, when it changes and now and then.
-    upper_hint : Pebbling, or callable that makes one or None, optional
-        A pebbling to start from; the referee replays it.
-    known_lower_bound : int or Fraction
-        A bound proved elsewhere, such as that of ``pebble bound``.
-    stop : threading.Event, optional
-        Set it to get the interval at once.
-    started : float, optional
-        When the time limit began, by ``time.monotonic``; by default now.
-    general_bounds : bool
-        Whether to try the theorems of `pebble.bounds.dag` as well where the solver leaves or keeps a gap open, and
-        there is one memory.
-    buffers : BufferModel, optional
-        The memories; by default one.
-    most_tasks_per_sm : int, optional
-        Load balance, which is the makespan when every task takes as long: no SM does more tasks.
+        Seconds, from ``started`` (by ``time.monotonic``; by default now); the interval proved by then comes back at
+        once. progress : callable, optional Called in the calling thread with the interval, when it changes and now and
+        then. upper_hint : Pebbling, or callable that makes one or None, optional A pebbling to start from; the referee
+        replays it. known_lower_bound : int or Fraction A bound proved elsewhere, such as that of ``pebble bound``. stop
+        : threading.Event, optional Set it to get the interval at once. general_bounds : bool Whether to try the
+        theorems of `pebble.bounds.dag` as well where the solver leaves or keeps a gap open, and there is one memory.
+        buffers : BufferModel, optional The memories; by default one. most_tasks_per_sm : int, optional Load balance,
+        which is the makespan when every task takes as long: no SM does more tasks.
 
     Raises
     ------
@@ -148,7 +136,6 @@ def _run_to_the_limit(
 
     threading.Thread(target=work, daemon=True, name="pebble-solver").start()
     theorems = GeneralBounds(best) if general_bounds else None
-    late = False
     shown: tuple[Cost, Cost | None, int] | None = None
     late = False
     try:
@@ -158,8 +145,6 @@ def _run_to_the_limit(
             if progress is not None and key != shown:
                 shown = key
                 progress(now)
-            if theorems is not None:
-                theorems.look()
             if best.stop.is_set() or best.seconds_left == 0:
                 late = best.seconds_left == 0  # a solver that begins to compile puts the limit off
                 finished.wait(_GRACE_SECONDS)

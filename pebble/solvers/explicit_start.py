@@ -14,17 +14,8 @@ MOST_OPERATIONS = 300_000
 def explicit_pebbling(game: Game, capacity: int) -> Pebbling | None:
     """The moves of the best explicit schedule, when the game is a GEMM in place with equal weights.
 
-    Parameters
-    ----------
-    game : Game
-        Any game.
-    capacity : int
-        In the game's weights.
-
-    Returns
-    -------
-    Pebbling or None
-        None for another game, a larger one, or a capacity below three values.
+    None for another game, one of more than ``MOST_OPERATIONS``, or a capacity (in the game's weights) below three
+    values.
     """
     shape = recognise(game) if len(game.tasks) <= MOST_OPERATIONS and capacity >= 3 * game.weights[0] else None
     if shape is None:

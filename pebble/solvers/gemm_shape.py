@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import NamedTuple
 
 from pebble.game import Game, Variant
@@ -10,13 +11,8 @@ from pebble.game import Game, Variant
 class Shape(NamedTuple):
     """A GEMM found in a game.
 
-    Attributes
-    ----------
-    m, n, k : int
-    items : tuple of int
-        The game's item of each bit: A by rows, B by columns, C by rows.
-    tasks : tuple of int
-        The game's task of product (i n + j) k + l.
+    ``items``: the game's item of each bit: A by rows, B by columns, C by rows. ``tasks``: its task of product
+    (i n + j) k + l.
     """
 
     m: int
@@ -44,8 +40,7 @@ def recognise(game: Game) -> Shape | None:
         return None
     reach = {x: frozenset(game.tasks[t].target for t in game.uses[x]) for x in inputs}
     first = reach[game.tasks[0].operands[0]]
-    lone = len(cells) == 1  # rows and columns are the same cell: take the operands as they come
-    if lone:
+    if len(cells) == 1:  # rows and columns are the same cell: take the operands as they come
         left = [t.operands[0] for t in game.tasks]
         right = [t.operands[1] for t in game.tasks]
         rows, columns = [first], [first]
@@ -60,52 +55,22 @@ def recognise(game: Game) -> Shape | None:
     k = len(left) // m
     if len(game.tasks) != m * n * k:
         return None
-    return _label(game, left, right, rows, columns, reach)
-
-
-def _label(
-    game: Game,
-    left: list[int],
-    right: list[int],
-    rows: list[frozenset[int]],
-    columns: list[frozenset[int]],
-    reach: dict[int, frozenset[int]],
-) -> Shape | None:
-    """Give every input its depth and check all products."""
-    m, n, k = len(rows), len(columns), len(left) // len(rows)
-    task_of = {(frozenset(t.operands), t.target): number for number, t in enumerate(game.tasks)}
-    top = [x for x in left if reach[x] == rows[0]]
-    partners = [{y for t in game.uses[x] for y in game.tasks[t].operands if y != x} for x in top]
-    if len(top) != k:
+    # an input is known by its line, the cells it reaches, and by the one it meets at its depth
+    partners = {x: {y for t in game.uses[x] for y in game.tasks[t].operands if y != x} for x in inputs}
+    across = [x for x in right if reach[x] == columns[0]]
+    if len(across) != k:
         return None
-    A = [[-1] * k for _ in range(m)]
-    B = [[-1] * k for _ in range(n)]
-    for y in right:
-        depths = [el for el in range(k) if y in partners[el]]
-        if len(depths) != 1:
-            return None
-        B[columns.index(reach[y])][depths[0]] = y
-    for x in left:
-        others = {y for t in game.uses[x] for y in game.tasks[t].operands if y != x}
-        depths = [el for el in range(k) if B[0][el] in others]
-        if len(depths) != 1:
-            return None
-        A[rows.index(reach[x])][depths[0]] = x
-    tasks: list[int] = []
-    cells: list[int] = []
-    for i in range(m):
-        for j in range(n):
-            common = rows[i] & columns[j]
-            if len(common) != 1:
-                return None
-            (cell,) = common
-            cells.append(cell)
-            for el in range(k):
-                number = task_of.get((frozenset((A[i][el], B[j][el])), cell))
-                if number is None:
-                    return None
-                tasks.append(number)
-    items = [*(x for row in A for x in row), *(y for column in B for y in column), *cells]
-    if len(set(items)) != game.size or len(set(tasks)) != len(game.tasks):
+    of_left = {(reach[x], y): x for x in left for y in partners[x].intersection(across)}
+    A = [of_left.get((row, y), -1) for row in rows for y in across]
+    of_right = {(reach[y], x): y for y in right for x in partners[y].intersection(A[:k])}
+    B = [of_right.get((column, x), -1) for column in columns for x in A[:k]]
+    task_of = {(*sorted(t.operands), t.target): number for number, t in enumerate(game.tasks)}
+    tasks, found = [], []
+    for i, j in product(range(m), range(n)):
+        found += (cell := list(rows[i] & columns[j]))[:1]
+        pairs = zip(A[i * k : i * k + k], B[j * k : j * k + k], strict=True)
+        tasks += [task_of.get((*sorted(pair), *cell), -1) for pair in pairs]
+    items = (*A, *B, *found)
+    if not len(items) == len(set(items)) == game.size or len(set(tasks)) != len(game.tasks) or -1 in tasks:
         return None
-    return Shape(m, n, k, tuple(items), tuple(tasks))
+    return Shape(m, n, k, items, tuple(tasks))

@@ -3,61 +3,46 @@
 from __future__ import annotations
 
 import threading
-import time
 
 from pebble.solvers.result import Incumbent
-from pebble.system.isolation import Library, StoppedError, solve_apart
+from pebble.system.isolation import Library, solve_apart
 
 _PATIENCE_SECONDS = 0.5  # a solver that is done by then is left alone
 _POLL_SECONDS = 0.05
 
 
 class GeneralBounds:
-    """Raises an incumbent from below, in a worker process."""
+    """Raises an incumbent from below, in a worker process, once the solver has been given some time alone."""
 
     def __init__(self, best: Incumbent) -> None:
         self._best = best
-        self._due = time.monotonic() + _PATIENCE_SECONDS
-        self._over, self._finished = threading.Event(), threading.Event()
-        self._thread: threading.Thread | None = None
+        self._over, self._due, self._finished = threading.Event(), threading.Event(), threading.Event()
         self._error: BaseException | None = None
-
-    def look(self) -> None:
-        """Begin when it is time."""
-        if self._thread is None and time.monotonic() >= self._due:
-            self._start()
+        threading.Thread(target=self._work, daemon=True, name="pebble-bounds").start()
 
     def done(self) -> bool:
         """Begin if need be, and wait a moment; whether there is nothing more to hope for."""
-        if self._best.closed:
-            return True
-        if self._thread is None:
-            self._start()
-        return self._finished.wait(_POLL_SECONDS)
+        self._due.set()
+        return self._best.closed or self._finished.wait(_POLL_SECONDS)
 
     def end(self) -> None:
         """Stop, and raise what went wrong."""
         self._over.set()
+        self._due.set()
         if self._error is not None:
             raise self._error
 
-    def _start(self) -> None:
-        from pebble.bounds.dag import MOST_ITEMS
-
-        self._thread = threading.Thread(target=self._work, daemon=True, name="pebble-bounds")
-        if self._best.problem.game.size > MOST_ITEMS:
-            self._finished.set()
-        else:
-            self._thread.start()
-
     def _work(self) -> None:
+        self._due.wait(_PATIENCE_SECONDS)
+
         def over() -> bool:
             return self._over.is_set() or self._best.closed
 
         try:
-            solve_apart(Library.HIGHS, "pebble.solvers.general_bounds:raise_bounds", self._best, over)
-        except StoppedError:
-            pass
+            from pebble.bounds.dag import MOST_ITEMS
+
+            if not over() and self._best.problem.game.size <= MOST_ITEMS:
+                solve_apart(Library.HIGHS, "pebble.solvers.general_bounds:raise_bounds", self._best, over)
         except BaseException as error:
             self._error = error
         self._finished.set()

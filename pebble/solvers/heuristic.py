@@ -10,10 +10,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 
-from pebble.game import Game
-from pebble.solvers.order import task_preds
+from pebble.game import Game, at_sm
+from pebble.solvers.lower import best_simple_bound
 from pebble.solvers.plan import Plan, read_plan, write_moves
-from pebble.solvers.result import Incumbent
+from pebble.solvers.result import Incumbent, Problem
 
 _GREEDY_TASKS = 3000  # above, only the orders that need no look at the memory
 _LOCAL_TASKS = 120
@@ -53,29 +53,26 @@ def solve_heuristic(best: Incumbent) -> str:
     return "proved optimal" if best.closed else "heuristic finished"
 
 
+def solve_alone(best: Incumbent) -> str:
+    """Offer what one SM can do alone, as the heuristic plays it, unless no SM may do everything."""
+    problem = best.problem
+    if problem.most_tasks_per_sm is None or problem.most_tasks_per_sm >= len(problem.game.tasks):
+        one = Problem(problem.game, problem.capacity, problem.seed)
+        alone = Incumbent(one, max(0.1, best.seconds_left / 10), best.stop)
+        alone.raise_lower(*best_simple_bound(one.game, one.capacity))
+        solve_heuristic(alone)
+        if alone.pebbling is not None:
+            best.offer(at_sm(alone.pebbling.moves), "heuristic at one SM")
+    return "proved optimal" if best.closed else "heuristic finished"
+
+
 def belady(
     game: Game, capacity: int, order: Sequence[int], rule: Callable[[float, int], float] = _RULES[0]
 ) -> tuple[Plan, int]:
-    """Play the tasks in this order, evicting by the rule.
+    """Play all tasks in an order that the game allows, evicting by the rule; the schedule and its cost.
 
-    Parameters
-    ----------
-    game : Game
-    capacity : int
-        At least ``minimum_capacity(game)``.
-    order : sequence of int
-        All tasks, in an order that the game allows.
-    rule : callable
-        Score of evicting from (position of next use, 1 if clean or 2 if dirty); the largest goes.
-
-    Returns
-    -------
-    Plan, int
-        The schedule and its cost.
-
-    Notes
-    -----
-    Time O(tasks * (in-degree + values held)).
+    The rule scores (position of next use, 1 if clean or 2 if dirty): the largest goes. Time O(tasks * (in-degree +
+    values held)).
     """
     weights, tasks, slides = game.weights, game.tasks, game.variant.sliding
     touched: list[list[int]] = [[] for _ in weights]
@@ -152,7 +149,7 @@ def belady(
 
 
 def _orders(game: Game, capacity: int, best: Incumbent) -> Iterator[Sequence[int]]:
-    preds = task_preds(game)
+    preds = game.preds
     yield range(len(game.tasks))
     yield _depth_first(game, preds, heavy_first=False)
     yield _depth_first(game, preds, heavy_first=True)
@@ -162,7 +159,7 @@ def _orders(game: Game, capacity: int, best: Incumbent) -> Iterator[Sequence[int
         yield from _beam(game, capacity, preds, _BEAM_WIDTH, best)
 
 
-def _depth_first(game: Game, preds: list[set[int]], heavy_first: bool) -> list[int]:
+def _depth_first(game: Game, preds: Sequence[frozenset[int]], heavy_first: bool) -> list[int]:
     """Finish one output before the next is begun; larger sub-DAGs first or last."""
     depth = [0] * len(preds)
     for t, before in enumerate(preds):
@@ -184,7 +181,9 @@ def _depth_first(game: Game, preds: list[set[int]], heavy_first: bool) -> list[i
     return order
 
 
-def _beam(game: Game, capacity: int, preds: list[set[int]], width: int, best: Incumbent) -> Iterator[Sequence[int]]:
+def _beam(
+    game: Game, capacity: int, preds: Sequence[frozenset[int]], width: int, best: Incumbent
+) -> Iterator[Sequence[int]]:
     """Orders from a beam: next comes a task that brings in the least and lets the most go.
 
     What is evicted is guessed here (the values with most uses left stay); ``belady`` decides it afterwards.
@@ -258,7 +257,7 @@ def _improve(
     best: Incumbent,
 ) -> None:
     """Move one task or a run of them elsewhere, keep what is not worse."""
-    preds = task_preds(game)
+    preds = game.preds
     rng = random.Random(best.problem.seed)
     current = list(order)
     count = len(current)
@@ -278,7 +277,7 @@ def _improve(
             current, cost = changed, changed_cost
 
 
-def _allowed(order: Sequence[int], preds: list[set[int]]) -> bool:
+def _allowed(order: Sequence[int], preds: Sequence[frozenset[int]]) -> bool:
     done: set[int] = set()
     for t in order:
         if not preds[t] <= done:

@@ -32,21 +32,10 @@ _MAX_ASSIGNMENTS = 2000
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Where slots and panels go.
+    """Where slots and panels go, and the panels times hops that this costs.
 
-    Attributes
-    ----------
-    topology : Topology
-    slot_of : array of int, shape (rows, cols)
-        The slot that does each tile.
-    sm_of_slot : array of int, shape (P,)
-    row_home, col_home : arrays of int
-        The SM that holds each row panel of A, each column panel of B.
-    cost : int
-        Panels times hops.
-    lower_bound : int
-        No placement of this schedule costs less.
-    method : str
+    ``slot_of`` each tile, the SM of each slot, and the SM that holds each row panel of A and column panel of B. No
+    placement of this schedule costs less than ``lower_bound``.
     """
 
     topology: Topology
@@ -72,15 +61,9 @@ class Placement:
 def deal(
     tiles: Sequence[Sequence[int]] | npt.NDArray[np.integer[Any]], rows: int, cols: int, sms: int, in_turn: bool = False
 ) -> IntArray:
-    """The slot of each tile when a tile order is dealt to P slots.
+    """The slot of each tile when a tile order, a permutation of the grid, is dealt to P slots: an array of rows x cols.
 
-    Parameters
-    ----------
-    tiles : sequence of (row, column)
-        A permutation of the grid.
-    rows, cols, sms : int
-    in_turn : bool
-        Tile p goes to slot p mod P (waves); otherwise each slot gets consecutive tiles (persistent blocks).
+    ``in_turn``: tile p goes to slot p mod P (waves); otherwise each slot gets consecutive tiles (persistent blocks).
 
     Examples
     --------
@@ -173,17 +156,9 @@ def _assign(price: IntArray, room: int) -> tuple[int, IntArray]:
 
 
 def place_fast(slot_of: IntArray, topology: Topology, seed: int = 0, starts: int = 4) -> Placement:
-    """The heuristic: swaps from a few starts, one assignment problem each.
+    """The heuristic: swaps from a few starts, one assignment problem each; ``slot_of`` is from `deal` or `block_deal`.
 
-    Parameters
-    ----------
-    slot_of : array of int, shape (rows, cols)
-        From `deal` or `block_deal`.
-    topology : Topology
-        Its P is the number of slots.
-    seed : int
-    starts : int
-        The first start is slot p at SM p, the others are random.
+    The first start is slot p at SM p, the others are random.
     """
     problem = _Problem(slot_of, topology)
     random = np.random.default_rng(seed)
@@ -199,13 +174,7 @@ def place_fast(slot_of: IntArray, topology: Topology, seed: int = 0, starts: int
 
 
 def place_exact(slot_of: IntArray, topology: Topology) -> Placement:
-    """The best placement, or a proved gap.
-
-    Raises
-    ------
-    InputError
-        More than eight SMs: use `place_fast`.
-    """
+    """The best placement, or a proved gap; InputError above eight SMs, for which there is `place_fast`."""
     if topology.sms > MAX_EXACT_SMS:
         raise InputError(f"placement: got {topology.sms} SMs, expected at most {MAX_EXACT_SMS}; use the heuristic.")
     fast = place_fast(slot_of, topology)

@@ -17,14 +17,8 @@ from pebble.game import Game, Move, Pebbling
 class Plan:
     """One schedule of a game in which every task is done once.
 
-    Attributes
-    ----------
-    order : tuple of int
-        The tasks.
-    keep : tuple of frozenset of int
-        ``keep[p]``: items that stay red from the task at position p to the next.
-    sources : tuple of (int or None)
-        The operand whose pebble the result at position p takes over, if it slides.
+    ``keep[p]``: items that stay red from the task at position p to the next. ``sources[p]``: the operand whose pebble
+    the result at position p takes over, if it slides.
     """
 
     order: tuple[int, ...]

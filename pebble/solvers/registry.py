@@ -1,12 +1,13 @@
-"""Which solver plays which game."""
+"""Which solver plays which game, and the one that asks the others in turn."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
 from typing import NamedTuple
 
 from pebble.errors import InputError, UnknownNameError
-from pebble.solvers.result import Problem, Solver
+from pebble.solvers.result import Incumbent, Problem, Solver
 
 RECOMPUTE = "recomputation"
 SLIDING = "sliding"
@@ -20,16 +21,9 @@ _SEVERAL = frozenset({SEVERAL, CELLS, WEIGHTS})
 
 
 class Entry(NamedTuple):
-    """A solver and what it handles; games of one memory and of several have entries of their own.
+    """A solver by its name on the command line, ``"module:function"`` (imported when asked for), and what it handles.
 
-    Attributes
-    ----------
-    name : str
-        As in ``--solver``.
-    where : str
-        ``"module:function"``, imported when asked for.
-    handles : frozenset of str
-        What the game may have.
+    Games of one memory and of several have entries of their own.
     """
 
     name: str
@@ -43,13 +37,13 @@ ENTRIES = (
     Entry("search", "pebble.solvers.several.state_search:solve_by_search", _SEVERAL),
     Entry("cpsat", "pebble.solvers.cpsat:solve_cpsat", _ONCE),
     Entry("cpsat", "pebble.solvers.cpsat_recompute:solve_recompute", _AGAIN),
-    Entry("cpsat", "pebble.solvers.several.program_cpsat:solve_by_cpsat", _SEVERAL | {LIMIT}),
+    Entry("cpsat", "pebble.solvers.several.solvers:solve_by_cpsat", _SEVERAL | {LIMIT}),
     Entry("milp", "pebble.solvers.milp:solve_milp", _ONCE),
-    Entry("milp", "pebble.solvers.several.program_highs:solve_by_milp", _SEVERAL | {LIMIT}),
+    Entry("milp", "pebble.solvers.several.solvers:solve_by_milp", _SEVERAL | {LIMIT}),
     Entry("heuristic", "pebble.solvers.heuristic:solve_heuristic", _ONCE | _AGAIN),
-    Entry("heuristic", "pebble.solvers.several:solve_alone", _SEVERAL | {LIMIT}),
-    Entry("auto", "pebble.solvers.auto:solve_auto", _ONCE | _AGAIN),
-    Entry("auto", "pebble.solvers.auto:solve_auto", _SEVERAL | {LIMIT}),
+    Entry("heuristic", "pebble.solvers.heuristic:solve_alone", _SEVERAL | {LIMIT}),
+    Entry("auto", "pebble.solvers.registry:solve_auto", _ONCE | _AGAIN),
+    Entry("auto", "pebble.solvers.registry:solve_auto", _SEVERAL | {LIMIT}),
 )
 SOLVERS = tuple(dict.fromkeys(entry.name for entry in ENTRIES))
 
@@ -69,15 +63,7 @@ def traits(problem: Problem) -> frozenset[str]:
 
 
 def find_solver(name: str, problem: Problem) -> Solver:
-    """The solver of that name for this game.
-
-    Raises
-    ------
-    UnknownNameError
-        No such solver.
-    InputError
-        It does not play such a game.
-    """
+    """The solver of that name for this game; UnknownNameError, or InputError where it does not play such a game."""
     if name not in SOLVERS:
         raise UnknownNameError("solver", name, SOLVERS, "pebble solve --help")
     needed = traits(problem)
@@ -92,3 +78,37 @@ def find_solver(name: str, problem: Problem) -> Solver:
         f"solver {name}: got a game with {' and '.join(sorted(needed))} ({problem.game.variant}), which "
         + (f"it does not play; use --solver {others}." if fit else "no solver plays; choose one-shot or in-place.")
     )
+
+
+def solve_auto(best: Incumbent) -> str:
+    """Heuristic first. While a gap is open: search, then CP-SAT, where they can play the game and it is small enough.
+
+    With several memories CP-SAT alone follows, since the search there is for tiny games.
+    """
+    chosen, reason = "heuristic", find_solver("heuristic", best.problem)(best)
+    for name in ("search", "cpsat") if best.problem.buffers.memories == 1 else ("cpsat",):
+        best.details["solver"] = name
+        if not best.stopped:
+            with suppress(InputError):  # too large for it, or a game that it does not play
+                chosen, reason = name, find_solver(name, best.problem)(best)
+        best.details["solver"] = chosen
+    return reason
+
+
+def first_pebbling(best: Incumbent, solver: str, variables: int, limit: int) -> str | None:
+    """Have the heuristic's pebbling to start a model from; why to stop there, if there is a reason.
+
+    InputError where the model would have more than ``limit`` variables.
+    """
+    game, sms = best.problem.game, best.problem.buffers.memories
+    if variables > limit:
+        raise InputError(
+            f"solver {solver}: the DAG has {game.size} values and {len(game.tasks)} operations"
+            f"{f', on {sms} SMs' if sms > 1 else ''}, a model of {variables} variables; the limit is {limit}. "
+            "Use --solver heuristic for a pebbling and `pebble bound` for a lower bound."
+        )
+    if not best.upper_from.startswith("heuristic"):
+        find_solver("heuristic", best.problem)(best)
+    if best.stopped:
+        return "proved optimal" if best.closed else "stopped"
+    return None

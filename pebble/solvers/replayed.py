@@ -26,12 +26,10 @@ class ReplayedMoves:
 
     Attributes
     ----------
-    pebbling : Pebbling or None
-        The pebbling with its cost; None when a move is illegal, or the moves end too early.
+    pebbling, played : Pebbling and Replay, or None
+        The pebbling with its cost, and what it does; None when a move is illegal, or the moves end too early.
     illegal : IllegalMoveError or None
         The first broken rule, with its step, rule and node; its text is one sentence.
-    played : Replay or None
-        What a legal pebbling loads, stores, copies and holds.
     solved : SolveResult or None
         The solver's interval around the optimum, from this pebbling on; None where a move is illegal, or no solver
         plays such a game.
@@ -113,11 +111,10 @@ def replay_moves(
 
     Parameters
     ----------
-    dag : networkx.DiGraph or Game
     moves : iterable, str or Path
         Plain moves, as :func:`pebble.game.read_moves` takes them, or a JSON file of them; nodes of the DAG are
         named by their text.
-    capacity, variant, buffers, solver, time_limit, seed, progress, stop
+    dag, capacity, variant, buffers, solver, time_limit, seed, progress, stop
         As for :func:`pebble.solvers.solve`.
 
     Raises

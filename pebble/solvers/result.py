@@ -18,15 +18,7 @@ NO_PEBBLING = "no pebbling exists under this limit on tasks per SM"
 
 
 class Progress(NamedTuple):
-    """The interval at one moment.
-
-    Attributes
-    ----------
-    lower_bound, upper_bound : int or Fraction
-        What is proved, and the cheapest pebbling so far; None before the first.
-    seconds : float
-        Since the start.
-    """
+    """The interval at one moment, in seconds since the start: no upper bound before the first pebbling."""
 
     lower_bound: Cost
     upper_bound: Cost | None
@@ -37,16 +29,8 @@ class Progress(NamedTuple):
 class Problem:
     """One game to solve.
 
-    Attributes
-    ----------
-    game : Game
-    capacity : int
-        Weight of red values allowed at any moment, in each memory; at least ``minimum_capacity(game)``.
-    seed : int
-    buffers : BufferModel
-        The memories.
-    most_tasks_per_sm : int or None
-        No SM does more tasks.
+    The capacity is of each memory, at least ``minimum_capacity(game)``; no SM does more than ``most_tasks_per_sm``
+    tasks.
     """
 
     game: Game
@@ -62,30 +46,22 @@ class SolveResult:
 
     Attributes
     ----------
-    lower_bound : int or Fraction
-        No pebbling of this game costs less.
-    upper_bound : int, Fraction or None
-        The cost of ``pebbling``, as the referee counted it.
+    lower_bound, upper_bound : int or Fraction
+        No pebbling of this game costs less; the cost of ``pebbling``, as the referee counted it, or None.
     pebbling : Pebbling or None
-        The cheapest pebbling found.
+        The cheapest pebbling found, by ``upper_from``.
     status : str
         ``optimal`` (the two bounds meet), ``feasible`` (a gap is open), ``unknown`` (no pebbling found),
         ``infeasible`` (none exists under the limit on tasks per SM).
     stop_reason : str
         Why it stopped, in words.
-    variant : Variant
     solver : str
         The solver that ran; for ``auto`` the one it chose.
-    seconds : float
     proof : tuple of str
         What proved ``lower_bound``: a bound by name, or solvers. One that names only ``cpsat`` rests on
         CP-SAT alone.
-    upper_from : str
-        What found the pebbling.
     details : mapping
         What the solver cares to add.
-    buffers : BufferModel
-        The memories of the game.
     """
 
     lower_bound: Cost
@@ -161,12 +137,8 @@ class Incumbent:
     def offer(self, moves: tuple[Move, ...], source: str) -> bool:
         """Report a pebbling. True when it is the cheapest so far.
 
-        Raises
-        ------
-        IllegalMoveError
-            The referee refuses it: the solver that found it has a mistake.
-        SolverDisagreementError
-            It is legal and costs less than the proven lower bound.
+        IllegalMoveError where the referee refuses it: the solver that found it has a mistake. SolverDisagreementError
+        where it is legal and costs less than the proven lower bound.
         """
         problem = self.problem
         cost = moves_cost(problem.game, moves, problem.buffers)
@@ -183,12 +155,8 @@ class Incumbent:
     def raise_lower(self, bound: int, proof: str) -> bool:
         """Report a proven lower bound, in units, and what proves it. True when it is the best so far.
 
-        A second proof of the bound that stands is added to its proofs.
-
-        Raises
-        ------
-        SolverDisagreementError
-            It exceeds the cost of a legal pebbling.
+        A second proof of the bound that stands is added to its proofs. SolverDisagreementError where it exceeds the
+        cost of a legal pebbling.
         """
         with self._lock:
             if self.upper is not None:

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -24,35 +25,14 @@ class OutOfTimeError(PebbleError):
 
 
 def check_seconds(what: str, value: object) -> float:
-    """A number of seconds, more than 0.
-
-    Raises
-    ------
-    InputError
-        Not one.
-    """
+    """A number of seconds, more than 0; InputError for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         raise InputError(f"{what}: got {repr(value)[:40]}, expected seconds, more than 0.")
     return value
 
 
 class Clock:
-    """The time that a command was given.
-
-    Parameters
-    ----------
-    seconds : float
-        From now on.
-    stop : threading.Event, optional
-        What asks to stop; by default a new one.
-
-    Attributes
-    ----------
-    started : float
-        By ``time.monotonic``.
-    stop : threading.Event
-        Set when somebody asks to stop.
-    """
+    """The time that a command was given: ``seconds`` from ``started`` on, or until ``stop`` is set."""
 
     def __init__(self, seconds: float, stop: threading.Event | None = None) -> None:
         self.seconds = check_seconds("time limit", seconds)
@@ -71,12 +51,10 @@ class Clock:
         return f"time limit of {self.seconds:g} s" if self.passed >= self.seconds else None
 
     def finish(self, work: Callable[[], Answer], grace: float = 0.0, limited: bool = True) -> Answer:
-        """Do some work, as long as there is time.
+        """Do some work in a thread of its own, which is left behind when the time is over.
 
         Parameters
         ----------
-        work : callable
-            Runs in a thread of its own, which is left behind when the time is over.
         grace : float
             Seconds for it to end by itself.
         limited : bool
@@ -87,27 +65,22 @@ class Clock:
         OutOfTimeError
             The time was over first. What the work raises is raised here.
         """
-        answers: list[Answer] = []
-        errors: list[BaseException] = []
-        done = threading.Event()
+        answer: Future[Answer] = Future()
 
         def run() -> None:
             try:
-                answers.append(work())
+                answer.set_result(work())
             except BaseException as error:
-                errors.append(error)
-            done.set()
+                answer.set_exception(error)
 
         threading.Thread(target=run, daemon=True, name="pebble-work").start()
         late = math.inf
-        while not done.wait(_POLL_SECONDS):
+        while not wait([answer], _POLL_SECONDS).done:
             if self.stop.is_set() or (limited and self.passed >= self.seconds):
                 late = min(late, time.monotonic())
             if time.monotonic() >= late + grace:
                 raise OutOfTimeError(f"{self.why_over() or 'time limit'}.")
-        if errors:
-            raise errors[0]
-        return answers[0]
+        return answer.result()
 
 
 @contextmanager

@@ -30,13 +30,7 @@ def shown(path: str | Path) -> str:
 
 
 def check_path(what: str, path: object) -> str | Path:
-    """A name of a file, or one clear sentence: a number would be taken for an open file.
-
-    Raises
-    ------
-    InputError
-        Neither a text nor a path.
-    """
+    """A name of a file, or InputError: a number would be taken for an open file."""
     if not isinstance(path, str | Path):
         raise InputError(f"{what}: got {repr(path)[:80]}, expected the name of a file.")
     return path
@@ -46,15 +40,7 @@ def check_path(what: str, path: object) -> str | Path:
 def faults(path: str | Path, what: str, verb: str, expected: str = "") -> Iterator[None]:
     """Turn what the system says of a file into an InputError.
 
-    Parameters
-    ----------
-    path : str or Path
-    what : str
-        Before the name: ``"--solution: "``, or nothing.
-    verb : str
-        ``read`` or ``written``.
-    expected : str
-        After the reason: ``"; expected a TOML file"``.
+    ``what`` stands before the file's name, ``expected`` after the reason; the verb is ``read`` or ``written``.
     """
     try:
         if "\0" in str(path):
@@ -65,13 +51,7 @@ def faults(path: str | Path, what: str, verb: str, expected: str = "") -> Iterat
 
 
 def read_bytes(path: str | Path, what: str = "", most: int = MAX_BYTES, expected: str = "") -> bytes:
-    """The content of a file.
-
-    Raises
-    ------
-    InputError
-        It cannot be read, or has more than ``most`` bytes.
-    """
+    """The content of a file; InputError where it cannot be read, or has more than ``most`` bytes."""
     with faults(path, what, "read", expected), open(path, "rb") as file:
         content = file.read(most + 1)
     if len(content) > most:
@@ -80,13 +60,7 @@ def read_bytes(path: str | Path, what: str = "", most: int = MAX_BYTES, expected
 
 
 def lines_of(file: IO[str], where: str) -> Iterator[str]:
-    """The lines of an open text file.
-
-    Raises
-    ------
-    InputError
-        One is too long for a line; ``where`` begins the message.
-    """
+    """The lines of an open text file; InputError, which begins with ``where``, at one too long for a line."""
     number = 0
     while line := file.readline(_LONGEST_LINE):
         number += 1
@@ -96,13 +70,7 @@ def lines_of(file: IO[str], where: str) -> Iterator[str]:
 
 
 def write_bytes(path: str | Path, content: bytes, what: str = "") -> None:
-    """Write a file.
-
-    Raises
-    ------
-    InputError
-        It cannot be written.
-    """
+    """Write a file; InputError where it cannot be written."""
     with faults(path, what, "written"), open(path, "wb") as file:
         file.write(content)
 
@@ -123,10 +91,7 @@ def exists(path: str | Path) -> bool:
 def check_output(path: str | Path, what: str, suffixes: tuple[str, ...] = ()) -> None:
     """Refuse a file that could not be written, before any work is done for it.
 
-    Raises
-    ------
-    InputError
-        Another suffix than those, a folder, or a place where nothing can be written.
+    InputError: another suffix than those, a folder, or a place where nothing can be written.
     """
     target = Path(path)
     if suffixes and target.suffix.lower() not in suffixes:

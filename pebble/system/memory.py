@@ -21,25 +21,12 @@ def memory_allowance() -> int:
 
 
 def check_memory(what: str, count: int, of: str, bytes_each: int, advice: str) -> None:
-    """Refuse what does not fit.
-
-    Parameters
-    ----------
-    what : str
-        For the message: ``"trace"``.
-    count : int
-        How many things must be kept at once.
-    of : str
-        What they are: ``"tiles"``.
-    bytes_each : int
-        Bytes for each, about.
-    advice : str
-        How to need fewer.
+    """Refuse what does not fit: ``count`` things ``of`` a kind, each about ``bytes_each`` bytes, all kept at once.
 
     Raises
     ------
     InputError
-        More than `memory_allowance`.
+        More than `memory_allowance`; the message begins with ``what`` and ends with ``advice`` on how to need fewer.
 
     Examples
     --------

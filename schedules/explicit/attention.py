@@ -77,23 +77,12 @@ def _unfused(attention: Attention, capacity: int) -> FusedSchedule:
 
 
 def attention_schedules(attention: Attention, capacity: int) -> list[FusedSchedule]:
-    """The best schedule of each family, the one with the least bytes first.
+    """The best schedule of each family that fits a capacity in values (softmax state counts), the least bytes first.
 
-    Parameters
-    ----------
-    attention : Attention
-        The problem.
-    capacity : int
-        Values that fast memory holds; softmax state counts.
-
-    Returns
-    -------
-    list of FusedSchedule
-        ``flash attention`` (queries and outputs resident, keys and values streamed), ``hidden block`` (scores
-        resident), ``bands of rows`` where mixing rules gives something else, ``bands of keys`` (one band of all keys,
-        their values resident as far as they fit) and, without a mask, ``unfused`` (up to 2^32 stacked
-        queries); those that fit. With strict softmax a block holds whole rows of scores.
-        Cost: O(sqrt(queries) + sqrt(keys)) evaluations.
+    ``flash attention`` (queries and outputs resident, keys and values streamed), ``hidden block`` (scores resident),
+    ``bands of rows`` where mixing rules gives something else, ``bands of keys`` (one band of all keys, their values
+    resident as far as they fit) and, without a mask, ``unfused`` (up to 2^32 stacked queries). With strict softmax a
+    block holds whole rows of scores. Cost: O(sqrt(queries) + sqrt(keys)) evaluations.
 
     Raises
     ------

@@ -79,10 +79,8 @@ class Band:
     ----------
     extent : int
         Rows of H in the band (``rows``), or columns (``hidden``).
-    block : int
-        Size of a block along the other side; the last one is short.
-    blocks : int
-        Their number.
+    block, blocks : int
+        Size of a block along the other side (the last one is short), and their number.
     kept_first, kept_second : int
         Columns of A and of Y (``rows``), or rows of B and columns of D (``hidden``), that stay between blocks.
     moved : int
@@ -108,16 +106,8 @@ class Band:
 class ChainPlan:
     """Bands in the order they run, as (band, how many times), and the exact traffic.
 
-    Attributes
-    ----------
-    side : {"rows", "hidden"}
-    runs : tuple of (Band, int)
-    chain : Chain
-    capacity : int
-    loads, stores : dict
-        Values moved, of A, B (all hidden products), D and Y.
-    peak_elements : int
-        Most values held at once.
+    ``loads`` and ``stores`` are values moved, of A, B (all hidden products), D and Y; ``peak_elements`` the most held
+    at once, of a capacity in values.
     """
 
     side: str

@@ -63,26 +63,13 @@ def _plan(chain: Chain, side: str, sizes: list[tuple[int, int]], capacity: int, 
         runs.append((band, count))
     if not chain.masked:  # neighbours alike in room keep most for each other
         runs.sort(key=lambda run: run[0].peak)
-    bands = sum(count for _, count in runs)
-    if chain.masked:
-        return _masked_plan(chain, side, runs, capacity)
-    kept, peak = [], 0
-    for index, (band, count) in enumerate(runs):
-        repeat = kept_for_next(chain, side, capacity, band, band, chain.f)
-        kept.append((repeat, count - 1))
-        peak = max(peak, band.peak + (repeat if count > 1 else 0))
-        if index:
-            before = runs[index - 1][0]
-            between = kept_for_next(chain, side, capacity, before, band, chain.f)
-            kept.append((between, 1))
-            peak = max(peak, max(before.peak, band.peak) + between)
-    return _totals(chain, side, runs, capacity, kept, peak, bands * chain.f)
+    return _plan_of_runs(chain, side, runs, capacity)
 
 
 def _seen_in_all(chain: Chain, rows: int, extent: int, bands: int) -> int:
     """Columns of H that bands of one extent see in all, counted at the end of each; so many rows come before."""
-    base = chain.seen(1)
-    return bands * base + _floor_sum(bands, chain.masked, extent, rows - 1 + extent)
+    more = _floor_sum(bands, chain.masked, extent, rows - 1 + extent) if chain.masked else 0
+    return bands * chain.seen(1) + more
 
 
 def _bands_that_keep(chain: Chain, rows: int, band: Band, capacity: int) -> int:
@@ -102,8 +89,8 @@ def _floor_sum(count: int, divisor: int, step: int, first: int) -> int:
     return total
 
 
-def _masked_plan(chain: Chain, side: str, runs: list[tuple[Band, int]], capacity: int) -> ChainPlan:
-    """As `_plan`, where a band sees only some columns of H."""
+def _plan_of_runs(chain: Chain, side: str, runs: list[tuple[Band, int]], capacity: int) -> ChainPlan:
+    """The plan of these bands in this order, with what each keeps for the next."""
     kept, peak, done, columns = [], 0, 0, 0
     before: Band | None = None
     for band, count in runs:
@@ -113,11 +100,11 @@ def _masked_plan(chain: Chain, side: str, runs: list[tuple[Band, int]], capacity
             kept.append((between, 1))
             peak = max(peak, max(before.peak, band.peak) + between)
         last = done + count * band.extent
-        if count > 1:  # the same band again: what it sees grows, until it no longer fits
+        if count > 1:  # the same band again: with a mask what it sees grows, until it no longer fits
             between = kept_for_next(chain, side, capacity, band, band, chain.seen(last - band.extent))
             peak = max(peak, band.peak + between)
             whole = 0
-            if side == "rows":
+            if chain.masked and side == "rows":
                 whole = min(count - 1, _bands_that_keep(chain, done, band, capacity))
                 kept.append((chain.weights_per_column * _seen_in_all(chain, done, band.extent, whole), 1))
             kept.append((between, count - 1 - whole))
@@ -171,24 +158,20 @@ def best_chain_plan(chain: Chain, side: str, capacity: int, rule: str = "any") -
 
     Parameters
     ----------
-    chain : Chain
-        The problem.
     side : {"rows", "hidden"}
         What the bands are cut from.
-    capacity : int
-        Values that fast memory holds.
     rule : {"any", "panel", "block", "spill"}
         ``panel``: all columns stay between blocks of one column (or row). ``block``: nothing stays but the block.
         ``spill``: Y stationary, H spilled.
-
-    Notes
-    -----
-    Cost: O(sqrt(m) + sqrt(f)) evaluations.
 
     Raises
     ------
     InfeasibleError
         Capacity below 3.
+
+    Notes
+    -----
+    Cost: O(sqrt(m) + sqrt(f)) evaluations.
     """
     if capacity < 3:
         raise InfeasibleError(

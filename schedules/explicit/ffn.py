@@ -60,26 +60,12 @@ def _unfused(ffn: Ffn, capacity: int) -> FusedSchedule:
 
 
 def ffn_schedules(ffn: Ffn, capacity: int) -> list[FusedSchedule]:
-    """The best schedule of each family, the one with the least bytes first.
+    """The best schedule of each family for a capacity in values, the one with the least bytes first.
 
-    Parameters
-    ----------
-    ffn : Ffn
-        The problem.
-    capacity : int
-        Values that fast memory holds, at least 3.
-
-    Returns
-    -------
-    list of FusedSchedule
-        At most seven: the plain ``row panel``, ``column panel``, ``hidden block`` and ``Y stationary`` (H spilled),
-        ``bands of rows`` and ``bands of hidden units`` where mixing rules gives something else, and ``unfused``.
-        Cost: O(sqrt(tokens) + sqrt(hidden) + sqrt(d_model) + sqrt(d_out)) evaluations.
-
-    Raises
-    ------
-    InfeasibleError
-        Capacity below 3.
+    At most seven: the plain ``row panel``, ``column panel``, ``hidden block`` and ``Y stationary`` (H spilled),
+    ``bands of rows`` and ``bands of hidden units`` where mixing rules gives something else, and ``unfused``.
+    Cost: O(sqrt(tokens) + sqrt(hidden) + sqrt(d_model) + sqrt(d_out)) evaluations. InfeasibleError for a capacity below
+    3.
     """
     chain = ffn_chain(ffn)
     found = [_unfused(ffn, capacity)]

@@ -22,17 +22,7 @@ FUSED_FAMILIES = {
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel of an unfused schedule that is no matrix product.
-
-    Attributes
-    ----------
-    name : str
-        What it does.
-    loads, stores : dict
-        Values moved, by operand.
-    peak_elements : int
-        Most values held at once.
-    """
+    """A kernel of an unfused schedule that is no matrix product: values moved by operand, and most held at once."""
 
     name: str
     loads: Mapping[str, int]
@@ -47,17 +37,11 @@ class FusedSchedule:
     Attributes
     ----------
     family : str
-        A key of ``FUSED_FAMILIES``, ``"flash attention"`` or ``"unfused"``.
-    detail : str
-        Bands and blocks, for a reader.
-    workload : Ffn or Attention
-        The problem.
-    capacity : int
-        Values that fast memory holds.
+        A key of ``FUSED_FAMILIES``, ``"flash attention"`` or ``"unfused"``; ``detail`` tells a reader bands and blocks.
     loads, stores : dict
         Values moved, by operand (``H`` or ``S``: hidden layer or scores), over all groups.
-    peak_elements : int
-        Most values held at once, at most the capacity.
+    capacity, peak_elements : int
+        Values that fast memory holds, and most values held at once.
     plan : ChainPlan, optional
         The bands, when fused; of one group, when there are several.
     kernels : tuple

@@ -22,7 +22,7 @@ from pebble.units import ceil_div
 from pebble.workloads import Gemm
 
 # stationary operand -> (its two dimensions, the streamed one)
-_AXES = {"C": ("m", "n", "k"), "A": ("m", "k", "n"), "B": ("k", "n", "m")}
+AXES = {"C": ("m", "n", "k"), "A": ("m", "k", "n"), "B": ("k", "n", "m")}
 _OPERAND_OF = {frozenset("mk"): "A", frozenset("kn"): "B", frozenset("mn"): "C"}
 
 _LOOK_CLOSELY = 24
@@ -41,14 +41,10 @@ class ExplicitSchedule:
         Block of the stationary operand along its two dimensions, in values; edge blocks are short.
     across : str
         Which of the two dimensions the snake walks first.
-    gemm : Gemm
-        The problem.
-    capacity : int
-        Values that fast memory holds.
+    capacity, peak_elements : int
+        Values that fast memory holds, and most values held at once.
     loads, stores : dict
         Values moved, by operand.
-    peak_elements : int
-        Most values held at once, at most the capacity.
     """
 
     stationary: str
@@ -75,16 +71,21 @@ class ExplicitSchedule:
     @property
     def name(self) -> str:
         """For tables: ``C-stationary 4096x4096``; ``compulsory`` in front when nothing is moved twice."""
-        p, q, _ = _AXES[self.stationary]
+        p, q, _ = AXES[self.stationary]
         text = f"{self.stationary}-stationary, blocks {self.block_p}x{self.block_q} ({p} x {q})"
         return f"compulsory: {text}" if self.elements == self.gemm.compulsory_elements else text
+
+    @property
+    def nest(self) -> Nest:
+        """Its loops."""
+        return Nest.of(self.gemm, self.capacity, self.stationary, self.block_p, self.block_q, self.across)
 
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
         return {
             "family": f"{self.stationary.lower()}-stationary",
             "block": [self.block_p, self.block_q],
-            "block_dimensions": list(_AXES[self.stationary][:2]),
+            "block_dimensions": list(AXES[self.stationary][:2]),
             "walks_first": self.across,
             "loads_elements": dict(self.loads),
             "stores_elements": dict(self.stores),
@@ -93,15 +94,25 @@ class ExplicitSchedule:
 
 
 @dataclass(frozen=True)
-class _Nest:
+class Nest:
     """The loop nest in its own names: stationary p x q, streamed r; rows of blocks along p, walked along q."""
 
+    axes: tuple[str, str, str]
     p: int
     q: int
     r: int
     bp: int
     bq: int
     capacity: int
+
+    @classmethod
+    def of(cls, gemm: Gemm, capacity: int, stationary: str, bp: int, bq: int, across: str) -> Nest:
+        """The nest of these blocks, bp x bq in the order of `AXES`; it walks its second dimension first."""
+        first, second, streamed = AXES[stationary]
+        if across == first:
+            first, second, bp, bq = second, first, bq, bp
+        size = {"m": gemm.m, "n": gemm.n, "k": gemm.k}
+        return cls((first, second, streamed), size[first], size[second], size[streamed], bp, bq, capacity)
 
     @property
     def rows(self) -> int:
@@ -172,35 +183,17 @@ class _Nest:
 
 
 def _evaluate(gemm: Gemm, capacity: int, stationary: str, bp: int, bq: int, across: str) -> ExplicitSchedule:
-    first, second, streamed = _AXES[stationary]
-    if across == first:  # the nest walks its second dimension first
-        first, second, bp, bq = second, first, bq, bp
-    size = {"m": gemm.m, "n": gemm.n, "k": gemm.k}
-    nest = _Nest(size[first], size[second], size[streamed], bp, bq, capacity)
-    name_p = _OPERAND_OF[frozenset((first, streamed))]
-    name_q = _OPERAND_OF[frozenset((second, streamed))]
-
-    visits = {
-        name_p: nest.p * nest.r * nest.cols,
-        name_q: nest.q * nest.r * nest.rows,
+    nest = Nest.of(gemm, capacity, stationary, bp, bq, across)
+    first, second, streamed = nest.axes
+    moved = {
+        _OPERAND_OF[frozenset((first, streamed))]: nest.p * nest.r * nest.cols - nest.saved_across(),
+        _OPERAND_OF[frozenset((second, streamed))]: nest.q * nest.r * nest.rows - nest.saved_down(),
         stationary: nest.p * nest.q,
     }
-    saved = {name_p: nest.saved_across(), name_q: nest.saved_down(), stationary: 0}
-    moved = {name: visits[name] - saved[name] for name in visits}
     cells = gemm.m * gemm.n
     loads = {"A": moved["A"], "B": moved["B"], "C": moved["C"] - (0 if gemm.accumulate else cells)}
-    ordered = (bq, bp) if across == _AXES[stationary][0] else (bp, bq)
-    return ExplicitSchedule(
-        stationary,
-        ordered[0],
-        ordered[1],
-        across,
-        gemm,
-        capacity,
-        loads,
-        {"A": 0, "B": 0, "C": moved["C"]},
-        nest.peak(),
-    )
+    stores = {"A": 0, "B": 0, "C": moved["C"]}
+    return ExplicitSchedule(stationary, bp, bq, across, gemm, capacity, loads, stores, nest.peak())
 
 
 def block_sizes(extent: int, largest: int, most: int = MOST_SIZES) -> Iterator[int]:
@@ -227,7 +220,7 @@ def block_sizes(extent: int, largest: int, most: int = MOST_SIZES) -> Iterator[i
         size = ceil_div(extent, (extent - 1) // (below - 1) + 1)
 
 
-def _largest_partner(capacity: int, side: int) -> int:
+def largest_partner(capacity: int, side: int) -> int:
     """Largest t with side t + min(side, t) + 1 <= capacity, or 0."""
     if side * side + side + 1 <= capacity:
         return (capacity - 1 - side) // side
@@ -235,34 +228,19 @@ def _largest_partner(capacity: int, side: int) -> int:
 
 
 def gemm_schedules(gemm: Gemm, capacity: int) -> Iterator[ExplicitSchedule]:
-    """The best schedule of each family (stationary operand, walk) for this capacity.
+    """The best schedule of each family (stationary operand, walk) for a capacity in values, six at most.
 
-    Parameters
-    ----------
-    gemm : Gemm
-        The problem.
-    capacity : int
-        Values that fast memory holds, at least 3.
-
-    Yields
-    ------
-    ExplicitSchedule
-        Six at most. Cost: O(sqrt(m) + sqrt(n) + sqrt(k)) evaluations.
-
-    Raises
-    ------
-    InfeasibleError
-        Capacity below 3.
+    Cost: O(sqrt(m) + sqrt(n) + sqrt(k)) evaluations. InfeasibleError for a capacity below 3.
     """
     if capacity < 3:
         raise InfeasibleError(
             f"capacity: got {capacity} elements, expected at least 3 (a value each of A, B and C): no schedule exists."
         )
     size = {"m": gemm.m, "n": gemm.n, "k": gemm.k}
-    for stationary, (first, second, _) in _AXES.items():
+    for stationary, (first, second, _) in AXES.items():
         blocks = []
         for bp in block_sizes(size[first], capacity):
-            partner = min(_largest_partner(capacity, bp), size[second])
+            partner = min(largest_partner(capacity, bp), size[second])
             if partner > 0:
                 # the same number of blocks, evened out, leaves the most memory for what is kept
                 bq = ceil_div(size[second], ceil_div(size[second], partner))
@@ -277,7 +255,7 @@ def gemm_schedules(gemm: Gemm, capacity: int) -> Iterator[ExplicitSchedule]:
 
 def _plain_bytes(gemm: Gemm, stationary: str, bp: int, bq: int) -> int:
     """Bytes moved when nothing is kept from one block to the next."""
-    first, second, _ = _AXES[stationary]
+    first, second, _ = AXES[stationary]
     block = {first: bp, second: bq}
     rounds = {"m": 1, "n": 1, "k": 1}
     for axis, extent in (("m", gemm.m), ("n", gemm.n), ("k", gemm.k)):

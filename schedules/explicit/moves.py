@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pebble.schedules.explicit.gemm import _AXES, _OPERAND_OF, ExplicitSchedule, _Nest
+from pebble.schedules.explicit.gemm import _OPERAND_OF, ExplicitSchedule
 
 # (move, operand, (row, column)) or ("compute", "C", (i, j, l))
 Event = tuple[str, str, tuple[int, ...]]
 
 
 def gemm_moves(schedule: ExplicitSchedule) -> Iterator[Event]:
-    """Play the schedule.
+    """Play a schedule, meant for small ones: at least m n k events.
 
-    Parameters
-    ----------
-    schedule : ExplicitSchedule
-        Any schedule of `pebble.schedules.explicit.gemm`; meant for small ones, it yields at least m n k events.
-
-    Yields
-    ------
-    (str, str, tuple of int)
-        ``load``, ``store`` or ``delete`` of a value of A, B or C by row and column, or ``compute`` of the update
-        (i, j, l): C[i, j] += A[i, l] B[l, j].
+    Yields ``load``, ``store`` or ``delete`` of a value of A, B or C by row and column, or ``compute`` of the update
+    (i, j, l): C[i, j] += A[i, l] B[l, j].
     """
     return _Player(schedule).play()
 
@@ -30,13 +22,7 @@ def gemm_moves(schedule: ExplicitSchedule) -> Iterator[Event]:
 class _Player:
     def __init__(self, schedule: ExplicitSchedule) -> None:
         gemm = schedule.gemm
-        first, second, streamed = _AXES[schedule.stationary]
-        bp, bq = schedule.block_p, schedule.block_q
-        if schedule.across == first:
-            first, second, bp, bq = second, first, bq, bp
-        size = {"m": gemm.m, "n": gemm.n, "k": gemm.k}
-        self.axes = (first, second, streamed)
-        self.nest = _Nest(size[first], size[second], size[streamed], bp, bq, schedule.capacity)
+        self.nest = schedule.nest
         self.updates_left = {(i, j): gemm.k for i in range(gemm.m) for j in range(gemm.n)}
         self.untouched = set() if gemm.accumulate else set(self.updates_left)
         self.red: set[tuple[str, tuple[int, int]]] = set()
@@ -64,14 +50,14 @@ class _Player:
         yield "delete", name, index
 
     def update(self, p: int, q: int, r: int) -> Iterator[Event]:
-        where = dict(zip(self.axes, (p, q, r), strict=True))
+        where = dict(zip(self.nest.axes, (p, q, r), strict=True))
         i, j, l = where["m"], where["n"], where["k"]
         self.untouched.discard((i, j))
         yield "compute", "C", (i, j, l)
 
     def play(self) -> Iterator[Event]:
         nest = self.nest
-        first, second, streamed = self.axes
+        first, second, streamed = nest.axes
         pr, qr, pq = (first, streamed), (second, streamed), (first, second)
         walk = [
             (row, col)

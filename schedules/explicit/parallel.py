@@ -21,25 +21,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
+from pebble.units import ceil_div
 from pebble.workloads import Gemm
 
 
-def _ceil_div(a: int, b: int) -> int:
-    return -(-a // b)
+class OnSms:
+    """The price of a schedule that knows what it moves between SMs and L2, and from SM to SM."""
+
+    def cost_elements(self: Any, omega: Fraction) -> Fraction:
+        """Loads + stores + omega * copies, in values."""
+        return Fraction(self.l2_elements + omega * self.remote_elements)
+
+    def cost_bytes(self: Any, omega: Fraction) -> Fraction:
+        """The same in bytes."""
+        return Fraction(self.l2_read_bytes + self.l2_write_bytes + omega * self.remote_bytes)
 
 
 @dataclass(frozen=True)
-class ParallelSchedule:
-    """A legal schedule on P SMs and its exact traffic.
+class ParallelSchedule(OnSms):
+    """A legal schedule on P SMs of S values each, and its exact traffic.
 
     Attributes
     ----------
-    gemm : Gemm
-    sms : int
-        P.
-    capacity : int
-        S, values that one SM holds.
     grid : tuple of three int
         Blocks along m, n, k.
     face : str
@@ -62,7 +67,7 @@ class ParallelSchedule:
     def block(self) -> tuple[int, int, int]:
         """Largest extents of a block."""
         g = self.gemm
-        return (_ceil_div(g.m, self.grid[0]), _ceil_div(g.n, self.grid[1]), _ceil_div(g.k, self.grid[2]))
+        return (ceil_div(g.m, self.grid[0]), ceil_div(g.n, self.grid[1]), ceil_div(g.k, self.grid[2]))
 
     @property
     def peak_elements(self) -> int:
@@ -75,16 +80,11 @@ class ParallelSchedule:
         size, group = self.cluster[0] * self.cluster[1], self.group or self.sms
         return self.sms // group * (group // size) + self.sms % group // size
 
-    def first_sm(self, cluster: int) -> int:
-        """The lowest SM of a cluster."""
-        size, group = self.cluster[0] * self.cluster[1], self.group or self.sms
-        return cluster // (group // size) * group + cluster % (group // size) * size
-
     @property
     def rounds(self) -> int:
         """Blocks that the busiest SM does."""
         (g_m, g_n, g_k), (c_m, c_n) = self.grid, self.cluster
-        return _ceil_div(_ceil_div(g_m, c_m) * _ceil_div(g_n, c_n) * g_k, self.clusters)
+        return ceil_div(ceil_div(g_m, c_m) * ceil_div(g_n, c_n) * g_k, self.clusters)
 
     @property
     def busiest_multiply_adds(self) -> int:
@@ -103,8 +103,8 @@ class ParallelSchedule:
         g, (g_m, g_n, g_k), (c_m, c_n) = self.gemm, self.grid, self.cluster
         visits = g_k - (0 if g.accumulate else 1)
         return {
-            "A": g.m * g.k * _ceil_div(g_n, c_n),
-            "B": g.k * g.n * _ceil_div(g_m, c_m),
+            "A": g.m * g.k * ceil_div(g_n, c_n),
+            "B": g.k * g.n * ceil_div(g_m, c_m),
             "C": g.m * g.n * visits,
         }
 
@@ -117,7 +117,7 @@ class ParallelSchedule:
     def copies(self) -> dict[str, int]:
         """Values copied between SMs of a cluster, by operand."""
         g, (g_m, g_n, _), (c_m, c_n) = self.gemm, self.grid, self.cluster
-        return {"A": g.m * g.k * (g_n - _ceil_div(g_n, c_n)), "B": g.k * g.n * (g_m - _ceil_div(g_m, c_m))}
+        return {"A": g.m * g.k * (g_n - ceil_div(g_n, c_n)), "B": g.k * g.n * (g_m - ceil_div(g_m, c_m))}
 
     @property
     def l2_elements(self) -> int:
@@ -144,14 +144,6 @@ class ParallelSchedule:
     def remote_bytes(self) -> int:
         """Bytes copied between SMs."""
         return self.remote_elements * self.gemm.in_bytes
-
-    def cost_elements(self, omega: Fraction) -> Fraction:
-        """Loads + stores + omega * copies, in values."""
-        return self.l2_elements + omega * self.remote_elements
-
-    def cost_bytes(self, omega: Fraction) -> Fraction:
-        """The same in bytes."""
-        return self.l2_read_bytes + self.l2_write_bytes + omega * self.remote_bytes
 
     @property
     def name(self) -> str:

@@ -19,27 +19,17 @@ from fractions import Fraction
 
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.ffn import best_ffn_schedule
+from pebble.schedules.explicit.parallel import OnSms
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
+from pebble.units import ceil_div
 from pebble.workloads import Attention, Ffn
 
 
-def _ceil_div(a: int, b: int) -> int:
-    return -(-a // b)
-
-
 @dataclass(frozen=True)
-class ChainOnSms:
-    """A schedule's traffic at both boundaries of the SMs.
+class ChainOnSms(OnSms):
+    """A schedule's traffic at both boundaries of the SMs: loads + stores, and copies of one hop.
 
-    Attributes
-    ----------
-    name : str
-    l2_elements, remote_elements : int
-        Loads + stores, and copies of one hop.
-    l2_read_bytes, l2_write_bytes, remote_bytes : int
-    imbalance : float
-        Work of the busiest SM over the mean, minus 1.
-    details : mapping
+    The imbalance is the work of the busiest SM over the mean, minus 1.
     """
 
     name: str
@@ -51,14 +41,6 @@ class ChainOnSms:
     imbalance: float
     details: Mapping[str, object]
 
-    def cost_elements(self, omega: Fraction) -> Fraction:
-        """Loads + stores + omega * copies, in values."""
-        return self.l2_elements + omega * self.remote_elements
-
-    def cost_bytes(self, omega: Fraction) -> Fraction:
-        """The same in bytes."""
-        return self.l2_read_bytes + self.l2_write_bytes + omega * self.remote_bytes
-
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
         return {"imbalance": self.imbalance, **self.details}
@@ -67,24 +49,10 @@ class ChainOnSms:
 def attention_on_sms(
     attention: Attention, sms: int, capacity: int, cluster: int = 1, group: int = 0, parts: int = 1
 ) -> ChainOnSms:
-    """Bands of queries, clusters of ``cluster`` SMs that share keys.
+    """Bands of queries, clusters of ``cluster`` SMs that share keys, and keys cut into ``parts``, on P SMs of S values.
 
-    Parameters
-    ----------
-    attention : Attention
-    sms, capacity : int
-        P and S.
-    cluster : int
-        SMs that share what they read.
-    group : int
-        SMs that can reach each other, a multiple of the cluster where it can be; 0 for all.
-    parts : int
-        Parts that the keys are cut into.
-
-    Raises
-    ------
-    InfeasibleError
-        Not one row fits.
+    ``group``: SMs that can reach each other, a multiple of the cluster where it can be; 0 for all. InfeasibleError
+    where not one row fits.
     """
     wide = attention.head_dim + attention.value_dim
     state = 1 if parts == 1 else 2  # row sum, and the maximum where it must be passed on
@@ -95,13 +63,13 @@ def attention_on_sms(
         )
     group = group or sms
     clusters = sms // group * (group // cluster) + sms % group // cluster
-    least = _ceil_div(attention.stacked_queries, rows * cluster)  # super-bands of one group of heads
-    rounds = _ceil_div(least * attention.groups * parts, clusters)
+    least = ceil_div(attention.stacked_queries, rows * cluster)  # super-bands of one group of heads
+    rounds = ceil_div(least * attention.groups * parts, clusters)
     bands = max(least, rounds * clusters // (attention.groups * parts))
-    band = _ceil_div(attention.stacked_queries, bands * cluster)
-    bands = _ceil_div(attention.stacked_queries, band * cluster)
-    pieces = _ceil_div(attention.stacked_queries, band)
-    rounds = _ceil_div(bands * attention.groups * parts, clusters)
+    band = ceil_div(attention.stacked_queries, bands * cluster)
+    bands = ceil_div(attention.stacked_queries, band * cluster)
+    pieces = ceil_div(attention.stacked_queries, band)
+    rounds = ceil_div(bands * attention.groups * parts, clusters)
     keys = attention.groups * attention.keys * wide
     once = attention.groups * attention.stacked_queries
     passed = once * (attention.value_dim + 2) * (parts - 1)
@@ -109,7 +77,7 @@ def attention_on_sms(
     writes = once * attention.value_dim + passed
     copies = keys * (pieces - bands)
     shared = (f", keys in {parts} parts" if parts > 1 else "") + (f", clusters of {cluster}" if cluster > 1 else "")
-    longest = _ceil_div(attention.keys, parts)
+    longest = ceil_div(attention.keys, parts)
     wider = max(attention.in_bytes, attention.out_bytes)  # of what is passed on
     return ChainOnSms(
         f"bands of {band} queries{shared}",
@@ -152,7 +120,7 @@ def best_ffn_on_sms(
         max(p.imbalance for p in parts),
         {"kernels": [p.to_json() for p in parts]},
     )
-    share = _ceil_div(ffn.tokens, sms)
+    share = ceil_div(ffn.tokens, sms)
     full, rest = divmod(ffn.tokens, share)
     # all SMs but the last do the same
     pieces = [(full, best_ffn_schedule(replace(ffn, tokens=share), capacity))]

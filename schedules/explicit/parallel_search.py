@@ -5,13 +5,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from fractions import Fraction
+from operator import neg
 
 import numpy as np
 import numpy.typing as npt
 
 from pebble.errors import InfeasibleError
-from pebble.schedules.explicit.gemm import MOST_SIZES, block_sizes
+from pebble.schedules.explicit.gemm import AXES, block_sizes, largest_partner
 from pebble.schedules.explicit.parallel import ParallelSchedule
+from pebble.units import ceil_div
 from pebble.workloads import Gemm
 
 FloatArray = npt.NDArray[np.float64]
@@ -20,71 +22,21 @@ _MOST_FIRST = 2048  # more than any extent up to 2^20 has
 _MOST_CUTS = 24  # more only move more
 
 
-def _ceil_div(a: int, b: int) -> int:
-    return -(-a // b)
-
-
-def _counts(extent: int, largest: int, most: int) -> list[int]:
-    """Numbers of blocks that give other block sizes, up to ``largest``, fewest first; `block_sizes` says which."""
-    return [_ceil_div(extent, size) for size in block_sizes(extent, largest, most)]
-
-
-def parallel_schedules(
-    gemm: Gemm,
-    sms: int,
-    capacity: int,
-    clusters: tuple[tuple[int, int], ...] = ((1, 1),),
-    tolerance: float = 0.05,
-    group: int = 0,
-) -> Iterator[ParallelSchedule]:
-    """Grids that fit, one block size at a time, with every face and the given cluster shapes.
-
-    Parameters
-    ----------
-    gemm : Gemm
-    sms, capacity : int
-        P and S.
-    clusters : tuple of pairs
-        Shapes c_m x c_n to try, each of at most P SMs.
-    tolerance : float
-        How much more than the mean the busiest SM may do.
-    group : int
-        SMs that can reach each other; 0 for all.
-
-    Yields
-    ------
-    ParallelSchedule
-        Grids beyond four times the least number of blocks that S allows are left out.
-    """
-    for c_m, c_n in clusters:
-        if c_m * c_n > sms:
-            continue
-        for face in _FACES if (c_m, c_n) == (1, 1) else ("C",):
-            for grid in _grids(gemm, sms, capacity, face):
-                found = ParallelSchedule(gemm, sms, capacity, grid, face, (c_m, c_n), group)
-                if found.imbalance <= tolerance:
-                    yield found
-
-
 def _grids(gemm: Gemm, sms: int, capacity: int, face: str) -> Iterator[tuple[int, int, int]]:
     """Grids whose face fits: for each first count, second counts from the least that fits on; the third as needed."""
     size = {"m": gemm.m, "n": gemm.n, "k": gemm.k}
-    first, second, streamed = {"C": ("m", "n", "k"), "A": ("m", "k", "n"), "B": ("k", "n", "m")}[face]
-    others = _counts(size[second], capacity, MOST_SIZES)
-    for count in _counts(size[first], capacity, _MOST_FIRST):
-        p = _ceil_div(size[first], count)
-
-        def fits(other: int, p: int = p) -> bool:
-            q = _ceil_div(size[second], other)
-            return p * q + min(p, q) + 1 <= capacity
-
-        least = bisect_left(others, True, key=fits)
-        if least == len(others) and p == 1:
+    first, second, streamed = AXES[face]
+    widths = list(block_sizes(size[second], capacity))
+    for p in block_sizes(size[first], capacity, _MOST_FIRST):
+        widest = bisect_left(widths, -largest_partner(capacity, p), key=neg)
+        if widest == len(widths) and p == 1:
             return
-        for other in others[least : least + _MOST_CUTS]:
+        count = ceil_div(size[first], p)
+        for q in widths[widest : widest + _MOST_CUTS]:
+            other = ceil_div(size[second], q)
             pieces = count * other
             # cuts of the streamed dimension serve the balance alone
-            for third in {1, *(_ceil_div(r * sms, pieces) for r in (1, 2, 3, 4)), max(1, sms // pieces)}:
+            for third in {1, *(ceil_div(r * sms, pieces) for r in (1, 2, 3, 4)), max(1, sms // pieces)}:
                 if third <= size[streamed]:
                     counts = {first: count, second: other, streamed: third}
                     yield counts["m"], counts["n"], counts["k"]
@@ -106,7 +58,10 @@ def _cheapest(
     omega: float,
     tolerance: float,
 ) -> ParallelSchedule | None:
-    """The best of many grids for one cluster shape, all at once; the formulas of `ParallelSchedule`."""
+    """The best of many grids for one cluster shape, all at once; the formulas of `ParallelSchedule`.
+
+    With an infinite tolerance that is the best balanced one, else the cheapest.
+    """
     if not len(grids):
         return None
     g_m, g_n, g_k = grids.T
@@ -120,7 +75,7 @@ def _cheapest(
     shared = omega * (m * k * (g_n - across) + k * n * (g_m - down))
     cost = (m * k * across + k * n * down + shared) * gemm.in_bytes + m * n * visits * gemm.out_bytes
     cost[busiest * sms > (1 + tolerance) * gemm.multiply_adds] = np.inf
-    best = int(np.lexsort((busiest, cost))[0])
+    best = int(np.lexsort((cost, busiest) if np.isinf(tolerance) else (busiest, cost))[0])
     if np.isinf(cost[best]):
         return None
     grid = (int(g_m[best]), int(g_n[best]), int(g_k[best]))
@@ -136,15 +91,10 @@ def best_parallel_schedule(
     tolerance: float = 0.05,
     multicast: bool = False,
 ) -> ParallelSchedule:
-    """The schedule with the least loads + stores + omega * copies, in bytes.
+    """The schedule on P SMs of S values with the least loads + stores + omega * copies, in bytes.
 
     Parameters
     ----------
-    gemm : Gemm
-    sms, capacity : int
-        P and S.
-    omega : Fraction
-        Cost of a copied value.
     largest_cluster : int
         SMs that can share reads.
     tolerance : float
@@ -162,19 +112,15 @@ def best_parallel_schedule(
     price = Fraction(0) if multicast else omega
     group = min(largest_cluster, sms)
     grids = {face: np.array(sorted(set(_grids(gemm, sms, capacity, face))), dtype=np.float64) for face in _FACES}
-    tried = [
-        _cheapest(gemm, sms, capacity, grids[face], face, shape, group, float(price), tolerance)
-        for shape in cluster_shapes(group)
-        for face in (_FACES if shape == (1, 1) else ("C",))
-    ]
-    found = min(
-        (s for s in tried if s is not None),
-        key=lambda s: (s.cost_bytes(price), s.imbalance, s.name),
-        default=None,
-    )
-    if found is None:
-        found = min(
-            parallel_schedules(gemm, sms, capacity, ((1, 1),), float("inf")),
-            key=lambda s: (s.imbalance, s.cost_bytes(price), s.name),
-        )
-    return found
+
+    def tried(shapes: tuple[tuple[int, int], ...], tolerance: float) -> list[ParallelSchedule]:
+        kinds = [(shape, face) for shape in shapes for face in (_FACES if shape == (1, 1) else ("C",))]
+        found = [
+            _cheapest(gemm, sms, capacity, grids[face], face, shape, group, float(price), tolerance)
+            for shape, face in kinds
+        ]
+        return [s for s in found if s is not None]
+
+    if balanced := tried(cluster_shapes(group), tolerance):
+        return min(balanced, key=lambda s: (s.cost_bytes(price), s.imbalance, s.name))
+    return min(tried(((1, 1),), np.inf), key=lambda s: (s.imbalance, s.cost_bytes(price), s.name))

@@ -35,13 +35,19 @@ class _Player:
         self.m, self.n, self.k = (_cuts(e, c) for e, c in zip(extents, schedule.grid, strict=True))
         self.begun = set() if not g.accumulate else {(i, j) for i in range(g.m) for j in range(g.n)}
 
+    def first_sm(self, cluster: int) -> int:
+        """The lowest SM of a cluster."""
+        schedule = self.schedule
+        size, group = schedule.cluster[0] * schedule.cluster[1], schedule.group or schedule.sms
+        return cluster // (group // size) * group + cluster % (group // size) * size
+
     def play(self) -> Iterator[ParallelEvent]:
         c_m, c_n = self.schedule.cluster
         number = 0
         for slab in self.k:
             for top in range(0, len(self.m), c_m):
                 for left in range(0, len(self.n), c_n):
-                    first = self.schedule.first_sm(number % self.schedule.clusters)
+                    first = self.first_sm(number % self.schedule.clusters)
                     number += 1
                     rows, cols = self.m[top : top + c_m], self.n[left : left + c_n]
                     if self.schedule.face == "C":

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit import ExplicitSchedule, best_gemm_schedule, gemm_schedules
-from pebble.schedules.explicit.gemm import _AXES, _evaluate, _largest_partner
+from pebble.schedules.explicit.gemm import AXES, _evaluate, largest_partner
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.workloads import Gemm
 
@@ -72,10 +72,10 @@ def test_any_block_that_fits_is_legal(
     m: int, n: int, k: int, capacity: int, stationary: str, swap: bool, data: st.DataObject
 ) -> None:
     gemm = Gemm(m, n, k)
-    first, second, _ = _AXES[stationary]
+    first, second, _ = AXES[stationary]
     size = {"m": m, "n": n, "k": k}
     bp = data.draw(st.integers(1, size[first]))
-    most = min(_largest_partner(capacity, bp), size[second])
+    most = min(largest_partner(capacity, bp), size[second])
     if most:
         bq = data.draw(st.integers(1, most))
         schedule = _evaluate(gemm, capacity, stationary, bp, bq, first if swap else second)

@@ -16,7 +16,7 @@ from pebble.errors import InfeasibleError
 from pebble.families.gemm import GEMM
 from pebble.game import BufferModel, Game, Move, Pebbling, replay
 from pebble.schedules.explicit.parallel import ParallelSchedule, held
-from pebble.schedules.explicit.parallel_search import best_parallel_schedule, cluster_shapes, parallel_schedules
+from pebble.schedules.explicit.parallel_search import best_parallel_schedule, cluster_shapes
 from pebble.workloads import Gemm
 from tests.schedules.parallel_moves import parallel_moves
 
@@ -124,9 +124,12 @@ def test_larger_clusters_never_cost_more() -> None:
 
 def test_the_search_keeps_its_promises() -> None:
     gemm = Gemm(1000, 700, 300)
-    for schedule in parallel_schedules(gemm, 12, 5000, cluster_shapes(4), 0.2):
-        assert schedule.peak_elements <= 5000 and schedule.imbalance <= 0.2
+    for size in (1, 2, 4):
+        for tolerance in (0.02, 0.2, 1.0):
+            schedule = best_parallel_schedule(gemm, 12, 5000, QUARTER, size, tolerance)
+            assert schedule.peak_elements <= 5000 and schedule.imbalance <= tolerance
+            assert schedule.cluster in cluster_shapes(size)
     # so few tiles that nothing is balanced: the best balanced of all comes back
-    assert best_parallel_schedule(Gemm(3, 1, 1), 2, 10).rounds >= 1
+    assert best_parallel_schedule(Gemm(3, 1, 1), 2, 10).busiest_multiply_adds == 2
     with pytest.raises(InfeasibleError):
         best_parallel_schedule(gemm, 2, 2)

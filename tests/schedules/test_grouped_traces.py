@@ -13,15 +13,17 @@ import pebble
 from pebble.errors import InputError
 from pebble.families.gemm import GEMM
 from pebble.families.grouped import GROUPED
-from pebble.schedules.gemm import GemmKernel, lockstep_trace
+from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.grouped import GroupedKernel
 from pebble.schedules.orders import parse_order
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.traces import READ, WRITE, Trace
 from pebble.traces.files import read_trace, write_trace
+from pebble.traces.program import program_trace
 from pebble.units import ceil_div
 from pebble.workloads import Gemm, GroupedGemm
+from tests.schedules.lockstep import lockstep_trace
 
 TILE = TileShape(128, 128, 64)
 Touch = tuple[str, int, int, int, int]  # operand, group, tile row, tile column, operation
@@ -79,7 +81,7 @@ def test_the_trace_is_the_literal_one(
 ) -> None:
     grouped = GroupedGemm(tuple(rows), n, k, accumulate=accumulate)
     kernel = GroupedKernel(grouped, TILE)
-    trace = kernel.trace(parse_order(order), blocks)
+    trace = program_trace(kernel.layout, [kernel.group(parse_order(order), blocks)])
     assert trace.touches == sum(len(chunk.ids) for chunk in trace.chunks())
     assert touched(kernel, trace) == literal(grouped, TILE, order, blocks)
 
@@ -133,7 +135,8 @@ def test_with_room_for_all_everything_moves_once() -> None:
 @pytest.mark.parametrize("suffix", [".csv", ".npz"])
 def test_a_trace_of_groups_is_written_and_read(suffix: str, tmp_path: Any) -> None:
     grouped = GroupedGemm((256, 128, 256), n=256, k=128)
-    trace = GroupedKernel(grouped, TILE).trace(parse_order("row"), 4)
+    kernel = GroupedKernel(grouped, TILE)
+    trace = program_trace(kernel.layout, [kernel.group(parse_order("row"), 4)])
     write_trace(trace, tmp_path / f"t{suffix}")
     again = read_trace(tmp_path / f"t{suffix}")
     assert again.operand_names == ("A", "A.1", "B", "C", "C.4")

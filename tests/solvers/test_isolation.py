@@ -95,7 +95,7 @@ def test_what_a_worker_raises_is_raised_here():
     with pytest.raises(ZeroDivisionError):
         call(Library.HIGHS, "operator:truediv", 1, 0)
     with pytest.raises(UnknownNameError, match="did you mean in-place") as error:
-        call(Library.HIGHS, "pebble.cdag.base:check_form", "inplace")
+        call(Library.HIGHS, "pebble.cdag.base:split_all", "inplace", (1,), {"m": 1})
     assert error.value.exit_code == 2
 
 

@@ -10,12 +10,16 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from pebble.cdag.attention import attention_dag
-from pebble.cdag.fft import fft_dag
-from pebble.cdag.gemm import gemm_dag, matrix_chain_dag
-from pebble.cdag.grids import diamond_dag, dpgrid_dag
-from pebble.cdag.stencils import stencil1d_dag
-from pebble.cdag.trees import tree_dag
+from pebble.cdag import (
+    attention_dag,
+    diamond_dag,
+    dpgrid_dag,
+    fft_dag,
+    gemm_dag,
+    matrix_chain_dag,
+    stencil1d_dag,
+    tree_dag,
+)
 from pebble.errors import InputError
 from pebble.game import Game, minimum_capacity
 from pebble.solvers.result import Incumbent, Problem

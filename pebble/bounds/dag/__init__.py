@@ -13,25 +13,11 @@ THEOREMS = (compulsory.bound, segments.bound, wavefront.bound, spectral.bound, h
 
 
 def dag_bounds(game: Game, capacity: int, seconds: float = 10.0) -> tuple[DagBound, ...]:
-    """Every theorem on this game.
-
-    Parameters
-    ----------
-    game : Game
-        A DAG read for one variant.
-    capacity : int
-        Weight of red values allowed at any moment.
-    seconds : float
-        For each theorem that can use more time.
-
-    Raises
-    ------
-    InfeasibleError
-        No pebbling exists; the message names the least capacity.
+    """Every theorem on a DAG read for one variant, each in at most ``seconds`` where it can use more; InfeasibleError.
 
     Examples
     --------
-    >>> from pebble.cdag.trees import tree_dag
+    >>> from pebble.cdag import tree_dag
     >>> best_bound(dag_bounds(Game.from_dag(tree_dag(4)), 3)).value
     5
     """

@@ -14,14 +14,12 @@ EVERY = tuple(Variant)
 
 @dataclass(frozen=True)
 class DagBound:
-    """One theorem on one game.
+    """One theorem on one game: no pebbling costs less than its value.
 
     Attributes
     ----------
-    name, source : str
-        The theorem, and where it is from.
     value : int or None
-        No pebbling costs less; None where the theorem does not hold for the variant, or was not computed.
+        None where the theorem does not hold for the variant, or was not computed.
     variants : tuple of Variant
         Where the theorem holds.
     note : str

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from pebble.cdag.base import Dag
 from pebble.cdag.gemm import gemm_dag
-from pebble.cdag.grids import diamond_dag
-from pebble.cdag.trees import tree_dag
+from pebble.cdag.patterns import diamond_dag, tree_dag
 from pebble.game import Game, Variant
 from pebble.solvers.gemm_shape import Shape, recognise
 from pebble.solvers.result import Incumbent, Problem
@@ -29,13 +28,7 @@ _PATIENCE_SECONDS = 600.0
 
 
 def solve_search(best: Incumbent) -> str:
-    """Search for the optimum and prove it.
-
-    Raises
-    ------
-    InputError
-        The game is too large for bit masks, or is weighted and allows recomputation.
-    """
+    """Search for the optimum and prove it; InputError where the game is too large, or weighted with recomputation."""
     game = best.problem.game
     kind = "recompute" if game.variant.recompute else "general" if find_small_gemm(game) is None else "gemm"
     _compile(kind, best)
@@ -52,18 +45,18 @@ def find_small_gemm(game: Game) -> Shape | None:
 
 def _run(kind: str, best: Incumbent) -> str:
     if kind == "recompute":
-        from pebble.solvers.search.recompute import solve_recompute
+        from pebble.solvers.search.recompute import RecomputeSearch
 
-        return solve_recompute(best)
+        return RecomputeSearch(best).run()
     if kind == "general":
-        from pebble.solvers.search.general import solve_general
+        from pebble.solvers.search.general import GeneralSearch
 
-        return solve_general(best)
-    from pebble.solvers.search.gemm_search import solve_gemm
+        return GeneralSearch(best).run()
+    from pebble.solvers.search.gemm_search import GemmSearch
 
     shape = find_small_gemm(best.problem.game)
     assert shape is not None
-    return solve_gemm(best, shape)
+    return GemmSearch(best, shape).run()
 
 
 _SMALL: dict[str, tuple[Callable[[], Dag], Variant, int]] = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numba import njit
 
@@ -49,3 +51,13 @@ def mix(x, y):  # type: ignore[no-untyped-def]
     h ^= h >> S32
     h *= MIX1
     return h ^ (h >> S29)
+
+
+def bits_of(word: int) -> list[int]:
+    """The numbers of the set bits, ascending."""
+    return [b for b in range(word.bit_length()) if word >> b & 1]
+
+
+def mask_of(numbers: Iterable[int]) -> int:
+    """The word with these bits."""
+    return sum(1 << b for b in numbers)

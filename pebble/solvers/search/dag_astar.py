@@ -6,13 +6,10 @@ successor lies higher is queued again there.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, GROW, RUNNING, ZERO, mix, popcount
+from pebble.solvers.search.bits import EXHAUSTED, FOUND, GROW, RUNNING, ZERO, popcount
 from pebble.solvers.search.dag_rules import (
     D0,
     D1,
@@ -28,108 +25,7 @@ from pebble.solvers.search.dag_rules import (
     ready,
     settle_dag,
 )
-
-U64 = NDArray[np.uint64]
-LEVELS = 512
-DEEPEST = 128
-
-
-class Positions(NamedTuple):
-    """Positions met, cost so far, and the queues: of each level, one for each number of tasks done."""
-
-    words: U64
-    cost: NDArray[np.int16]
-    parent: NDArray[np.int32]
-    queue: NDArray[np.int32]
-    head: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    """counts[0]: positions, [1]: level, [2]: expansions, [3]: the goal's parent or -1, [4]: successors looked at,
-    [5]: positions improved, [6]: the goal's cost."""
-    found: U64
-    """Of a move looked for: task, source + 1, evicted items (2 words)."""
-
-
-def make_positions(most: int) -> Positions:
-    """Empty arrays for at most `most` positions; untouched pages cost no memory."""
-    counts = np.zeros(8, dtype=np.int64)
-    counts[3] = -1
-    return Positions(
-        np.empty((most, WORDS), dtype=np.uint64),
-        np.empty(most, dtype=np.int16),
-        np.empty(most, dtype=np.int32),
-        np.empty(most, dtype=np.int32),
-        np.full((LEVELS, DEEPEST + 1), -1, dtype=np.int64),
-        counts,
-        np.zeros(4, dtype=np.uint64),
-    )
-
-
-POSITION_BYTES = 8 * WORDS + 10 + 8  # and a hash table that is at most half full
-
-
-@njit(cache=True, nogil=True)
-def find_position(pos, table, state):  # type: ignore[no-untyped-def]
-    """Slot of a position in the hash table, its own or the free one."""
-    size = len(table)
-    h = mix(mix(mix(state[0], state[1]), mix(state[2], state[3])), mix(state[4], state[5]))
-    where = np.int64(h & np.uint64(size - 1))
-    while table[where] != 0:
-        s = table[where] - 1
-        same = True
-        for w in range(WORDS):
-            if pos.words[s, w] != state[w]:
-                same = False
-                break
-        if same:
-            break
-        where = (where + 1) & (size - 1)
-    return where
-
-
-@njit(cache=True, nogil=True)
-def rehash_positions(pos, table):  # type: ignore[no-untyped-def]
-    """Fill a larger, zeroed table."""
-    for s in range(pos.counts[0]):
-        if pos.cost[s] >= 0:
-            table[find_position(pos, table, pos.words[s])] = s + 1
-
-
-@njit(cache=True, nogil=True)
-def _queue(pos, s, level):  # type: ignore[no-untyped-def]
-    """Put a position into its queue of a level."""
-    depth = popcount(pos.words[s, D0]) + popcount(pos.words[s, D1])
-    pos.queue[s] = pos.head[level, depth]
-    pos.head[level, depth] = s
-
-
-@njit(cache=True, nogil=True)
-def _deepest(pos, level, depth):  # type: ignore[no-untyped-def]
-    """The largest number of tasks done, at most `depth`, of a position queued at a level; -1 when there is none."""
-    while depth >= 0 and pos.head[level, depth] < 0:
-        depth -= 1
-    return depth
-
-
-@njit(cache=True, nogil=True)
-def _enter(pos, table, state, cost, parent, line):  # type: ignore[no-untyped-def]
-    """Enter a position into a queue, or improve it; False when the arrays are full."""
-    where = find_position(pos, table, state)
-    if table[where] != 0:
-        s = table[where] - 1
-        if cost >= pos.cost[s]:
-            return True
-        pos.counts[5] += 1
-        pos.cost[s] = -1  # the dearer copy stays queued but is skipped
-    s = pos.counts[0]
-    if s >= len(pos.cost):
-        return False
-    pos.counts[0] = s + 1
-    pos.words[s] = state
-    pos.cost[s] = cost
-    pos.parent[s] = parent
-    _queue(pos, s, line)
-    table[where] = s + 1
-    return True
+from pebble.solvers.search.positions import LEVELS, enter, expanded, find_position, next_position
 
 
 @njit(cache=True, nogil=True)
@@ -139,7 +35,7 @@ def is_end(mod, state):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _try(mod, pos, table, s, state, t, source, cost, level, use_bound, goal, log):  # type: ignore[no-untyped-def]
+def _try(mod, pos, table, s, state, t, source, cost, level, goal, log):  # type: ignore[no-untyped-def]
     """Play task t from `state` (victims are gone) and enter the result; its level, -1 when full, -2 when sought."""
     perform(mod, state, t, source)
     log[0, 0] = 0
@@ -156,18 +52,17 @@ def _try(mod, pos, table, s, state, t, source, cost, level, use_bound, goal, log
             pos.counts[3] = s
             pos.counts[6] = cost
         return f
-    where = find_position(pos, table, state)
+    where = find_position(pos.words, table, state)
     if table[where] != 0 and pos.cost[table[where] - 1] <= cost:
         return f  # met before: nothing new at any level
-    if use_bound:
-        f += excess_bound(mod, state, level - cost + 1)
-    if f <= level and not _enter(pos, table, state, cost, s, level):
+    f += excess_bound(mod, state, level - cost + 1)
+    if f <= level and not enter(pos, table, state, cost, s, level, 0):
         return -1
     return f
 
 
 @njit(cache=True, nogil=True)
-def expand(mod, pos, table, s, level, use_bound, goal, goal_cost, log):  # type: ignore[no-untyped-def]
+def expand(mod, pos, table, s, level, goal, goal_cost, log):  # type: ignore[no-untyped-def]
     """Enter the successors of position s up to this level; the next level at which it has one, or -1 when full.
 
     With a `goal` (six words) nothing is entered: the move that leads there at `goal_cost` is put into `found`, and
@@ -228,7 +123,7 @@ def expand(mod, pos, table, s, level, use_bound, goal, goal_cost, log):  # type:
                         drop(trial, 2, victims[pick[q]])
                         drop(trial, 4, victims[pick[q]])
                     if len(goal) == 0 or cost == goal_cost:
-                        f = _try(mod, pos, table, s, trial, t, sources[way], cost, level, use_bound, goal, log)
+                        f = _try(mod, pos, table, s, trial, t, sources[way], cost, level, goal, log)
                         if f == -1:
                             return -1
                         if f == -2:
@@ -265,41 +160,29 @@ def _too_dear(price, pick, q, evict, cost, level):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, nogil=True)
-def advance(mod, pos, table, upper, work, use_bound):  # type: ignore[no-untyped-def]
+def advance(mod, pos, table, upper, work):  # type: ignore[no-untyped-def]
     """Up to `work` expansions, from level counts[1] on; stops at `upper`, which is known to be reachable."""
     goal = np.empty(0, np.uint64)
     log = np.zeros((mod.tasks + 2, 2), np.int64)
     if pos.counts[0] == 0:
         state = np.zeros(WORDS, np.uint64)
         settle_dag(mod, state, log)
-        level = excess_bound(mod, state, LEVELS) if use_bound else 0
-        _enter(pos, table, state, 0, -1, level)
+        level = excess_bound(mod, state, LEVELS)
+        enter(pos, table, state, 0, -1, level, 0)
         pos.counts[1] = level
         if is_end(mod, state):
             pos.counts[3], pos.counts[6] = 0, 0
             return FOUND
     for _ in range(work):
-        level = pos.counts[1]
-        depth = _deepest(pos, level, mod.tasks)  # the one nearest to the end, so that the last level ends soon
-        while depth < 0 and level < upper:
-            level += 1
-            depth = _deepest(pos, level, mod.tasks)
-        pos.counts[1] = level
-        if level >= upper:
-            return EXHAUSTED
         if 2 * (pos.counts[0] + 4096) > len(table):
             return GROW
-        s = pos.head[level, depth]
-        pos.head[level, depth] = pos.queue[s]
+        s = next_position(pos, upper)
+        if s < 0:
+            return EXHAUSTED
         if pos.cost[s] < 0:
             continue
         pos.counts[2] += 1
-        later = expand(mod, pos, table, s, level, use_bound, goal, 0, log)
-        if later < 0:
-            _queue(pos, s, level)
-            return FULL
-        if pos.counts[3] >= 0:
-            return FOUND
-        if later < upper:
-            _queue(pos, s, later)
+        status = expanded(pos, s, expand(mod, pos, table, s, pos.counts[1], goal, 0, log), upper)
+        if status != RUNNING:
+            return status
     return RUNNING

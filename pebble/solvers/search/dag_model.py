@@ -6,7 +6,6 @@ items that it or a task after it still needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from pebble.errors import InputError
 from pebble.game import Game
+from pebble.solvers.search.bits import mask_of
 
 U64 = NDArray[np.uint64]
 LARGEST = 128
@@ -57,22 +57,8 @@ def _rows(masks: list[int]) -> U64:
     return np.array([[m & _WORD, m >> 64] for m in masks] or [[0, 0]], dtype=np.uint64)
 
 
-def _mask(numbers: Iterable[int]) -> int:
-    return sum(1 << b for b in numbers)
-
-
-def _bits(word: int) -> list[int]:
-    return [b for b in range(word.bit_length()) if word >> b & 1]
-
-
 def build_dag_model(game: Game, capacity: int) -> DagModel:
-    """The model of a game without recomputation, unit weights, at most 128 items and tasks.
-
-    Raises
-    ------
-    InputError
-        The game is another one.
-    """
+    """The model of a game; InputError unless it has no recomputation, unit weights, at most 128 items and tasks."""
     if game.variant.recompute:
         raise InputError(f"search: got the variant {game.variant}, expected one where values are computed once.")
     if any(w != 1 for w in game.weights):
@@ -83,38 +69,14 @@ def build_dag_model(game: Game, capacity: int) -> DagModel:
             "each; use --solver cpsat or heuristic, or `pebble bound` for a lower bound alone."
         )
     count = len(game.tasks)
-    operands = [_mask(t.operands) for t in game.tasks]
-    updates = [_mask(ts) for ts in game.updates]
-    uses = [_mask(ts) for ts in game.uses]
-    before = []
-    for task in game.tasks:
-        mask = _mask(task.after)
-        for x in task.operands:
-            mask |= updates[x]
-        before.append(mask)
-    # all that must precede: tasks come in topological order except that cells tie several together
-    ancestors = list(before)
-    changed = True
-    while changed:
-        changed = False
-        for t in range(count):
-            wider = ancestors[t]
-            for p in _bits(ancestors[t]):
-                wider |= ancestors[p]
-            if wider != ancestors[t]:
-                ancestors[t], changed = wider, True
-    descendants = [_mask(s for s in range(count) if ancestors[s] >> t & 1) for t in range(count)]
-    touched, needed_from, needed_after = [], [], []
-    for t in range(count):
-        mask = 0
-        for p in _bits(ancestors[t]):
-            mask |= operands[p] | 1 << game.tasks[p].target
-        touched.append(mask)
-        mask = 0
-        for d in _bits(descendants[t]):
-            mask |= operands[d]
-        needed_after.append(mask)
-        needed_from.append(mask | operands[t])
+    operands = [mask_of(t.operands) for t in game.tasks]
+    updates = [mask_of(ts) for ts in game.updates]
+    uses = [mask_of(ts) for ts in game.uses]
+    touched, needed_after = [0] * count, [0] * count
+    for t, earlier in enumerate(game.ancestors):
+        for u in earlier:
+            touched[t] |= operands[u] | 1 << game.tasks[u].target
+            needed_after[u] |= operands[t]
     twin, seen = [], dict[int, int]()
     for x in range(game.size):
         plain = game.is_input[x] and not updates[x] and not game.is_output[x] and uses[x]
@@ -128,14 +90,14 @@ def build_dag_model(game: Game, capacity: int) -> DagModel:
         game.variant.sliding,
         np.array([t.target for t in game.tasks] or [0], dtype=np.int64),
         _rows(operands),
-        _rows(before),
+        _rows([mask_of(earlier) for earlier in game.preds]),
         _rows(uses),
         _rows(updates),
-        _rows([_mask(x for x in range(game.size) if game.is_input[x])]),
-        _rows([_mask(x for x in range(game.size) if game.is_output[x])]),
-        _rows([_mask(x for x in range(game.size) if updates[x])]),
+        _rows([mask_of(x for x in range(game.size) if game.is_input[x])]),
+        _rows([mask_of(x for x in range(game.size) if game.is_output[x])]),
+        _rows([mask_of(x for x in range(game.size) if updates[x])]),
         _rows(touched),
-        _rows(needed_from),
+        _rows([mine | later for mine, later in zip(operands, needed_after, strict=True)]),
         _rows(needed_after),
         np.array([x for x in range(game.size) if twin[x] >= 0], dtype=np.int64),
         np.array(twin, dtype=np.int64),

@@ -12,115 +12,115 @@ a position is entered is its least.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, GROW, ONE, RUNNING, ZERO, bit, lowest, mix, popcount
+from pebble.solvers.search.bits import EXHAUSTED, FULL, GROW, ONE, RUNNING, ZERO, bit, lowest, popcount
 from pebble.solvers.search.gemm_canon import class_of, least_image
-from pebble.solvers.search.gemm_rules import compulsory_left, settle, table_bound
-
-U64 = NDArray[np.uint64]
-LEVELS = 512
-
-
-class Positions(NamedTuple):
-    """Positions met: canonical products done and red set, cost so far, and the queue of each level."""
-
-    done: U64
-    red: U64
-    cost: NDArray[np.uint8]
-    bound: NDArray[np.uint8]
-    """Cost so far plus bound, as the beam ranks them."""
-    parent: NDArray[np.int32]
-    queue: NDArray[np.int32]
-    """queue[s]: the position after s in the queue of its level, or -1."""
-    head: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    """counts[0]: positions, [1]: current level, [2]: expansions, [3]: goal or -1, [4]: successors looked at."""
-
-
-def make_positions(most: int) -> Positions:
-    """Empty arrays for at most `most` positions; untouched pages cost no memory."""
-    head = np.full(LEVELS, -1, dtype=np.int64)
-    counts = np.zeros(8, dtype=np.int64)
-    counts[3] = -1
-    return Positions(
-        np.empty(most, dtype=np.uint64),
-        np.empty(most, dtype=np.uint64),
-        np.empty(most, dtype=np.uint8),
-        np.empty(most, dtype=np.uint8),
-        np.empty(most, dtype=np.int32),
-        np.empty(most, dtype=np.int32),
-        head,
-        counts,
-    )
+from pebble.solvers.search.gemm_model import touched_twice
+from pebble.solvers.search.gemm_table import NEVER, find_node, scope
+from pebble.solvers.search.positions import LEVELS, enter, expanded, next_position
 
 
 @njit(cache=True, nogil=True)
-def find_position(pos, table, D, R):  # type: ignore[no-untyped-def]
-    """Slot of a position in the hash table, its own or the free one."""
-    size = len(table)
-    where = np.int64(mix(D, R) & np.uint64(size - 1))
-    while table[where] != 0:
-        s = table[where] - 1
-        if pos.done[s] == D and pos.red[s] == R:
-            break
-        where = (where + 1) & (size - 1)
-    return where
+def settle(mod, D, R, log):  # type: ignore[no-untyped-def]
+    """Run what can run, drop what is useless, take what is free to take: (D, R, cost of the latter).
+
+    A `log` that is not empty gets log[0, 0] rows: products done after a step, and the red set while they ran.
+    """
+    cost = 0
+    if len(log) > 0:
+        log[0, 0] = ZERO
+    cbase = (mod.m + mod.n) * mod.k
+    while True:
+        _, _, thrice = touched_twice(mod, R)
+        D |= thrice
+        if len(log) > 0:
+            log[0, 0] += ONE
+            log[log[0, 0], 0], log[log[0, 0], 1] = D, R
+        left = R
+        while left:
+            x = lowest(left)
+            left &= left - ONE
+            if (mod.touches[x] & ~D) == ZERO:
+                R &= ~bit(x)
+        if popcount(R) >= mod.capacity or mod.full == D:
+            return D, R, cost
+        _, twice, _ = touched_twice(mod, R)
+        found = -1
+        for x in range(mod.items_count):
+            undone = mod.touches[x] & ~D
+            if undone != ZERO and (undone & ~twice) == ZERO and not (R & bit(x)):
+                found = x
+                break
+        if found < 0:
+            return D, R, cost
+        if found < cbase or D & mod.touches[found]:
+            cost += 1
+        D |= mod.touches[found]
+        if len(log) > 0:
+            log[0, 0] += ONE
+            log[log[0, 0], 0], log[log[0, 0], 1] = D, R | bit(found)
 
 
 @njit(cache=True, nogil=True)
-def rehash_positions(pos, table):  # type: ignore[no-untyped-def]
-    """Fill a larger, zeroed table."""
-    for s in range(pos.counts[0]):
-        table[find_position(pos, table, pos.done[s], pos.red[s])] = s + 1
+def compulsory_left(mod, D, R):  # type: ignore[no-untyped-def]
+    """What is certainly still to pay: a load per needed A or B, or touched unfinished C, that is not red."""
+    cost = 0
+    cbase = (mod.m + mod.n) * mod.k
+    for x in range(mod.items_count):
+        if not (R & bit(x)):
+            word = mod.touches[x]
+            if word & ~D and (x < cbase or word & D):
+                cost += 1
+    return cost
 
 
 @njit(cache=True, nogil=True)
-def _enter(pos, table, D, R, cost, parent, level, bound):  # type: ignore[no-untyped-def]
-    """Enter a canonical position into the queue of a level, or improve it; False when the arrays are full."""
-    where = find_position(pos, table, D, R)
-    if table[where] != 0:
-        s = table[where] - 1
-        if cost >= pos.cost[s]:
-            return True
-        # cannot happen while the bound is consistent: counted, so that a test can see it
-        pos.counts[5] += 1
-        pos.done[s] = ~ZERO  # the dearer copy stays queued but is skipped; its slot goes to the better one
-        pos.red[s] = ~ZERO
-    s = pos.counts[0]
-    if s >= len(pos.done):
-        return False
-    pos.counts[0] = s + 1
-    pos.done[s] = D
-    pos.red[s] = R
-    pos.cost[s] = cost
-    pos.bound[s] = bound
-    pos.parent[s] = parent
-    pos.queue[s] = pos.head[level]
-    pos.head[level] = s
-    table[where] = s + 1
-    return True
+def table_bound(mod, cls, pat, nodes, V, offsets, D, R, c, g):  # type: ignore[no-untyped-def]
+    """V of the position's pattern; 0 where the table has no entry, 255 where no play reaches the end."""
+    undone = least_image(mod, cls, c, g, scope(mod, R) & ~D)
+    slot = nodes[find_node(pat, nodes, c, undone)]
+    if slot == 0:
+        return np.int64(0)
+    untouched, stored = 0, 0
+    for x in range((mod.m + mod.n) * mod.k, mod.items_count):
+        if (D & mod.touches[x]) == ZERO:
+            untouched += 1
+        elif mod.touches[x] & ~D and not R & bit(x):
+            stored += 1
+    left = popcount(mod.full & ~D)
+    value = np.int64(V[offsets[untouched] + left - mod.k * untouched, slot - 1])
+    # without detail V counts the store of an evicted accumulator with its reload, but it is paid already
+    return value - stored if mod.detail == 0 and value != NEVER else value
 
 
 @njit(cache=True, nogil=True)
-def _expand(mod, cls, pat, nodes, V, offsets, pos, table, s, level, layered):  # type: ignore[no-untyped-def]
+def _is_goal(mod, cls, D, R, goal):  # type: ignore[no-untyped-def]
+    """Whether (D, R) is an image of the canonical position sought."""
+    if mod.full == D:
+        return mod.full == goal[0]
+    c, g = class_of(mod, cls, R)
+    return cls.red[c] == goal[1] and least_image(mod, cls, c, g, D) == goal[0]
+
+
+@njit(cache=True, nogil=True)
+def expand(mod, cls, pat, nodes, V, offsets, pos, table, s, D, R, level, layered, goal, goal_cost, log):  # type: ignore[no-untyped-def]
     """Enter the successors of position s up to this level; the next level at which it has one, or -1 when full.
 
-    They queue at this level or, if `layered`, by the number of products done.
+    (D, R) is the position or an image of it. Successors queue at this level or, if `layered`, by the number of
+    products done. With a `goal` (a canonical position) nothing is entered: what runs on the way there, at `goal_cost`,
+    is left in `log`, the image reached in `found`, and -2 returned.
     """
-    D, R, paid = pos.done[s], pos.red[s], np.int64(pos.cost[s])
-    full = bit(mod.products_count) - ONE if mod.products_count < 64 else ~ZERO
+    paid = np.int64(pos.cost[s])
+    state = np.empty(2, np.uint64)
     cbase = (mod.m + mod.n) * mod.k
     later = np.int64(LEVELS - 1)
     base = paid + compulsory_left(mod, D, R)
     room = mod.capacity - popcount(R)
     pick = np.zeros(4, np.int64)
     victims = np.zeros(64, np.int64)
-    left = full & ~D
+    left = mod.full & ~D
     while left:
         t = lowest(left)
         left &= left - ONE
@@ -161,13 +161,17 @@ def _expand(mod, cls, pat, nodes, V, offsets, pos, table, s, level, layered):  #
             if fine > level:
                 later = min(later, fine)
             else:
-                D2, R2, extra = settle(mod, D, smaller | mod.needs[t])
+                D2, R2, extra = settle(mod, D, smaller | mod.needs[t], log)
                 paid2 = load + stores + extra
                 pos.counts[4] += 1
-                if full == D2:
-                    f = paid2
-                    c, g = np.int64(0), np.int64(0)
-                else:
+                f = paid2
+                c, g = np.int64(0), np.int64(0)
+                if len(goal) > 0:
+                    if paid2 == goal_cost and _is_goal(mod, cls, D2, R2, goal):
+                        pos.found[0], pos.found[1] = D2, R2
+                        return np.int64(-2)
+                    f = level + 1
+                elif mod.full != D2:
                     c, g = class_of(mod, cls, R2)
                     if c < 0:
                         return np.int64(-1)
@@ -176,16 +180,15 @@ def _expand(mod, cls, pat, nodes, V, offsets, pos, table, s, level, layered):  #
                         f = max(f, paid2 + table_bound(mod, cls, pat, nodes, V, offsets, D2, R2, c, g))
                 if f > level:
                     later = min(later, f)
-                elif full == D2:
+                elif mod.full == D2:
                     pos.counts[3] = s
                     pos.counts[6] = paid2
                     if not layered:
                         return later
                     level = paid2 - 1
                 else:
-                    line = popcount(D2) if layered else level
-                    image = least_image(mod, cls, c, g, D2)
-                    if not _enter(pos, table, image, cls.red[c], paid2, s, line, f):
+                    state[0], state[1] = least_image(mod, cls, c, g, D2), cls.red[c]
+                    if not enter(pos, table, state, paid2, s, popcount(D2) if layered else level, f):
                         return np.int64(-1)
             q = evict - 1
             while q >= 0 and pick[q] == count - evict + q:
@@ -201,45 +204,28 @@ def _expand(mod, cls, pat, nodes, V, offsets, pos, table, s, level, layered):  #
 @njit(cache=True, nogil=True)
 def advance(mod, cls, pat, nodes, V, offsets, pos, table, upper, work):  # type: ignore[no-untyped-def]
     """Up to `work` expansions. Levels from counts[1] on; stops at `upper`, which is known to be reachable."""
+    goal, log = np.empty(0, np.uint64), np.empty((0, 2), np.uint64)
     if pos.counts[0] == 0:
-        pos.done[0] = ZERO
-        pos.red[0] = ZERO
-        pos.cost[0] = 0
-        pos.parent[0] = -1
-        pos.queue[0] = -1
-        pos.bound[0] = 0
-        pos.counts[0] = 1
         c, g = class_of(mod, cls, ZERO)
         f = compulsory_left(mod, ZERO, ZERO)
         if V.shape[0] > 0:
             f = max(f, table_bound(mod, cls, pat, nodes, V, offsets, ZERO, ZERO, c, g))
         pos.counts[1] = f
-        pos.head[f] = 0
-        table[find_position(pos, table, ZERO, ZERO)] = 1
+        enter(pos, table, np.zeros(2, np.uint64), 0, -1, f, 0)
     for _ in range(work):
-        level = pos.counts[1]
-        while level < upper and pos.head[level] < 0:
-            level += 1
-        pos.counts[1] = level
-        if level >= upper:
-            return EXHAUSTED
         if 2 * (pos.counts[0] + 4096) > len(table):
             return GROW
-        s = pos.head[level]
-        pos.head[level] = pos.queue[s]
-        if pos.red[s] == ~ZERO:
+        s = next_position(pos, upper)
+        if s < 0:
+            return EXHAUSTED
+        if pos.cost[s] < 0:
             continue
         pos.counts[2] += 1
-        later = _expand(mod, cls, pat, nodes, V, offsets, pos, table, s, level, False)
-        if later < 0:
-            pos.queue[s] = pos.head[level]
-            pos.head[level] = s
-            return FULL
-        if pos.counts[3] >= 0:
-            return FOUND
-        if later < upper:
-            pos.queue[s] = pos.head[later]
-            pos.head[later] = s
+        D, R, level = pos.words[s, 0], pos.words[s, 1], pos.counts[1]
+        later = expand(mod, cls, pat, nodes, V, offsets, pos, table, s, D, R, level, False, goal, 0, log)
+        status = expanded(pos, s, later, upper)
+        if status != RUNNING:
+            return status
     return RUNNING
 
 
@@ -250,22 +236,23 @@ def beam_layer(mod, cls, pat, nodes, V, offsets, pos, table, upper, layer, width
     Only successors on a position's own level are entered, and where those are `few` or less, on its next level too.
     A play found is in counts[3] and [6].
     """
+    goal, log = np.empty(0, np.uint64), np.empty((0, 2), np.uint64)
     tally = np.zeros(LEVELS, np.int64)
-    s = pos.head[layer]
+    s = pos.head[layer, 0]
     while s >= 0:
-        if pos.red[s] != ~ZERO:
-            tally[pos.bound[s]] += 1
+        if pos.cost[s] >= 0:
+            tally[pos.note[s]] += 1
         s = pos.queue[s]
     last, total = 0, 0
     while last < LEVELS - 1 and total + tally[last] < width:
         total += tally[last]
         last += 1
     spare = width - total
-    s = pos.head[layer]
+    s = pos.head[layer, 0]
     while s >= 0:
         following = pos.queue[s]
-        bound = np.int64(pos.bound[s])
-        if pos.red[s] != ~ZERO and (bound < last or (bound == last and spare > 0)):
+        bound = np.int64(pos.note[s])
+        if pos.cost[s] >= 0 and (bound < last or (bound == last and spare > 0)):
             if bound == last:
                 spare -= 1
             best = pos.counts[6] if pos.counts[3] >= 0 else np.int64(upper)
@@ -276,7 +263,10 @@ def beam_layer(mod, cls, pat, nodes, V, offsets, pos, table, upper, layer, width
                 continue
             before, line = pos.counts[0], bound
             while True:
-                later = _expand(mod, cls, pat, nodes, V, offsets, pos, table, s, line, True)
+                D, R = pos.words[s, 0], pos.words[s, 1]
+                later = expand(
+                    mod, cls, pat, nodes, V, offsets, pos, table, s, D, R, line, True, goal, 0, log
+                )  # fmt: skip
                 if later < 0:
                     return FULL
                 best = pos.counts[6] if pos.counts[3] >= 0 else np.int64(upper)

@@ -27,6 +27,8 @@ class Model(NamedTuple):
     capacity: int
     items_count: int
     products_count: int
+    full: np.uint64
+    """All products."""
     touches: U64
     """touches[x]: the products that need item x."""
     needs: U64
@@ -73,7 +75,7 @@ def build_model(m: int, n: int, k: int, capacity: int, detail: int = 1) -> Model
     pi, pj, pl = _perms(m), _perms(n), _perms(k)
     order = len(pi) * len(pj) * len(pl) * (2 if m == n else 1)
     return Model(
-        m, n, k, capacity, count, m * n * k, touches, needs, pi, pj, pl,
+        m, n, k, capacity, count, m * n * k, np.uint64((1 << m * n * k) - 1), touches, needs, pi, pj, pl,
         _word_table(pj), _word_table(pl), m == n, order, detail,
     )  # fmt: skip
 
@@ -88,20 +90,13 @@ def move_products(mod, g, D):  # type: ignore[no-untyped-def]
     m, n, k = mod.m, mod.n, mod.k
     mask = np.uint64((1 << k) - 1)
     out = ZERO
-    if (g >> 24) == 0:
-        for i in range(m):
-            base = mod.perm_i[pi, i] * n
-            for j in range(n):
-                word = (D >> np.uint64((i * n + j) * k)) & mask
-                if word:
-                    out |= mod.table_l[pl, word] << np.uint64((base + mod.perm_j[pj, j]) * k)
-    else:
-        for i in range(m):
-            base = mod.perm_i[pi, i] * n
-            for j in range(n):
-                word = (D >> np.uint64((j * n + i) * k)) & mask
-                if word:
-                    out |= mod.table_l[pl, word] << np.uint64((base + mod.perm_j[pj, j]) * k)
+    down, across = (n, 1) if (g >> 24) == 0 else (1, n)
+    for i in range(m):
+        base = mod.perm_i[pi, i] * n
+        for j in range(n):
+            word = (D >> np.uint64((i * down + j * across) * k)) & mask
+            if word:
+                out |= mod.table_l[pl, word] << np.uint64((base + mod.perm_j[pj, j]) * k)
     return out
 
 

@@ -4,7 +4,7 @@ A position is abstracted to (R, M, p, u): the red set R, the products M still un
 number p of products left and the number u of untouched accumulators. The status of products out of scope is forgotten.
 Detail 0, small tables: in scope are the products with two red items (with three they are done). Detail 1: also those
 of a red accumulator. Then p - k u - |M on red accumulators| products belong to accumulators that were begun and
-evicted; each of these has at most k - 1 of them. Detail 2: those of any red item.
+evicted; each of these has at most k - 1 of them.
 
 The relaxed game on abstract positions:
 
@@ -25,6 +25,7 @@ relaxed move: this is all that a checker of the table needs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -32,13 +33,14 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pebble.solvers.search.bits import ONE, ZERO, bit, lowest, mix, popcount
-from pebble.solvers.search.gemm_canon import class_of, least_image
-from pebble.solvers.search.gemm_model import touched_twice
+from pebble.solvers.search.gemm_canon import Classes, class_of, least_image
+from pebble.solvers.search.gemm_model import Model, touched_twice
 
 U64 = NDArray[np.uint64]
 RUNNING, DONE, FULL, GROW = 0, 1, 2, 3
 NEVER = 255
 FRESH = 8
+_SLICE = 1024
 
 
 class Patterns(NamedTuple):
@@ -84,10 +86,8 @@ def cell_rows(mod, R):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def scope(mod, R):  # type: ignore[no-untyped-def]
     """The products whose status a pattern with red set R remembers."""
-    once, twice, thrice = touched_twice(mod, R)
-    if mod.detail == 2:
-        return once & ~thrice
-    if mod.detail == 1:
+    _, twice, thrice = touched_twice(mod, R)
+    if mod.detail:
         return (twice | cell_rows(mod, R)) & ~thrice
     return twice & ~thrice
 
@@ -283,3 +283,35 @@ def row_offsets(m: int, n: int, k: int) -> tuple[NDArray[np.int64], int]:
     for u in range(m * n + 1):
         offsets[u + 1] = offsets[u] + m * n * k - k * u + 1
     return offsets, int(offsets[m * n + 1])
+
+
+class Table(NamedTuple):
+    """A finished pattern table, or an empty one; values[row, node] of `row_offsets`."""
+
+    patterns: Patterns
+    nodes: NDArray[np.int32]
+    values: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+
+def build_table(model: Model, classes: Classes, most: int, expired: Callable[[], bool]) -> Table | None:
+    """The table of a model, or None when it has more nodes than that, or the time is over."""
+    m, n, k = model.m, model.n, model.k
+    patterns, nodes = make_patterns(most, 16 * most), np.zeros(1 << 16, dtype=np.int32)
+    while (status := explore(model, classes, patterns, nodes, _SLICE)) != DONE:
+        if status == GROW:
+            nodes = np.zeros(4 * len(nodes), dtype=np.int32)
+            rehash_nodes(patterns, nodes)
+        elif status == FULL or expired():
+            return None
+    count = int(patterns.counts[0])
+    sizes = np.bitwise_count(classes.red[patterns.node_class[:count]])
+    order = np.argsort(sizes, kind="stable").astype(np.int32)
+    offsets, rows = row_offsets(m, n, k)
+    values = np.full((rows, count), NEVER, dtype=np.uint8)
+    for left in range(m * n * k + 1):
+        for untouched in range(min(m * n, left // k) + 1):
+            fill_row(model, patterns, order, offsets, values, left, untouched)
+            if expired():
+                return None
+    return Table(patterns, nodes, values, offsets)

@@ -7,80 +7,50 @@ import time
 import numpy as np
 
 from pebble.errors import PebbleError
+from pebble.game import Move
 from pebble.solvers.heuristic import solve_heuristic
 from pebble.solvers.plan import Plan, write_moves
 from pebble.solvers.result import Incumbent
 from pebble.solvers.search import dag_astar as astar
 from pebble.solvers.search.dag_model import build_dag_model
 from pebble.solvers.search.dag_rules import WORDS, settle_dag
-from pebble.solvers.search.limits import search_levels
-from pebble.system.memory import memory_allowance
+from pebble.solvers.search.levels import LevelSearch, Table
+from pebble.solvers.search.positions import LEVELS, Positions, chain_to
 
 FIRST_SHARE = 0.75  # of the time, before a heuristic is asked for an upper bound
 
 
-class GeneralSearch:
+class GeneralSearch(LevelSearch):
     """One search; the costs it handles are excess over the compulsory."""
 
     def __init__(self, best: Incumbent) -> None:
-        self.problem, self.best = best.problem, best
-        self.model = build_dag_model(self.problem.game, self.problem.capacity)
-        self.compulsory = self.problem.game.compulsory
-        self.memory = memory_allowance()
+        super().__init__(best, best.problem.game.compulsory)
+        self.model = build_dag_model(self.game, best.problem.capacity)
 
     def run(self) -> str:
         """Search; the reason why it stopped."""
         best = self.best
-        best.raise_lower(self.compulsory, "compulsory bound")
-        positions = astar.make_positions(max(1 << 16, self.memory // astar.POSITION_BYTES))
-        why = self._search(positions, time.monotonic() + FIRST_SHARE * best.seconds_left)
+        best.raise_lower(self.base, "compulsory bound")
+        positions = self.positions(WORDS, self.model.tasks + 1)
+        why = self.search(positions, time.monotonic() + FIRST_SHARE * best.seconds_left)
         if why == "time" and not best.stopped:
             if best.upper is None:
                 solve_heuristic(best)
-            why = self._search(positions, float("inf"))
-        if best.closed:
-            return "proved optimal"
-        return f"memory limit of {self.memory / 2**30:.1f} GiB" if why == "memory" else "stopped"
+            why = self.search(positions)
+        return self.reason(why)
 
-    def _upper(self) -> int:
-        most = astar.LEVELS - 1
-        return most if self.best.upper is None else min(most, self.best.upper - self.compulsory)
+    def advance(self, positions: Positions, table: Table, work: int) -> int:
+        """Some work of the A*."""
+        return int(astar.advance(self.model, positions, table, self.upper, work))
 
-    def _search(self, positions: astar.Positions, until: float) -> str:
-        best, begun, before = self.best, time.monotonic(), int(positions.counts[0])
-        try:
-            why = search_levels(
-                best,
-                positions.counts,
-                self.compulsory,
-                lambda table, work: int(astar.advance(self.model, positions, table, self._upper(), work, True)),
-                lambda table: astar.rehash_positions(positions, table),
-                until,
-            )
-            if why == "found":
-                self._report(positions, "search")
-            return why
-        finally:
-            seconds = time.monotonic() - begun
-            best.details["states"] = int(positions.counts[0])
-            best.details["successors"] = int(positions.counts[4])
-            if seconds > 0:
-                best.details["states_per_second"] = round((int(positions.counts[0]) - before) / seconds)
-
-    def _report(self, positions: astar.Positions, source: str) -> None:
-        self.best.offer(write_moves(self.problem.game, self._plan(positions)), source)
-
-    def _plan(self, positions: astar.Positions) -> Plan:
+    def moves(self, positions: Positions) -> tuple[Move, ...]:
         """The play found, in the game's own numbers.
 
         Interchangeable inputs change places in the positions; here they keep theirs, so an evicted one stands for
         any of its kind that is red.
         """
-        model, game = self.model, self.problem.game
-        chain = [int(positions.counts[3])]
-        while positions.parent[chain[-1]] >= 0:
-            chain.append(int(positions.parent[chain[-1]]))
-        chain.reverse()
+        model, game = self.model, self.game
+        chain = chain_to(positions, int(positions.counts[3]))
         table = np.zeros(2, dtype=np.int32)
         log = np.zeros((model.tasks + 2, 2), dtype=np.int64)
         end = np.zeros(WORDS, dtype=np.uint64)
@@ -123,7 +93,7 @@ class GeneralSearch:
             goal = end if last else positions.words[chain[number + 1]]
             cost = int(positions.counts[6] if last else positions.cost[chain[number + 1]])
             log[:] = 0
-            status = astar.expand(model, positions, table, s, astar.LEVELS, False, goal, cost, log)
+            status = astar.expand(model, positions, table, s, LEVELS, goal, cost, log)
             if status != -2:
                 raise PebbleError("search: a recorded position has no move to the next; please report this.")
             task, source = int(positions.found[0]), int(positions.found[1]) - 1
@@ -136,20 +106,4 @@ class GeneralSearch:
             play(task, source)
             for entry in range(1, int(log[0, 0]) + 1):
                 play(int(log[entry, 0]), int(log[entry, 1]))
-        return Plan(tuple(order), tuple(map(frozenset, keep)), tuple(sources))
-
-
-def solve_general(best: Incumbent) -> str:
-    """Search a game without recomputation until the bounds meet or a limit is reached.
-
-    Returns
-    -------
-    str
-        Why it stopped.
-
-    Raises
-    ------
-    InputError
-        Recomputation, weights, or more than 128 values or tasks.
-    """
-    return GeneralSearch(best).run()
+        return write_moves(game, Plan(tuple(order), tuple(map(frozenset, keep)), tuple(sources)))

@@ -16,21 +16,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
 from pebble.game import Game, Move
 from pebble.solvers.result import Incumbent
-from pebble.solvers.search.limits import Slices
-from pebble.system.memory import memory_allowance
+from pebble.solvers.search.bits import EXHAUSTED, FOUND, FULL, RUNNING, popcount
+from pebble.solvers.search.levels import LevelSearch, Table
 
 MOST_ITEMS = 32
 _LEVELS = 2048
 _POSITION_BYTES = 40
 _LOAD, _COMPUTE = 0, 1
-RUNNING, FOUND, EXHAUSTED, FULL = 0, 1, 2, 3
 
 
 class Rules(NamedTuple):
@@ -45,13 +44,7 @@ class Rules(NamedTuple):
 
 
 def read_rules(game: Game, capacity: int) -> Rules:
-    """The masks of a game.
-
-    Raises
-    ------
-    InputError
-        Unequal weights, or more than 32 values.
-    """
+    """The masks of a game; InputError for unequal weights, or more than 32 values."""
     if game.size > MOST_ITEMS or len(set(game.weights)) > 1:
         raise InputError(
             f"solver search: with recomputation it plays at most {MOST_ITEMS} values of one weight, got {game.size} "
@@ -75,16 +68,7 @@ def read_rules(game: Game, capacity: int) -> Rules:
     )
 
 
-@numba.njit(cache=True)
-def _count(mask):  # type: ignore[no-untyped-def]
-    total = 0
-    while mask:
-        mask &= mask - np.uint64(1)
-        total += 1
-    return total
-
-
-@numba.njit(cache=True)
+@njit(cache=True)
 def _clean(red, stored, ancestors, outputs):  # type: ignore[no-untyped-def]
     """Drop what no missing output depends on."""
     useful = np.uint64(0)
@@ -94,11 +78,11 @@ def _clean(red, stored, ancestors, outputs):  # type: ignore[no-untyped-def]
     return red & useful, stored & (useful | outputs)
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _left(red, stored, operands, inputs, outputs):  # type: ignore[no-untyped-def]
     """A cost that is still to come."""
     wanted = outputs & ~stored
-    total = _count(wanted)
+    total = popcount(wanted)
     seen = wanted
     while wanted:
         more = np.uint64(0)
@@ -106,13 +90,13 @@ def _left(red, stored, operands, inputs, outputs):  # type: ignore[no-untyped-de
             if wanted >> np.uint64(v) & np.uint64(1):
                 more |= operands[v]
         more &= ~(red | stored | seen)
-        total += _count(more & inputs)
+        total += popcount(more & inputs)
         seen |= more
         wanted = more & ~inputs
     return total
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _find(keys, table, key):  # type: ignore[no-untyped-def]
     """The slot of a key in the hash table, or of the free place where it belongs."""
     mask = np.uint64(table.shape[0] - 1)
@@ -122,7 +106,7 @@ def _find(keys, table, key):  # type: ignore[no-untyped-def]
     return slot
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _reach(red, stored, cost, parent, move, keys, costs, parents, how, table, queue, heads, counts, rules, upper):  # type: ignore[no-untyped-def]
     """Enter a position reached at this cost, unless it is known as cheap or cannot beat the upper bound."""
     operands, ancestors, inputs, outputs, _, _ = rules
@@ -141,28 +125,28 @@ def _reach(red, stored, cost, parent, move, keys, costs, parents, how, table, qu
     elif costs[at] <= cost:
         return
     costs[at], parents[at], how[at] = cost, parent, move
-    entry = counts[1]
-    counts[1] += 1
+    entry = counts[4]
+    counts[4] += 1
     queue[entry, 0], queue[entry, 1], queue[entry, 2] = at, cost, heads[total]
     heads[total] = entry
-    if total < counts[2]:
-        counts[2] = total
+    if total < counts[1]:
+        counts[1] = total
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _advance(keys, costs, parents, how, table, queue, heads, counts, rules, upper, steps):  # type: ignore[no-untyped-def]
     operands, ancestors, inputs, outputs, capacity, sliding = rules
     one = np.uint64(1)
     n = operands.shape[0]
     for _ in range(steps):
-        while counts[2] < upper and heads[counts[2]] < 0:
-            counts[2] += 1
-        if counts[2] >= upper:
+        while counts[1] < upper and heads[counts[1]] < 0:
+            counts[1] += 1
+        if counts[1] >= upper:
             return EXHAUSTED
-        if counts[0] + 2 * n * n > keys.shape[0] or counts[1] + 2 * n * n > queue.shape[0]:
+        if counts[0] + 2 * n * n > keys.shape[0] or counts[4] + 2 * n * n > queue.shape[0]:
             return FULL
-        entry = heads[counts[2]]
-        heads[counts[2]] = queue[entry, 2]
+        entry = heads[counts[1]]
+        heads[counts[1]] = queue[entry, 2]
         at, cost = queue[entry, 0], queue[entry, 1]
         if costs[at] != cost:
             continue
@@ -179,7 +163,7 @@ def _advance(keys, costs, parents, how, table, queue, heads, counts, rules, uppe
             bit = one << np.uint64(v)
             if useful & ~(inputs | red) & bit and operands[v] & ~red == 0:
                 ready |= bit
-        full = _count(red) >= capacity
+        full = popcount(red) >= capacity
         for v in range(n):
             bit = one << np.uint64(v)
             if ready & bit:
@@ -246,51 +230,52 @@ def _write(game: Game, rules: Rules, steps: list[int]) -> tuple[Move, ...]:
     return tuple(moves)
 
 
-def solve_recompute(best: Incumbent) -> str:
-    """Prove the optimum of a game with recomputation; the reason why it stopped.
+class _Positions(NamedTuple):
+    """Arrays of its own, each passed to the kernels by itself: much faster than those that the other searches share."""
 
-    Raises
-    ------
-    InputError
-        Unequal weights, or more than 32 values.
-    """
-    game = best.problem.game
-    rules = read_rules(game, best.problem.capacity)
-    unit = game.weights[0]
-    room = int(min(memory_allowance() // _POSITION_BYTES, 20_000_000))
-    size = 1 << max(16, room.bit_length())
-    keys, costs = np.empty(room, np.uint64), np.empty(room, np.int16)
-    parents, how = np.empty(room, np.int32), np.empty(room, np.int32)
-    table = np.full(size, -1, np.int32)
-    queue = np.empty((room, 3), np.int32)
-    heads = np.full(_LEVELS, -1, np.int32)
-    counts = np.array([0, 0, _LEVELS, -1], np.int64)  # positions, queue entries, level, goal
-    state = (keys, costs, parents, how, table, queue, heads, counts, rules)
+    keys: NDArray[np.uint64]
+    costs: NDArray[np.int16]
+    parents: NDArray[np.int32]
+    how: NDArray[np.int32]
+    table: NDArray[np.int32]
+    queue: NDArray[np.int32]
+    heads: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    """counts[0]: positions, [1]: level, [3]: goal, [4]: queue entries."""
 
-    def upper() -> int:
-        # one more than the best known, so that an optimum already found is found again and proved
-        return _LEVELS - 1 if best.upper is None else min(_LEVELS - 1, best.upper // unit)
 
-    # inputs that are outputs too are blue from the start
-    _reach(np.uint64(0), np.uint64(0), 0, -1, 0, *state, upper())
-    slices = Slices(best, float("inf"))
-    while True:
-        status = _advance(*state, upper(), slices.start())
-        best.raise_lower(min(int(counts[2]), upper()) * unit, "search")
-        if status == FOUND:
-            steps = []
-            at = int(counts[3])
-            while parents[at] >= 0:
-                steps.append(int(how[at]))
-                at = int(parents[at])
-            best.offer(_write(game, rules, steps[::-1]), "search")
-            break
-        if status == EXHAUSTED:
-            break
-        if status == FULL:
-            best.details["states"] = int(counts[0])
-            return "memory limit"
-        if slices.end():
-            break
-    best.details["states"] = int(counts[0])
-    return "proved optimal" if best.closed else "stopped"
+class RecomputeSearch(LevelSearch):
+    """Proves the optimum of a game with recomputation."""
+
+    def __init__(self, best: Incumbent) -> None:
+        self.rules = read_rules(best.problem.game, best.problem.capacity)
+        super().__init__(best, 0, best.problem.game.weights[0], _LEVELS)
+
+    def run(self) -> str:
+        """Search; the reason why it stopped."""
+        room = int(min(self.memory // _POSITION_BYTES, 20_000_000))
+        positions = _Positions(
+            np.empty(room, np.uint64),
+            np.empty(room, np.int16),
+            np.empty(room, np.int32),
+            np.empty(room, np.int32),
+            np.full(1 << max(16, room.bit_length()), -1, np.int32),
+            np.empty((room, 3), np.int32),
+            np.full(_LEVELS, -1, np.int32),
+            np.zeros(8, np.int64),
+        )
+        return self.reason(self.search(positions))
+
+    def advance(self, positions: _Positions, table: Table, work: int) -> int:
+        """Some work of the A*."""
+        if not positions.counts[0]:  # inputs that are outputs too are blue from the start
+            _reach(np.uint64(0), np.uint64(0), 0, -1, 0, *positions, self.rules, self.upper)
+        return int(_advance(*positions, self.rules, self.upper, work))
+
+    def moves(self, positions: _Positions) -> tuple[Move, ...]:
+        """The moves on the way to the goal."""
+        steps, at = [], int(positions.counts[3])
+        while positions.parents[at] >= 0:
+            steps.append(int(positions.how[at]))
+            at = int(positions.parents[at])
+        return _write(self.game, self.rules, steps[::-1])

@@ -5,35 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pebble.game import Game, Move, Op
-from pebble.solvers.result import Incumbent, Problem
-
-NO_ORDER = "the program is proved, but a gap between two tasks has no order"
+from pebble.solvers.result import Problem
 
 
 @dataclass(frozen=True)
 class GapPlan:
     """What each position does and what each gap moves.
 
-    Attributes
-    ----------
-    order : tuple of (task, sm)
-    keep : list of sets of (item, sm)
-        Held through the gap after a position.
-    copies : list of lists of (item, from, to)
-        In the gap before a position.
-    loads : list of lists of (item, sm)
-        Likewise.
+    ``order``: (task, SM) at each position. ``keep``: (item, SM) held through the gap after a position. ``copies``:
+    (item, from, to), and ``loads``: (item, SM), in the gap before a position.
     """
 
     order: tuple[tuple[int, int], ...]
     keep: list[set[tuple[int, int]]]
     copies: list[list[tuple[int, int, int]]]
     loads: list[list[tuple[int, int]]]
-
-
-def offer_plan(best: Incumbent, plan: GapPlan, source: str) -> bool:
-    """Report a plan: played, and mended where a gap has no order."""
-    return best.offer(Mover(best.problem, plan).play(), source)
 
 
 class Mover:

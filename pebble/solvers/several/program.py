@@ -21,29 +21,53 @@ gap p + 1 as well; ``load[i, p, q]`` and ``copy[i, p, r, q]`` (from r) in gap p.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
 from pebble.bounds.splits import cheapest_split
 from pebble.bounds.task_windows import fewest_touched, window_entries
-from pebble.solvers.first import first_pebbling
 from pebble.solvers.lower import bound_for_several
-from pebble.solvers.order import task_preds
-from pebble.solvers.result import Incumbent, Problem
+from pebble.solvers.result import Problem
 from pebble.solvers.several.gaps import GapPlan
-from pebble.solvers.several.linear import LinearProgram
 from pebble.solvers.several.symmetry import task_representatives
-from pebble.system.isolation import Library, solve_apart
 
 _WINDOW = 8
-MAX_VARIABLES = 60_000
+Term = tuple[int, int]  # coefficient, variable
 
 
-def solve_program(best: Incumbent, solver: str, library: Library, function: str) -> str:
-    """A first pebbling, then the program in the worker of a library; why it stopped."""
-    game, sms = best.problem.game, best.problem.buffers.memories
-    tasks = len(game.tasks)
-    size = tasks * sms * (tasks + game.size * (3 + sms))
-    return first_pebbling(best, solver, size, MAX_VARIABLES) or solve_apart(library, function, best)
+@dataclass
+class LinearProgram:
+    """Minimise a sum of terms under rows (terms, sense, bound); all variables are 0 or 1.
+
+    Plain data, so that CP-SAT and HiGHS solve the very same one.
+    """
+
+    variables: int = 0
+    rows: list[tuple[list[Term], Literal["<=", "=="], int]] = field(default_factory=list)
+    objective: list[Term] = field(default_factory=list)
+
+    def binary(self) -> int:
+        """A new variable."""
+        self.variables += 1
+        return self.variables - 1
+
+    def at_most(self, terms: Iterable[Term], bound: int) -> None:
+        """Sum of terms <= bound."""
+        self.rows.append((list(terms), "<=", bound))
+
+    def equal(self, terms: Iterable[Term], bound: int) -> None:
+        """Sum of terms == bound."""
+        self.rows.append((list(terms), "==", bound))
+
+    def implies(self, left: int, *right: int) -> None:
+        """If ``left`` is 1 some of ``right`` is."""
+        self.at_most([(1, left), *((-1, r) for r in right)], 0)
+
+    def value(self, chosen: Iterable[int]) -> int:
+        """Objective of a solution given as its values."""
+        values = list(chosen)
+        return sum(c * values[v] for c, v in self.objective)
 
 
 class BufferProgram:
@@ -86,7 +110,7 @@ class BufferProgram:
         program.at_most([(-w, var) for w, var in (*self.slow, *self.copied)], self.always - everything)
 
     def _order(self, most_tasks: int | None) -> None:
-        program, preds, length = self.program, task_preds(self.game), self.length
+        program, preds, length = self.program, self.game.preds, self.length
         for t in range(length):
             for p in range(length):
                 for q in range(self.sms):

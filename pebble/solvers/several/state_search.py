@@ -11,9 +11,9 @@ import heapq
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pebble.game import Game, Move
+from pebble.game import Move
+from pebble.solvers.heuristic import solve_alone
 from pebble.solvers.result import NO_PEBBLING, Incumbent
-from pebble.solvers.several import solve_alone
 
 MAX_STATES = 2_000_000
 
@@ -44,17 +44,12 @@ class _Search:
             if (price := buffers.copy_cost(r, q)) is not None
         }
         self.masks = [
-            (sum(1 << o for o in task.operands), 1 << task.target, self._before(game, t))
+            (sum(1 << o for o in task.operands), 1 << task.target, sum(1 << u for u in game.preds[t]))
             for t, task in enumerate(game.tasks)
         ]
         self.all_done = (1 << len(game.tasks)) - 1
         self.updates = [sum(1 << t for t in ts) for ts in game.updates]
         self.uses = [sum(1 << t for t in ts) for ts in game.uses]
-
-    @staticmethod
-    def _before(game: Game, t: int) -> int:
-        task = game.tasks[t]
-        return sum(1 << u for u in task.after) | sum(1 << u for o in task.operands for u in game.updates[o])
 
     def run(self) -> str:
         """A* with the estimate of `rest`, which never overestimates."""

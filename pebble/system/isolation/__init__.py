@@ -22,7 +22,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, Protocol, TypeVar
+from typing import IO, Any
 
 from pebble.errors import PebbleError
 
@@ -32,17 +32,6 @@ class Library(StrEnum):
 
     ORTOOLS = "ortools"
     HIGHS = "highs"
-
-
-class Interval(Protocol):
-    """What solvers raise from below and above: an incumbent, which can be pickled."""
-
-    stop: threading.Event
-
-    @property
-    def seconds_left(self) -> float: ...
-    @property
-    def closed(self) -> bool: ...
 
 
 class StoppedError(Exception):
@@ -103,15 +92,10 @@ def call(
     hear: Callable[..., object] = lambda *message: None,
     until: Callable[[], bool] = lambda: False,
 ) -> Any:
-    """Call a function where its library can be loaded.
+    """Call a function, ``"module:name"``, where its library can be loaded; arguments and answer can be pickled.
 
     Parameters
     ----------
-    library : Library
-    function : str
-        ``"module:name"``.
-    *arguments
-        Picklable, as is what it returns.
     hear : callable
         Called in this thread with each message that the function gives to `say`.
     until : callable
@@ -164,26 +148,10 @@ def say(*message: object) -> None:
     _answer("said", message)
 
 
-Best = TypeVar("Best", bound=Interval)
-
-
-def solve_apart(library: Library, solver: str, best: Best, until: Callable[[], bool] = lambda: False) -> str:
+def solve_apart(library: Library, solver: str, best: Any, until: Callable[[], bool] = lambda: False) -> str:
     """Run a solver, a function of an incumbent, in a worker; what it reports there reaches the incumbent here.
 
-    Parameters
-    ----------
-    library : Library
-    solver : str
-        ``"module:name"`` of a function that takes the incumbent and returns why it stopped.
-    best : Incumbent
-        Of `pebble.solvers`.
-    until : callable
-        Ends the worker too, when it gives True.
-
-    Returns
-    -------
-    str
-        Why it stopped.
+    ``solver`` is ``"module:name"``; ``until`` ends the worker too, when it gives True. Returns why the solver stopped.
     """
     out_of_time: float | None = None
 

@@ -12,15 +12,9 @@ Status = Literal["optimal", "infeasible", "stopped"]
 def minimise(
     program: Any, seconds: float, seed: int = 0, report: Callable[[int], object] = lambda bound: None
 ) -> Status:
-    """Solve a program whose objective is whole; its variables then have their values.
+    """Solve a `pulp.LpProblem` whose objective is whole; its variables then have their values.
 
-    Parameters
-    ----------
-    program : pulp.LpProblem
-    seconds : float
-    seed : int
-    report : callable
-        Called with each better lower bound.
+    ``report`` is called with each better lower bound.
     """
     import highspy
     import pulp
