@@ -156,7 +156,7 @@ def test_curves_and_figures_of_groups() -> None:
 
 def test_what_groups_do_not_take() -> None:
     grouped = GroupedGemm((256, 128), n=256, k=128)
-    with pytest.raises(InputError, match="runs in lockstep only"):
+    with pytest.raises(InputError, match="expected waves or free"):
         pebble.compare(grouped, cache="1MiB", sms=4, execution="persistent")
     with pytest.raises(InputError, match="expected a gemm"):
         pebble.simulate(grouped, "row", cache="1MiB", sms=4, sensitivity=True)
