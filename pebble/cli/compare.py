@@ -5,6 +5,7 @@ examples:
   pebble compare llama-3-8b:gate_up --tokens 8192 --gpu h100-sxm5-80gb --figure out.pdf
   pebble compare gemm -m 4096 -n 4096 -k 4096 --cache 6MiB --sms 84 --schedules row,morton,grouped-8+sawtooth
   pebble compare llama-2-7b:mlp --tokens 8192 --gpu a40 --figure out.pdf
+  pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu l40s --schedules row,hilbert --schedule tiles.csv
   pebble compare gemm -m 256 -n 256 -k 384 --tile 128x128x128 --cache 160KiB --exact
   pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu h200-sxm-141gb --buffers connected --topology cluster-16
 """
@@ -27,6 +28,7 @@ from pebble.models.caches import parse_policy
 from pebble.plots.save import check_figure_path
 from pebble.reports.bound import wants_l2
 from pebble.reports.compare import Comparison, Progress, compare
+from pebble.schedules.tables.source import OWN_HELP
 from pebble.units import format_bytes, format_capacity
 
 if TYPE_CHECKING:
@@ -40,7 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--schedules",
         default="all",
         metavar="NAMES",
-        help=schedules_help(),
+        help=f"all, or names separated by commas (all): {schedules_help()}",
+    )
+    parser.add_argument(
+        "--schedule", action="append", metavar="FILE", help=f"beside these, {OWN_HELP}; may be given more than once"
     )
     parser.add_argument("--residual", action="store_true", help="ffn: read the input again to add it to the output")
     parser.add_argument("--figure", metavar="FILE", help="write the figure: .pdf, .svg or .png")
@@ -79,7 +84,9 @@ def run(args: argparse.Namespace) -> int:
 
         return run_exact(args, workload)
     with _progress() as start:
-        result = compare(workload, args.schedules, residual=args.residual, progress=start, **kernel(args))
+        result = compare(
+            workload, args.schedules, args.schedule, residual=args.residual, progress=start, **kernel(args)
+        )
     if (
         args.figure is not None and result.complete
     ):  # before the table: a reader who leaves early (`| head`) still gets it

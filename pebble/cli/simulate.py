@@ -3,6 +3,7 @@
 examples:
   pebble simulate gemm -m 8192 -n 8192 -k 8192 --schedule grouped-8 --tile 128x128x64 --sms 108 --cache 40MiB
   pebble simulate gemm -m 8192 -n 8192 -k 8192 --schedule morton+sawtooth --gpu a40 --policy opt
+  pebble simulate gemm -m 8192 -n 8192 -k 8192 --schedule orders.py:spiral --gpu l40s
   pebble simulate llama-2-7b:mlp --tokens 8192 --schedule row-fused-16 --gpu a40
   pebble simulate gemm -m 4096 -n 4096 -k 4096 --schedule row --gpu h20 --policy hardware --sensitivity
   pebble simulate gemm -m 4096 -n 4096 -k 4096 --schedule row --gpu h20 --execution stream-k --write-trace t.npz
@@ -22,6 +23,7 @@ from pebble.families import schedules_help
 from pebble.models.caches import parse_policy
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.simulate import Simulation, TraceSimulation, simulate, simulate_schedule, write_schedule_trace
+from pebble.schedules.tables.source import OWN_HELP
 from pebble.simulation import Traffic
 from pebble.system.files import check_output
 from pebble.units import format_bytes, format_capacity
@@ -33,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--schedule",
         metavar="NAME",
-        help=schedules_help(),
+        help=f"{schedules_help()}; {OWN_HELP}",
     )
     parser.add_argument(
         "--sensitivity", action="store_true", help="gemm: how far the answer moves with its assumptions"

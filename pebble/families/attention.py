@@ -86,8 +86,8 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
         kernel = AttentionKernel(workload, config.tile.bm, config.tile.bn)
         return config.wave_blocks * kernel.values_held(stages)
 
-    def trace(
-        self, workload: Attention, schedule: AttentionSchedule, config: KernelConfig, residual: bool = False
+    def named_trace(
+        self, workload: Attention, schedule: AttentionSchedule, config: KernelConfig, residual: bool
     ) -> Trace:
         tile = config.tile
         return attention_trace(workload, schedule, tile.bm, tile.bn, config.sms, config.blocks_per_sm)

@@ -56,7 +56,7 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
     def values_held(self, workload: Ffn, config: KernelConfig, stages: int = 1) -> int:
         return config.wave_blocks * FfnKernel(workload, config.tile).values_held(stages)
 
-    def trace(self, workload: Ffn, schedule: FfnSchedule, config: KernelConfig, residual: bool = False) -> Trace:
+    def named_trace(self, workload: Ffn, schedule: FfnSchedule, config: KernelConfig, residual: bool) -> Trace:
         kernel = FfnKernel(workload, config.tile, residual=residual)
         return ffn_trace(kernel, schedule, config.wave_blocks, config.sms)
 

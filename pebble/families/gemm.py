@@ -16,6 +16,7 @@ from pebble.schedules.explicit import best_gemm_schedule
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import TileOrder, all_schedules, parse_order
+from pebble.schedules.tables.own import OwnSchedule
 from pebble.schedules.tile import TileShape, values_held_by_blocks
 from pebble.simulation import KernelConfig, Traffic
 from pebble.traces import LINE_BYTES, Trace
@@ -69,16 +70,18 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
     def values_held(self, workload: Gemm, config: KernelConfig, stages: int = 1) -> int:
         return values_held_by_blocks(config.tile, config.wave_blocks, stages)
 
-    def trace(self, workload: Gemm, schedule: TileOrder, config: KernelConfig, residual: bool = False) -> Trace:
+    def named_trace(self, workload: Gemm, schedule: TileOrder, config: KernelConfig, residual: bool) -> Trace:
         kernel, slots = GemmKernel(workload, config.tile), config.wave_blocks
         if not config.execution.is_reference:
             return kernel.timed(schedule, slots, config.execution, config.order_params, config.sms)
         tiles = schedule.tiles(*kernel.grid, config.order_params)
         return kernel.lockstep(kernel.phase(tiles), slots, schedule.sawtooth, config.sms)
 
-    def simulate(self, workload: Gemm, schedule: TileOrder, config: KernelConfig, residual: bool = False) -> Traffic:
+    def simulate(
+        self, workload: Gemm, schedule: TileOrder | OwnSchedule, config: KernelConfig, residual: bool = False
+    ) -> Traffic:
         """For LRU in lock step in closed form, independent of k."""
-        if config.execution.is_reference:
+        if isinstance(schedule, TileOrder) and config.execution.is_reference:
             kernel = GemmKernel(workload, config.tile)
             tiles = schedule.tiles(*kernel.grid, config.order_params)
             shape = kernel.closed_form(tiles, config.wave_blocks, schedule.sawtooth)
@@ -88,9 +91,9 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
                 return Traffic(schedule.name, counts)
         return super().simulate(workload, schedule, config, residual)
 
-    def walk(self, workload: Gemm, schedule: TileOrder, config: KernelConfig) -> Hashable:
-        if config.execution.blocks_in_cluster > 1:  # with clusters the order walks another grid
-            return schedule.name
+    def walk(self, workload: Gemm, schedule: TileOrder | OwnSchedule, config: KernelConfig) -> Hashable:
+        if config.execution.blocks_in_cluster > 1 or isinstance(schedule, OwnSchedule):
+            return super().walk(workload, schedule, config)  # with clusters the order walks another grid
         tiles = schedule.tiles(*GemmKernel(workload, config.tile).grid, config.order_params)
         return hashlib.sha256(tiles.tobytes()).digest(), schedule.sawtooth
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.bounds.base import LowerBound
@@ -14,6 +15,7 @@ from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, trace_capacity
 from pebble.reports.target import Kernel, KernelOptions, read_kernel
+from pebble.schedules.tables import TileTable
 from pebble.simulation import Traffic
 from pebble.units import Size, format_bytes
 from pebble.workloads.base import Workload
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Progress = Callable[[str], None]
+Own = str | Path | Callable[..., Any] | TileTable
 
 
 @dataclass(frozen=True)
@@ -221,6 +224,7 @@ def trace_bound(workload: Workload, kernel: Kernel) -> Bounded:
 def compare(
     workload: Workload,
     schedules: str | Sequence[str] = "all",
+    schedule: Own | Sequence[Own] | None = None,
     *,
     residual: bool = False,
     progress: Callable[[int], Progress] = lambda total: lambda name: None,
@@ -233,6 +237,8 @@ def compare(
     workload : Gemm, Ffn or Attention
     schedules : str or sequence of str
         ``"all"``, or names: the tile orders of ``pebble schedules`` for a GEMM, schedules of the family for others.
+    schedule : str, Path, callable or TileTable, or a sequence of these
+        Beside them, tiles of your own; see `pebble.simulate`.
     residual : bool
         ffn: read the input again to add it to the output.
     progress : callable, optional
@@ -262,7 +268,9 @@ def compare(
     family = kernel_family(workload)
     kernel = read_kernel(workload, **options)
     check_flag("residual", residual)
-    chosen = read_schedules(schedules, family.all_schedules(workload, kernel.config.tile), family.parse_schedule)
+    chosen = read_schedules(schedules, family.all_schedules(workload, kernel.config.tile), family.read_schedule)
+    own = schedule if isinstance(schedule, list | tuple) else [schedule]
+    chosen += [family.read_schedule(one) for one in own if one is not None]
     config = kernel.config
     family.check(workload, config)
     trace = trace_bound(workload, kernel)
@@ -281,12 +289,12 @@ def compare(
     done: list[Traffic] = []
     complete = True
     try:
-        for schedule in chosen:
-            key = family.walk(workload, schedule, config)
+        for each in chosen:
+            key = family.walk(workload, each, config)
             if key not in seen:
-                seen[key] = family.simulate(workload, schedule, config, residual)
-            done.append(replace(seen[key], order=schedule.name))
-            show(schedule.name)
+                seen[key] = family.simulate(workload, each, config, residual)
+            done.append(replace(seen[key], order=each.name))
+            show(each.name)
     except KeyboardInterrupt:
         complete = False
         notes.append(f"interrupted after {len(done)} schedule{'s' * (len(done) != 1)}; the rest are missing")

@@ -13,31 +13,37 @@ from pebble.schedules.execution import LOCKSTEP, Execution, run_tiles
 from pebble.schedules.ffn import FfnKernel
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.tables.table import COLUMNS, Column, Entries, TileTable
+from pebble.schedules.tile import TileShape
 from pebble.traces import Trace
 from pebble.traces.layout import Strided
 from pebble.traces.program import Group, Phase, Steps, Walk, program_trace, timed_trace
 from pebble.workloads import Attention, Ffn, Gemm
+from pebble.workloads.base import Workload
 
 Kernel = GemmKernel | FfnKernel | AttentionKernel
 _ROW, _PHASE, _PRODUCT = (COLUMNS.index(name) for name in ("row", "phase", "product"))
 
 
-def table_kernel(table: TileTable, residual: bool = False) -> Kernel:
-    """The layout of the table's workload under its tile.
+def kernel_of(workload: Workload, tile: TileShape, residual: bool = False, name: str = "schedule") -> Kernel:
+    """The layout of a workload under a tile; ``name`` begins the message.
 
     Raises
     ------
     InputError
         A workload without a kernel, or more tiles than an order may have.
     """
-    workload, tile = table.workload, table.launch.tile
     if isinstance(workload, Gemm):
         return GemmKernel(workload, tile)
     if isinstance(workload, Ffn):
         return FfnKernel(workload, tile, residual=residual)
     if isinstance(workload, Attention):
         return AttentionKernel(workload, tile.bm, tile.bn)
-    raise InputError(f"{table.name}: got {workload.label}, expected a gemm, an ffn or an attention.")
+    raise InputError(f"{name}: got {workload.label}, expected a gemm, an ffn or an attention.")
+
+
+def table_kernel(table: TileTable, residual: bool = False) -> Kernel:
+    """The layout of the table's workload under its tile; errors as for `kernel_of`."""
+    return kernel_of(table.workload, table.launch.tile, residual, table.name)
 
 
 def table_trace(
