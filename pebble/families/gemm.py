@@ -81,7 +81,7 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
         self, workload: Gemm, schedule: TileOrder | OwnSchedule, config: KernelConfig, residual: bool = False
     ) -> Traffic:
         """For LRU in lock step in closed form, independent of k."""
-        if isinstance(schedule, TileOrder) and config.execution.is_reference:
+        if not isinstance(schedule, OwnSchedule) and config.execution.is_reference:
             kernel = GemmKernel(workload, config.tile)
             tiles = schedule.tiles(*kernel.grid, config.order_params)
             shape = kernel.closed_form(tiles, config.wave_blocks, schedule.sawtooth)
