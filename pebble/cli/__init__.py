@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "figure": "a figure of a proof: ski-slope, projections, segments, pebbling, walk, gap, fusion",
     "compare": "what each tile order moves, against the proved bound",
     "simulate": "one schedule through one cache",
+    "export": "a schedule as a table, a Triton file that runs, a CUDA header",
     "curve": "what each schedule moves at every cache size, over the proved bound",
     "decode": "a decode step: the KV cache's share of the least traffic, what fits on chip",
     "dag": "a computation DAG: write it, count it, draw it",
