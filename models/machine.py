@@ -22,13 +22,16 @@ high. Optional: ``vendor``, ``compute_capability`` (text) and
     stores.memory_side_cache (whole chip)
     stores.tensor_memory_per_sm
     limits.shared_per_sm  limits.shared_per_block
+    limits.registers_per_thread (of 32 bits)  limits.threads_per_warp
+    limits.threads_per_block  limits.threads_per_sm  limits.blocks_per_sm
     throughput.bf16 fp16 fp8 fp4 tf32 fp32 int8 (dense)
     latency.l1 shared l2_near l2_far memory_side_cache dram
 
-and a table ``cache_model`` with ``policy`` (what ``--policy hardware`` means), ``mark`` and ``source``, all text.
+and a table ``cache_model`` with ``policy`` (the default of compare, simulate and curve), ``mark`` and ``source``, all
+text.
 
-The chip capacity is the sum of all stores, those ``_per_sm`` times ``sms``. ``limits`` are parts of a
-store and are not added. On AMD, ``sms`` counts compute units.
+The chip capacity is the sum of all stores, those ``_per_sm`` times ``sms``. ``limits`` say which kernels can
+exist (`pebble.models.kernel_fit`) and are not added. On AMD, ``sms`` counts compute units.
 """
 
 from __future__ import annotations
@@ -88,7 +91,7 @@ class Machine:
     quantities : tuple of (str, Quantity)
         Every number known, by its key in :data:`pebble.models.quantity.FIELDS`; the rest is not known.
     cache_model : DefaultModel, optional
-        What ``--policy hardware`` means.
+        What its L2 is simulated as.
     file_sha256 : str, optional
         Of the file it was read from, so that a result can be traced to its numbers.
 
@@ -150,7 +153,7 @@ class Machine:
 
     @property
     def default_model(self) -> DefaultModel:
-        """What ``--policy hardware`` means: the file's own choice, else an LRU in each partition."""
+        """What its L2 is simulated as: the file's own choice, else an LRU in each partition."""
         if self.cache_model is not None:
             return self.cache_model
         parts, last = self.l2_partitions, self.memory_side_cache_bytes
@@ -188,6 +191,14 @@ class Machine:
     def shared_bytes_per_block(self) -> int | None:
         """Shared memory (LDS) one block can have, in bytes."""
         return self._whole("limits.shared_per_block") or None
+
+    def limit(self, name: str) -> int:
+        """What one SM, block or thread can have, by its key in ``[limits]``; 0 where the file does not say."""
+        return self._whole(f"limits.{name}")
+
+    def store_bytes(self, name: str) -> int:
+        """Bytes of one store, by its key in ``[stores]``; 0 where there is none."""
+        return self._whole(f"stores.{name}")
 
     @property
     def dram_bytes_per_second(self) -> float | None:

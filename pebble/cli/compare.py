@@ -1,4 +1,6 @@
-"""What each tile order moves between L2 and DRAM, against the least that any schedule can move.
+"""Simulated traffic of each tile order between L2 and DRAM, against the least that any schedule can move.
+
+The cache is the chip's own model (`pebble machines SKU --explain`), beside it one LRU of the nominal size.
 
 examples:
   pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb
@@ -24,7 +26,6 @@ from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kern
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError
 from pebble.families import kernel_family, schedules_help
-from pebble.models.caches import parse_policy
 from pebble.plots.save import check_figure_path
 from pebble.reports.bound import wants_l2
 from pebble.reports.compare import Comparison, Progress, compare
@@ -123,11 +124,7 @@ def _bar() -> Iterator[Callable[[int], Progress]]:
 
 def _print(result: Comparison) -> None:
     say = _output.say
-    config = result.kernel.config
-    say(
-        f"{result.workload.label}: tile {result.kernel.tile}, {config.wave_blocks} blocks at once, "
-        f"{parse_policy(config.policy).title} cache of {format_capacity(config.cache_bytes)}"
-    )
+    say(f"{result.workload.label}: {result.kernel.runs}, {result.kernel.cache}")
     print()
     trace, cache = result.trace, result.cache_only
     upper_bytes, upper_name = result.best_found
@@ -164,10 +161,12 @@ def _print(result: Comparison) -> None:
             f"{t.dram_bytes / 1e6:,.1f}",
             f"{t.hit_rate:.1%}",
             f"{result.ratio(t.dram_bytes):.2f}",
+            *([f"{result.lru_bytes[t.order] / 1e6:,.1f}"] if result.lru_bytes else []),
         ]
         for t, tied in ((tied[0], tied) for tied in result.equals)
     ]
-    print(_output.table(["schedule", "read MB", "write MB", "total MB", "L2 hit", "x bound"], rows))
+    header = ["schedule", "read MB", "write MB", "total MB", "L2 hit", "x bound"]
+    print(_output.table([*header, "LRU MB"] if result.lru_bytes else header, rows))
     for tied in result.equals:
         if len(tied) > 1:
             say(f"the same: {', '.join(t.order for t in tied)}")

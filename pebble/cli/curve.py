@@ -1,4 +1,4 @@
-"""Traffic of every schedule at every cache size, with the proved bound beneath.
+"""Simulated traffic of every schedule at every cache size, with the proved bound beneath.
 
 examples:
   pebble curve gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb --figure curve.pdf
@@ -69,11 +69,9 @@ def _short(capacity: int) -> str:
 
 
 def _print(report: CurveReport) -> None:
-    config, capacities = report.kernel.config, report.capacities_bytes
-    _output.say(
-        f"{report.workload.label}: tile {config.tile}, {config.wave_blocks} blocks at once, "
-        f"{parse_policy(config.policy).title}: DRAM MB at each cache size"
-    )
+    kernel, capacities = report.kernel, report.capacities_bytes
+    model = parse_policy(kernel.config.policy).title
+    _output.say(f"{report.workload.label}: {kernel.runs}, {model}: DRAM MB at each cache size")
     print()
     at = sorted({*np.linspace(0, len(capacities) - 1, _COLUMNS).astype(int).tolist(), report.reference})
     names = [_short(capacities[i]) + ("*" if i == report.reference else "") for i in at]

@@ -73,8 +73,8 @@ class CurveReport(Report):
         many = f"{len(self.schedules)} schedule{'s' * (len(self.schedules) != 1)}"
         return (
             f"{self.workload.label}: {many} at {len(self.capacities_bytes)} cache sizes; at "
-            f"{format_capacity(self.capacities_bytes[at])} {best.name} moves {format_bytes(best.dram_bytes[at])}, the "
-            f"bound is {format_bytes(self.bounds[at].bytes)}"
+            f"{format_capacity(self.capacities_bytes[at])} {best.name} moves {format_bytes(best.dram_bytes[at])} "
+            f"({self.kernel.model}), the bound is {format_bytes(self.bounds[at].bytes)}"
         )
 
     def rows(self) -> list[dict[str, Any]]:

@@ -22,9 +22,8 @@ from pebble.schedules.tables.checks import check_table
 from pebble.schedules.tables.files import npy_bytes, table_document, write_csv
 from pebble.schedules.tables.own import FixedTable
 from pebble.schedules.tables.source import own_schedule
-from pebble.schedules.tile import TileShape
 from pebble.system.files import check_output, write_bytes
-from pebble.workloads import Attention, Ffn
+from pebble.workloads import Attention
 from pebble.workloads.base import Workload
 
 FORMATS: dict[str, tuple[str, Callable[[TileTable], str | bytes]]] = {
@@ -34,9 +33,8 @@ FORMATS: dict[str, tuple[str, Callable[[TileTable], str | bytes]]] = {
     "triton": (".py", triton_source),
     "cuda": (".h", cuda_header),
 }
-_HOW = {"lockstep": "waves", "persistent": "free", "dynamic": "free", "staggered": "staggered"}
-_MOST_STAGES = 3
-_SHARED_KEPT = 8 * 1024  # bytes of shared memory for what is no stage
+_HOW = {"waves": "waves", "persistent": "free", "dynamic": "free", "staggered": "staggered"}
+_SMALL_TILE = 128 * 128  # values of C, beside whose stages there is shared memory for one more
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,7 +109,7 @@ def export(
         columns for an ffn). ``triton``: a file that runs, checks and times the schedule with PyTorch and Triton alone.
         ``cuda``: a header that maps wave and slot to the block's work.
     **options
-        Where and how it runs: `KernelOptions`; by default with as many stages as shared memory holds, at most 3.
+        Where and how it runs: `KernelOptions`; by default with as many stages as fit, at most 2 to 4.
 
     Returns
     -------
@@ -160,7 +158,7 @@ def _made(schedule: Own, workload: Workload, options: KernelOptions) -> tuple[Ti
     config = kernel.config
     if config.execution.kind not in _HOW or config.execution.blocks_in_cluster > 1:
         raise InputError(
-            f"export: got --execution {config.execution.name}, expected lockstep (blocks of a wave wait for each "
+            f"export: got --execution {config.execution.name}, expected waves (blocks of a wave wait for each "
             "other), persistent or dynamic-S (they run free) or staggered, without clusters."
         )
     chosen = family.read_schedule(schedule)
@@ -179,23 +177,10 @@ def _made(schedule: Own, workload: Workload, options: KernelOptions) -> tuple[Ti
 
 
 def _stages(workload: Workload, kernel: Kernel) -> int:
-    """As many tiles of each operand as shared memory holds for each block, at most three."""
-    machine = kernel.target.machine
-    room = (machine.shared_bytes_per_block or 0) if machine is not None else 0
-    per_sm = (machine.shared_bytes_per_sm or 0) if machine is not None else 0
-    room = min(room, per_sm // kernel.config.blocks_per_sm) - _SHARED_KEPT
-    values = _stage_values(workload, kernel.config.tile)
-    if room <= 0:
-        return _MOST_STAGES
-    return max(1, min(_MOST_STAGES, room // (values * workload.in_bytes)))
-
-
-def _stage_values(workload: Workload, tile: TileShape) -> int:
-    """Values of one stage of a block: a tile of each operand that it streams."""
-    if isinstance(workload, Attention):
-        return tile.bn * (workload.head_dim + workload.value_dim)
-    ups = workload.up_products if isinstance(workload, Ffn) else 1
-    return tile.bk * (tile.bm + ups * tile.bn)
+    """As many as fit, but no more than kernels of Triton have use for; the customary number where no GPU is named."""
+    tile = kernel.config.tile
+    most = 2 if isinstance(workload, Attention) else 4 if tile.bm * tile.bn <= _SMALL_TILE else 3
+    return most if kernel.target.machine is None else min(most, kernel.stages)
 
 
 def check_file(path: str, format: str) -> None:

@@ -102,7 +102,7 @@ def sensitivity(workload: Workload, order: TileOrder | OwnSchedule, config: Kern
         raise InputError(f"--sensitivity: got {workload.label}, expected a gemm.")
     base = simulate(workload, order, config).dram_bytes
     cluster = "x".join(map(str, config.execution.cluster))
-    tiled = config.execution.kind in ("lockstep", "persistent", "dynamic")
+    tiled = config.execution.kind in ("waves", "persistent", "dynamic")
     skew = _skewed(workload, order, config, cluster) if tiled else []
     trace = kernel_family(workload).trace(workload, order, config)
     least = int(trace.tile_lines.max()) * LINE_BYTES

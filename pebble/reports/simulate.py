@@ -15,6 +15,7 @@ from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.compare import Bounded, Own, trace_bound
+from pebble.reports.fit import fit_kernel
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.sensitivity import sensitivity as vary
 from pebble.reports.target import (
@@ -96,11 +97,10 @@ class Simulation(_Moved):
         return self.kernel.target.machine
 
     def summary(self) -> str:
-        config = self.kernel.config
         over = f", {self.traffic.dram_bytes / self.bound.bound.bytes:.2f}x the bound" if self.bound else ""
         return (
             f"{self.workload.label}, {self.traffic.order}: {format_bytes(self.traffic.dram_bytes)}{over} "
-            f"({parse_policy(config.policy).title} cache of {format_capacity(config.cache_bytes)})"
+            f"({self.kernel.model})"
         )
 
     def document(self) -> dict[str, Any]:
@@ -219,7 +219,8 @@ def _side_by_side(
             "MODEL:mlp --beside-sms P."
         )
     ffn, share = kernel_family(other), whole("--beside-sms", sms, 0, 10**9)
-    tile = ffn.default_tile(other)
+    blocks = kernel.config.blocks_per_sm
+    tile = fit_kernel(ffn, other, kernel.target.machine, blocks_per_sm=blocks).tile
     return simulate_beside(workload, schedule, other, ffn.parse_schedule(name), tile, kernel.config, share)
 
 

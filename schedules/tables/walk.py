@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pebble.errors import InputError
 from pebble.schedules.attention import AttentionKernel
-from pebble.schedules.execution import LOCKSTEP, Execution, run_tiles
+from pebble.schedules.execution import WAVES, Execution, run_tiles
 from pebble.schedules.ffn import FfnKernel
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.tables.table import COLUMNS, Column, Entries, TileTable
@@ -47,7 +47,7 @@ def table_kernel(table: TileTable, residual: bool = False) -> Kernel:
 
 
 def table_trace(
-    table: TileTable, execution: Execution = LOCKSTEP, residual: bool = False, kernel: Kernel | None = None
+    table: TileTable, execution: Execution = WAVES, residual: bool = False, kernel: Kernel | None = None
 ) -> Trace:
     """The trace of a table.
 
@@ -56,7 +56,7 @@ def table_trace(
     table : TileTable
         Checked; `pebble.schedules.tables.checks.check_table`.
     execution : Execution
-        ``lockstep``: its waves. Else whole tiles by the clock: ``persistent`` and ``staggered`` keep each block in its
+        ``waves``: its own. Else whole tiles by the clock: ``persistent`` and ``staggered`` keep each block in its
         slot, ``dynamic`` gives the next to whichever slot is free.
     residual : bool
         ffn: X is read again and added to Y.
@@ -70,7 +70,7 @@ def table_trace(
     """
     kernel = kernel or table_kernel(table, residual)
     slots, sms = table.launch.wave_blocks, table.launch.sms
-    if execution.kind == "lockstep" and execution.blocks_in_cluster == 1:
+    if execution.is_reference:
         return program_trace(kernel.layout, [Group(table_phases(table, kernel), slots)], sms)
     if execution.kind not in ("persistent", "dynamic", "staggered") or execution.blocks_in_cluster > 1:
         raise InputError(f"execution: got {execution.name} with a table, expected persistent, dynamic-S or staggered.")
@@ -78,7 +78,7 @@ def table_trace(
     if not table.plain or len(steps) > 1:
         raise InputError(
             f"execution: got {execution.name} with {table.name}, whose phases or unequal blocks must wait for each "
-            "other; expected lockstep."
+            "other; expected waves."
         )
     ran = run_tiles(table.blocks, int(steps[0]), slots, execution)
     if execution.kind != "dynamic":

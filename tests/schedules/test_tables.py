@@ -35,7 +35,7 @@ def gemm_table(blocks: list[Blocks], sms: int = 5, sawtooth: bool = False, per_s
 
 
 @pytest.mark.parametrize("name", ["row", "grouped-3+sawtooth", "snake-strips-2+sawtooth"])
-@pytest.mark.parametrize("execution", ["lockstep", "persistent", "staggered", "dynamic-20"])
+@pytest.mark.parametrize("execution", ["waves", "persistent", "staggered", "dynamic-20"])
 def test_a_dealt_order_walks_as_the_order_itself(name: str, execution: str) -> None:
     order, kernel = parse_order(name), GemmKernel(GEMM, TILE)
     tiles = order.tiles(*kernel.grid, OrderParams())
