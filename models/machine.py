@@ -22,13 +22,15 @@ high. Optional: ``vendor``, ``compute_capability`` (text) and
     stores.memory_side_cache (whole chip)
     stores.tensor_memory_per_sm
     limits.shared_per_sm  limits.shared_per_block
+    limits.registers_per_thread (of 32 bits)  limits.threads_per_warp
+    limits.threads_per_block  limits.threads_per_sm  limits.blocks_per_sm
     throughput.bf16 fp16 fp8 fp4 tf32 fp32 int8 (dense)
     latency.l1 shared l2_near l2_far memory_side_cache dram
 
 and a table ``cache_model`` with ``policy`` (what ``--policy hardware`` means), ``mark`` and ``source``, all text.
 
-The chip capacity is the sum of all stores, those ``_per_sm`` times ``sms``. ``limits`` are parts of a
-store and are not added. On AMD, ``sms`` counts compute units.
+The chip capacity is the sum of all stores, those ``_per_sm`` times ``sms``. ``limits`` say which kernels can
+exist (`pebble.models.kernel_fit`) and are not added. On AMD, ``sms`` counts compute units.
 """
 
 from __future__ import annotations
@@ -188,6 +190,14 @@ class Machine:
     def shared_bytes_per_block(self) -> int | None:
         """Shared memory (LDS) one block can have, in bytes."""
         return self._whole("limits.shared_per_block") or None
+
+    def limit(self, name: str) -> int:
+        """What one SM, block or thread can have, by its key in ``[limits]``; 0 where the file does not say."""
+        return self._whole(f"limits.{name}")
+
+    def store_bytes(self, name: str) -> int:
+        """Bytes of one store, by its key in ``[stores]``; 0 where there is none."""
+        return self._whole(f"stores.{name}")
 
     @property
     def dram_bytes_per_second(self) -> float | None:

@@ -17,12 +17,15 @@ UNITS: dict[str, dict[str, int]] = {
     "size": _SIZES,
     "sms": {"SM": 1, "CU": 1},
     "partitions": {"partition": 1},
+    "registers": {"register": 1},
+    "threads": {"thread": 1},
+    "blocks": {"block": 1},
     "bandwidth": {"GB/s": 10**9, "TB/s": 10**12},
     "clock": {"MHz": 10**6, "GHz": 10**9},
     "throughput": {"GFLOPS": 10**9, "TFLOPS": 10**12, "TOPS": 10**12},
     "latency": {"cycles": 1},
 }
-_WHOLE = ("size", "sms", "partitions")
+_WHOLE = ("size", "sms", "partitions", "registers", "threads", "blocks")
 _SCALE = {unit: scale for units in UNITS.values() for unit, scale in units.items()}
 MAX_NUMBER = 2**60
 
@@ -45,6 +48,11 @@ FIELDS: dict[str, str] = {
     "stores.tensor_memory_per_sm": "size",
     "limits.shared_per_sm": "size",
     "limits.shared_per_block": "size",
+    "limits.registers_per_thread": "registers",
+    "limits.threads_per_warp": "threads",
+    "limits.threads_per_block": "threads",
+    "limits.threads_per_sm": "threads",
+    "limits.blocks_per_sm": "blocks",
     **{f"throughput.{dtype}": "throughput" for dtype in ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32", "int8")},
     **{f"latency.{at}": "latency" for at in ("l1", "shared", "l2_near", "l2_far", "memory_side_cache", "dram")},
 }

@@ -99,12 +99,6 @@ class AttentionKernel:
         self.o = add("O", a.queries, a.value_dim, self.bm, a.value_dim, a.out_bytes, self.copies)
         self.q_tiles, self.kv_tiles = self.q.grid[0], self.k.grid[0]
 
-    def values_held(self, stages: int = 1) -> int:
-        """Values that one running block holds: Q, O, the scores of a tile, ``stages`` K and V tiles, softmax state."""
-        a = self.attention
-        width = a.head_dim + a.value_dim
-        return self.bm * width + self.bm * self.bn + stages * self.bn * width + 2 * self.bm
-
     def visible(self, q_tile: Index) -> Index:
         """KV tiles that some query of a Q tile sees."""
         a = self.attention

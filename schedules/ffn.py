@@ -146,12 +146,6 @@ class FfnKernel:
         self.hidden_cols, self.units = self.ups[0].grid[1], self.h.grid[1]
         self.per_tile = max(1, bn // bk)
 
-    def values_held(self, stages: int = 1) -> int:
-        """Values that one running block holds: accumulators, and ``stages`` tiles of each operand."""
-        bm, bn, bk = self.tile.bm, self.tile.bn, self.tile.bk
-        ups = self.ffn.up_products
-        return ups * bm * bn + stages * bk * (bm + ups * bn)
-
     def gemm0(self, tiles: Index, after: int = 0, walk: Walk | None = None) -> Phase:
         """H tiles (row, column) in this order."""
         rows, cols = tiles.T

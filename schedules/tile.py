@@ -70,8 +70,3 @@ class TileShape:
 
     def __str__(self) -> str:
         return f"{self.bm}x{self.bn}x{self.bk}"
-
-
-def values_held_by_blocks(tile: TileShape, blocks: int, stages: int = 1) -> int:
-    """Values that ``blocks`` running blocks hold on the SMs: accumulators, and ``stages`` A and B tiles each."""
-    return blocks * (tile.bm * tile.bn + stages * tile.bk * (tile.bm + tile.bn))

@@ -44,7 +44,7 @@ def policies_help() -> str:
     """What ``--policy`` takes."""
     return (
         f"cache model: {', '.join(policy_names())}, each with +no-write-allocate, +warm, +seed-N, +map-interleaved "
-        f"...; {HARDWARE}: the model of the GPU's machine file (lru)"
+        f"...; {HARDWARE}: the model of the GPU's machine file"
     )
 
 

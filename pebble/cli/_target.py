@@ -10,7 +10,7 @@ from pebble.models.caches import policies_help
 from pebble.schedules.execution import EXECUTION_HELP
 
 _WHERE = ("gpu", "machine", "cache")
-_KERNEL = ("tile", "sms", "blocks_per_sm", "stages", "policy", "execution", "cluster", "seed")
+_KERNEL = ("tile", "sms", "blocks_per_sm", "stages", "policy", "execution", "cluster", "seed", "allow_infeasible")
 
 
 def add_machine_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,10 +25,17 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
     """How a tiled kernel runs."""
     group = parser.add_argument_group("kernel")
     group.add_argument("--sms", metavar="P", help="SMs (with --cache; with --gpu the chip's, unless given)")
-    group.add_argument("--tile", metavar="BMxBNxBK", help="block tile (128x128, and 128 bytes of k)")
+    group.add_argument(
+        "--tile", metavar="BMxBNxBK", help="block tile (128x128 and 128 bytes of k, or less where that does not fit)"
+    )
     group.add_argument("--blocks-per-sm", metavar="B", default="1", help="blocks that run at once on an SM (1)")
-    group.add_argument("--stages", metavar="N", default="1", help="A and B tiles that a block holds at once (1)")
-    group.add_argument("--policy", default="lru", help=policies_help())
+    group.add_argument(
+        "--stages", metavar="N", help="steps whose tiles a block holds at once (what fits in shared memory)"
+    )
+    group.add_argument(
+        "--allow-infeasible", action="store_true", help="simulate also a kernel that the chip cannot run"
+    )
+    group.add_argument("--policy", help=f"{policies_help()} (that; with --cache lru)")
     group.add_argument("--execution", default="lockstep", metavar="NAME", help=EXECUTION_HELP)
     group.add_argument(
         "--cluster", default="1x1", metavar="MxN", help="gemm: blocks that share fetches by multicast (1x1)"

@@ -9,8 +9,8 @@ from pebble.cdag.attention import attention_dag
 from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InfeasibleError
 from pebble.families.base import Explicit, KernelFamily, OnSms
+from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.attention import (
-    AttentionKernel,
     AttentionSchedule,
     all_attention_schedules,
     attention_trace,
@@ -82,9 +82,11 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
     def parse_schedule(self, text: str) -> AttentionSchedule:
         return parse_attention_schedule(text)
 
-    def values_held(self, workload: Attention, config: KernelConfig, stages: int = 1) -> int:
-        kernel = AttentionKernel(workload, config.tile.bm, config.tile.bn)
-        return config.wave_blocks * kernel.values_held(stages)
+    def kernel_needs(self, workload: Attention, tile: TileShape, stages: int = 1) -> KernelNeeds:
+        """O, the scores of a tile, maximum and sum of each row; Q; and tiles of K and V."""
+        head, value = workload.head_dim, workload.value_dim
+        kept = tile.bm * (value + tile.bn + 2)
+        return KernelNeeds(kept, tile.bm * head, tile.bn * (head + value), stages, workload.in_bytes)
 
     def trace(
         self, workload: Attention, schedule: AttentionSchedule, config: KernelConfig, residual: bool = False

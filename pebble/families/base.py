@@ -18,6 +18,7 @@ from pebble.bounds import Formula, LowerBound, lower_bound, published_bounds, se
 from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InputError
 from pebble.game.buffer_model import BufferModel
+from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig, Traffic, simulate_trace
 from pebble.traces import LINE_BYTES, Trace
@@ -241,8 +242,12 @@ class KernelFamily(Family[W], Generic[W, S]):
         """
 
     @abstractmethod
+    def kernel_needs(self, workload: W, tile: TileShape, stages: int = 1) -> KernelNeeds:
+        """What a block keeps on its SM; the most that any kernel of the family keeps."""
+
     def values_held(self, workload: W, config: KernelConfig, stages: int = 1) -> int:
         """Values that all running blocks hold together, besides the cache."""
+        return config.wave_blocks * self.kernel_needs(workload, config.tile, stages).values
 
     @abstractmethod
     def trace(self, workload: W, schedule: S, config: KernelConfig, residual: bool = False) -> Trace:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.ffn import ffn_dag
 from pebble.families.base import Explicit, KernelFamily, OnSms
+from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.schedules.explicit.parallel_chain import best_ffn_on_sms
 from pebble.schedules.ffn import FfnKernel, FfnSchedule, all_ffn_schedules, ffn_trace, parse_ffn_schedule
@@ -53,8 +54,10 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
     def parse_schedule(self, text: str) -> FfnSchedule:
         return parse_ffn_schedule(text)
 
-    def values_held(self, workload: Ffn, config: KernelConfig, stages: int = 1) -> int:
-        return config.wave_blocks * FfnKernel(workload, config.tile).values_held(stages)
+    def kernel_needs(self, workload: Ffn, tile: TileShape, stages: int = 1) -> KernelNeeds:
+        """Of the first GEMM, which needs more: a tile of gate and one of up, and the tiles of X and both weights."""
+        ups = workload.up_products
+        return KernelNeeds(ups * tile.bm * tile.bn, 0, tile.bk * (tile.bm + ups * tile.bn), stages, workload.in_bytes)
 
     def trace(self, workload: Ffn, schedule: FfnSchedule, config: KernelConfig, residual: bool = False) -> Trace:
         kernel = FfnKernel(workload, config.tile, residual=residual)

@@ -12,11 +12,12 @@ from pebble.cdag.gemm import gemm_dag
 from pebble.errors import InputError
 from pebble.families.base import Explicit, KernelFamily, OnSms
 from pebble.models.caches import parse_policy
+from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import TileOrder, all_schedules, parse_order
-from pebble.schedules.tile import TileShape, values_held_by_blocks
+from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig, Traffic
 from pebble.traces import LINE_BYTES, Trace
 from pebble.workloads import Gemm, GroupedGemm
@@ -66,8 +67,9 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
     def parse_schedule(self, text: str) -> TileOrder:
         return parse_order(text)
 
-    def values_held(self, workload: Gemm, config: KernelConfig, stages: int = 1) -> int:
-        return values_held_by_blocks(config.tile, config.wave_blocks, stages)
+    def kernel_needs(self, workload: Gemm, tile: TileShape, stages: int = 1) -> KernelNeeds:
+        """A tile of C, and tiles of A and B."""
+        return KernelNeeds(tile.bm * tile.bn, 0, tile.bk * (tile.bm + tile.bn), stages, workload.in_bytes)
 
     def trace(self, workload: Gemm, schedule: TileOrder, config: KernelConfig, residual: bool = False) -> Trace:
         kernel, slots = GemmKernel(workload, config.tile), config.wave_blocks

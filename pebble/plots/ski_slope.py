@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from pebble.bounds import lower_bound, published_bounds
 from pebble.families import simulate
+from pebble.families.gemm import GEMM
 from pebble.models.machine import load_machine, machine_names
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, style
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.schedules.orders import parse_order
-from pebble.schedules.tile import TileShape, values_held_by_blocks
+from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.workloads import Gemm
 
@@ -82,7 +83,7 @@ def ski_slope(gemm: Gemm, orders: Sequence[str] = ORDERS, sms: int = 108, points
     caches = tuple(sorted({_step(least, whole, i, points - 1) for i in range(points)}))
     lower = tuple(lower_bound(gemm, max(3, c // width)).bytes for c in caches)
     tile = TileShape.default(gemm).cut_to(gemm)
-    held = values_held_by_blocks(tile, sms)
+    held = sms * GEMM.kernel_needs(gemm, tile).values
     kernel_lower = tuple(lower_bound(gemm, c // width + held).bytes for c in caches)
     upper = tuple(best_gemm_schedule(gemm, max(3, c // gemm.widest_bytes)).bytes for c in caches)
     formulas = [{f.name: f.elements * width for f in published_bounds(gemm, max(3, c // width))} for c in caches]

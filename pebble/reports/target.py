@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 
-from pebble.errors import InputError, UnknownNameError
+from pebble.errors import InputError, UnknownNameError, check_flag
 from pebble.families import kernel_family
 from pebble.models.caches import parse_policy
+from pebble.models.kernel_fit import MAX_STAGES, Fit
 from pebble.models.machine import Machine, load_machine, load_machine_file
+from pebble.reports.fit import check_chip, fit_kernel
 from pebble.schedules.execution import parse_execution
-from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.traces import LINE_BYTES
 from pebble.units import Size, format_capacity, parse_size
@@ -51,23 +52,27 @@ class KernelOptions(TargetOptions, total=False):
     blocks_per_sm : int
         Blocks that run at once on an SM (1).
     stages : int
-        Tiles of each operand that a block holds at once (1).
+        Steps whose tiles a block holds at once; by default what fits in shared memory, 1 with ``cache``.
     policy : str
-        Cache policy; ``"hardware"`` is that of the machine file.
+        Cache policy; by default, and with ``"hardware"``, the chip's own of the machine file, ``"lru"`` with
+        ``cache``.
     execution, cluster : str
         How blocks run in time, and the blocks that share fetches.
     seed : int
         Of the skew of ``dynamic-S``.
+    allow_infeasible : bool
+        Simulate also a kernel that the chip cannot run.
     """
 
     tile: str | None
     sms: int | str | None
     blocks_per_sm: int | str
-    stages: int | str
-    policy: str
+    stages: int | str | None
+    policy: str | None
     execution: str
     cluster: str
     seed: int | str
+    allow_infeasible: bool
 
 
 @dataclass(frozen=True)
@@ -196,11 +201,13 @@ class Kernel:
     config : KernelConfig
         Tile, SMs, cache, policy, execution.
     stages : int
-        Tiles of each operand that a block holds at once.
+        Steps whose tiles a block holds at once.
     tile : str
         As the family writes it.
     notes : tuple of str
         What was cut or assumed.
+    fit : Fit or None
+        How it sits on an SM; None where no machine is named.
     """
 
     target: Target
@@ -208,6 +215,7 @@ class Kernel:
     stages: int
     tile: str
     notes: tuple[str, ...]
+    fit: Fit | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The full configuration."""
@@ -217,6 +225,7 @@ class Kernel:
             "sms": config.sms,
             "blocks_per_sm": config.blocks_per_sm,
             "stages": self.stages,
+            "fit": self.fit.to_json() if self.fit else None,
             "cache_bytes": config.cache_bytes,
             "policy": config.policy,
             "execution": config.execution.name,
@@ -231,21 +240,11 @@ def read_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> Kernel:
     Raises
     ------
     InputError
-        A malformed option, or no number of SMs where no machine is named.
+        A malformed option, no number of SMs where no machine is named, or a kernel that the machine cannot run.
     """
     family = kernel_family(workload)
     check_options(options, KernelOptions.__optional_keys__)
     target = target_of(options)
-    notes = []
-    default = family.default_tile(workload)
-    text = options.get("tile")
-    asked = default if text is None else TileShape.parse(text, default.bk)
-    tile = family.cut_tile(asked, workload)
-    if family.tile_text(tile) != family.tile_text(asked):
-        notes.append(
-            f"the tile {family.tile_text(asked)} is larger than the problem and is cut short to "
-            f"{family.tile_text(tile)}"
-        )
     sms = options.get("sms")
     if sms is not None:
         sms = whole("--sms", sms, 1, MAX_SMS)
@@ -254,7 +253,15 @@ def read_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> Kernel:
     else:
         raise InputError("--sms missing: expected --sms NUMBER beside --cache, the number of SMs of the GPU.")
     blocks = whole("--blocks-per-sm", options.get("blocks_per_sm", 1), 1, 64)
-    stages = whole("--stages", options.get("stages", 1), 1, 64)
+    asked = options.get("stages")
+    stages = None if asked is None else whole("--stages", asked, 1, MAX_STAGES)
+    allow = options.get("allow_infeasible", False)
+    check_flag("allow_infeasible", allow)
+    fitted = fit_kernel(
+        family, workload, target.machine, options.get("tile"),
+        blocks_per_sm=blocks, stages=stages, allow_infeasible=allow,
+    )  # fmt: skip
+    notes = [*fitted.notes]
     seed = whole("--seed", options.get("seed", 0), 0, 10**6)
     execution = parse_execution(options.get("execution", "lockstep"), options.get("cluster", "1x1"), seed)
     if not execution.is_reference:
@@ -262,13 +269,16 @@ def read_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> Kernel:
             raise InputError(f"--execution: got {execution.name} with {workload.label}, which runs in lockstep only.")
         cluster = "x".join(map(str, execution.cluster))
         notes.append(f"execution {execution.name}, clusters of {cluster}; the reference is lockstep, 1x1")
-    policy, cache_bytes, about = read_cache_model(options.get("policy", "lru"), target, workload.narrowest_bytes)
-    config = KernelConfig(tile, sms, blocks, cache_bytes, policy, execution)
-    return Kernel(target, config, stages, family.tile_text(tile), (*notes, *about))
+    policy, cache_bytes, about = read_cache_model(options.get("policy"), target, workload.narrowest_bytes)
+    notes += [*check_chip(target.machine, sms, parse_policy(policy), allow), *about]
+    config = KernelConfig(fitted.tile, sms, blocks, cache_bytes, policy, execution)
+    return Kernel(target, config, fitted.stages, family.tile_text(fitted.tile), tuple(notes), fitted.fit)
 
 
-def read_cache_model(name: str, target: Target, element_bytes: int) -> tuple[str, int, list[str]]:
+def read_cache_model(name: str | None, target: Target, element_bytes: int) -> tuple[str, int, list[str]]:
     """The policy's name, its capacity in bytes, and notes on what is simulated.
+
+    Without a name it is the chip's own, or one LRU where no machine is named.
 
     Raises
     ------
@@ -281,6 +291,8 @@ def read_cache_model(name: str, target: Target, element_bytes: int) -> tuple[str
         raise InputError(
             f"--cache: got {target.cache.text} ({cache_bytes} bytes), expected at least a line, {LINE_BYTES} bytes."
         )
+    if name is None:
+        name = HARDWARE if machine is not None else "lru"
     if name == HARDWARE:
         if machine is None:
             raise InputError("--policy hardware: expected --gpu or --machine beside it, whose cache model is meant.")

@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from pebble.bounds import lower_bound
 from pebble.errors import InfeasibleError
-from pebble.families import simulate
+from pebble.families import kernel_family, simulate
 from pebble.models.machine import load_machine
 from pebble.reports.capacity import cache_capacity, chip_capacity, trace_capacity
 from pebble.reports.compare import compare
 from pebble.schedules.gemm import lockstep_trace
 from pebble.schedules.orders import all_schedules, parse_order
-from pebble.schedules.tile import TileShape, values_held_by_blocks
+from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.units import parse_size
 from pebble.workloads import Gemm
@@ -40,7 +40,7 @@ def test_bound_is_below_every_simulated_order(data: st.DataObject) -> None:
     cache = draw(st.one_of(st.just(least), st.integers(least, least * 20)))
     config = KernelConfig(tile, sms, per_sm, cache, draw(st.sampled_from(["lru", "fifo", "opt"])))
     traffic = simulate(gemm, parse_order(draw(st.sampled_from(ORDERS))), config)
-    held = values_held_by_blocks(tile, config.wave_blocks)
+    held = kernel_family(gemm).values_held(gemm, config)
     bound = lower_bound(gemm, trace_capacity(cache, gemm, held, config.wave_blocks).elements)
     assert bound.bytes <= traffic.dram_bytes
     assert gemm.compulsory_bytes <= traffic.dram_bytes

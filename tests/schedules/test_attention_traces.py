@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pebble.bounds import lower_bound
 from pebble.errors import InputError, UnknownNameError
+from pebble.families.attention import ATTENTION
 from pebble.families.beside import simulate_beside
 from pebble.models.caches import parse_policy
 from pebble.reports.capacity import trace_capacity
@@ -84,12 +85,13 @@ def test_every_output_is_written_and_every_needed_key_read(a: Attention, bm: int
 def test_bound_is_below_every_simulated_kernel(
     a: Attention, bm: int, bn: int, sms: int, name: str, policy: str, more: int
 ) -> None:
-    kernel = AttentionKernel(a, bm, bn)
     trace = attention_trace(a, parse_attention_schedule(name), bm, bn, sms)
     lines = int(trace.tile_lines.max()) + more
     counts = parse_policy(policy).simulate(trace, lines)
     moved = 128 * (sum(counts.read_misses) + sum(counts.write_backs))
-    capacity = trace_capacity(lines * 128, a, sms * kernel.values_held(), sms)
+    capacity = trace_capacity(
+        lines * 128, a, sms * ATTENTION.kernel_needs(a, ATTENTION.cut_tile(TileShape(bm, bn, 1), a)).values, sms
+    )
     assert lower_bound(a, capacity.elements).bytes <= moved
 
 

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from pebble.bounds import lower_bound
 from pebble.errors import InputError, UnknownNameError
+from pebble.families.gemm import GEMM
 from pebble.models.caches import parse_policy
 from pebble.schedules.execution import EXECUTIONS, Execution, parse_execution, run_stream_k
 from pebble.schedules.gemm import GemmKernel, cluster_tiles, lockstep_trace
 from pebble.schedules.orders import OrderParams, parse_order
-from pebble.schedules.tile import TileShape, values_held_by_blocks
+from pebble.schedules.tile import TileShape
 from pebble.traces import Trace
 from pebble.traces.program import Clock, Walk, timed_trace
 from pebble.workloads import Gemm
@@ -128,7 +129,7 @@ def test_never_below_the_bound(
     capacity = max(capacity, int(trace.tile_lines.max()))
     counts = parse_policy("lru").simulate(trace, capacity)
     moved = (sum(counts.read_misses) + sum(counts.write_backs)) * 128
-    bound = lower_bound(gemm, capacity * 64 + values_held_by_blocks(TILE.cut_to(gemm), slots)).bytes
+    bound = lower_bound(gemm, capacity * 64 + slots * GEMM.kernel_needs(gemm, TILE.cut_to(gemm)).values).bytes
     assert bound <= moved
 
 

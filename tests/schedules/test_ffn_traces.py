@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pebble.bounds import lower_bound
 from pebble.errors import InputError, UnknownNameError
 from pebble.families import simulate
+from pebble.families.ffn import FFN
 from pebble.models.caches import parse_policy
 from pebble.reports.capacity import trace_capacity
 from pebble.reports.compare import compare
@@ -137,7 +138,7 @@ def test_chain_bound_is_below_every_simulated_schedule(data: st.DataObject) -> N
     lines = draw(st.integers(int(trace.tile_lines.max()), 3000))
     counts = parse_policy(draw(st.sampled_from(["lru", "fifo", "opt"]))).simulate(trace, lines)
     moved = 128 * (sum(counts.read_misses) + sum(counts.write_backs))
-    held = sms * kernel.values_held()
+    held = sms * FFN.kernel_needs(ffn, FFN.cut_tile(tile, ffn)).values
     for recompute in (False, True):
         bound = lower_bound(ffn, trace_capacity(lines * 128, ffn, held, sms).elements, recompute)
         assert bound.bytes <= moved
