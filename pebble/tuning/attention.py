@@ -1,0 +1,77 @@
+"""What can be tried for attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from pebble.schedules.attention import AttentionSchedule
+from pebble.schedules.recipes import AttentionBands
+from pebble.schedules.tile import TileShape
+from pebble.simulation import KernelConfig
+from pebble.tuning.base import Space, spread
+from pebble.units import ceil_div
+from pebble.workloads import Attention
+
+_SPLITS = (2, 3, 4, 6, 8, 12, 16)
+_CHOICES = 10  # sizes of groups of heads, and of bands of query tiles
+_STEPS = 32  # over the keys, in a quick look
+
+
+class AttentionSpace(Space[Attention, AttentionBands]):
+    """Groups of heads, bands of query tiles, and the way through the keys."""
+
+    def sides(self, default: TileShape) -> Iterable[TileShape]:
+        return [TileShape(bm, bn, default.bk) for bm in (64, 128, 192, 256) for bn in (64, 128)]
+
+    def intensity(self, workload: Attention, tile: TileShape) -> float:
+        return float(tile.bm)  # each key and value that a block loads meets all of its queries
+
+    def busy(self, workload: Attention, config: KernelConfig) -> float:
+        """Query rows of the busiest SM; a causal mask halves them all alike."""
+        copies = workload.batch * workload.heads
+        blocks = copies * ceil_div(workload.queries, config.tile.bm)
+        return ceil_div(blocks, config.wave_blocks) * config.tile.bm
+
+    def coarse(self, workload: Attention, tile: TileShape) -> TileShape:
+        return replace(tile, bn=tile.bn * ceil_div(ceil_div(workload.keys, tile.bn), _STEPS))
+
+    def swept(self, workload: Attention, config: KernelConfig) -> Sequence[AttentionSchedule]:
+        return [AttentionSchedule("split-kv", splits, saw) for splits in _SPLITS for saw in (False, True)]
+
+    def _sizes(self, workload: Attention, config: KernelConfig) -> tuple[list[int], list[int]]:
+        copies, group = workload.batch * workload.heads, workload.group
+        heads = {*spread(copies, _CHOICES), *(group * i for i in spread(copies // group, _CHOICES))}
+        return sorted(heads), spread(ceil_div(workload.queries, config.tile.bm), _CHOICES)
+
+    def made(self, workload: Attention, config: KernelConfig) -> Iterator[AttentionBands]:
+        heads, queries = self._sizes(workload, config)
+        for h in heads:
+            for q in queries:
+                for late in (False, True):
+                    yield AttentionBands(h, q, late, sawtooth=True)
+                    yield AttentionBands(h, q, late, forwards=True)
+                    if not workload.causal:
+                        yield AttentionBands(h, q, late, shift=True)
+
+    def recipe(
+        self, workload: Attention, schedule: AttentionSchedule, config: KernelConfig
+    ) -> AttentionBands | None:
+        copies, tiles = workload.batch * workload.heads, ceil_div(workload.queries, config.tile.bm)
+        if schedule.kind == "fa2":
+            return AttentionBands(1, tiles, sawtooth=schedule.sawtooth)
+        if schedule.kind == "fa2-heads-first":
+            return AttentionBands(copies, 1, sawtooth=schedule.sawtooth)
+        return None
+
+    def near(self, workload: Attention, recipe: AttentionBands, config: KernelConfig) -> Iterator[AttentionBands]:
+        copies, tiles = workload.batch * workload.heads, ceil_div(workload.queries, config.tile.bm)
+        for step in (1, 2, 4):
+            for sign in (-1, 1):
+                heads, queries = recipe.heads + sign * step, recipe.queries + sign * step
+                if 1 <= heads <= copies:
+                    yield replace(recipe, heads=heads)
+                if 1 <= queries <= tiles:
+                    yield replace(recipe, queries=queries)
+        for flag in ("late_first", "forwards", "sawtooth", "shift"):
+            yield replace(recipe, **{flag: not getattr(recipe, flag)})
