@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from pebble.schedules.attention import AttentionSchedule
+import numpy as np
+
+from pebble.schedules.attention import AttentionKernel, AttentionSchedule
 from pebble.schedules.recipes import AttentionBands
+from pebble.schedules.tables import TileTable
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.tuning.base import Space, spread
@@ -14,6 +17,7 @@ from pebble.units import ceil_div
 from pebble.workloads import Attention
 
 _SPLITS = (2, 3, 4, 6, 8, 12, 16)
+_QUERIES, _KEYS = (128, 256), (64, 128)  # rows of a tile
 _CHOICES = 10  # sizes of groups of heads, and of bands of query tiles
 _STEPS = 32  # over the keys, in a quick look
 
@@ -21,17 +25,21 @@ _STEPS = 32  # over the keys, in a quick look
 class AttentionSpace(Space[Attention, AttentionBands]):
     """Groups of heads, bands of query tiles, and the way through the keys."""
 
-    def sides(self, default: TileShape) -> Iterable[TileShape]:
-        return [TileShape(bm, bn, default.bk) for bm in (64, 128, 192, 256) for bn in (64, 128)]
+    def tiles(self, workload: Attention, default: TileShape) -> Iterable[TileShape]:
+        return dict.fromkeys([default, *(TileShape(bm, bn, default.bk) for bm in _QUERIES for bn in _KEYS)])
 
     def intensity(self, workload: Attention, tile: TileShape) -> float:
         return float(tile.bm)  # each key and value that a block loads meets all of its queries
 
-    def busy(self, workload: Attention, config: KernelConfig) -> float:
-        """Query rows of the busiest SM; a causal mask halves them all alike."""
-        copies = workload.batch * workload.heads
-        blocks = copies * ceil_div(workload.queries, config.tile.bm)
-        return ceil_div(blocks, config.wave_blocks) * config.tile.bm
+    def least_time(self, workload: Attention, config: KernelConfig) -> float:
+        """As if every wave were as long as the mean block: under a causal mask blocks are of any length."""
+        kernel = AttentionKernel(workload, config.tile.bm, config.tile.bn)
+        steps = kernel.visible(np.arange(kernel.q_tiles)).mean()
+        return ceil_div(kernel.q_tiles * kernel.copies, config.wave_blocks) * float(steps) * self.step(config.tile)
+
+    def time(self, workload: Attention, table: TileTable) -> float:
+        """The same: a table's waves are kept together by nothing, as softmax takes any pace."""
+        return self.least_time(workload, KernelConfig(table.launch.tile, table.launch.sms, table.launch.blocks_per_sm, 0))
 
     def coarse(self, workload: Attention, tile: TileShape) -> TileShape:
         return replace(tile, bn=tile.bn * ceil_div(ceil_div(workload.keys, tile.bn), _STEPS))

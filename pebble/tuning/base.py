@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from pebble.schedules.recipes import Recipe, cut_heights, even_heights
+from pebble.schedules.tables import TileTable
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.workloads.base import Workload
@@ -37,16 +38,31 @@ class Space(ABC, Generic[W, R]):
         """The recipe of a named schedule; None where none makes it."""
 
     @abstractmethod
-    def sides(self, default: TileShape) -> Iterable[TileShape]:
-        """Block tiles to try, the family's own among them."""
+    def tiles(self, workload: W, default: TileShape) -> Iterable[TileShape]:
+        """Block tiles to try, the family's own first."""
 
     @abstractmethod
     def intensity(self, workload: W, tile: TileShape) -> float:
         """Products per value that a block loads from L2."""
 
     @abstractmethod
-    def busy(self, workload: W, config: KernelConfig) -> float:
-        """Time of the products alone: what the busiest SM multiplies, in values of a tile times steps."""
+    def least_time(self, workload: W, config: KernelConfig) -> float:
+        """Products that the busiest SM must do in full waves, each block taking as long as it multiplies."""
+
+    def products(self, workload: W, product: int) -> int:
+        """Tiles that a block of the first product (0) or the second (1) multiplies in a step."""
+        return 1
+
+    def time(self, workload: W, table: TileTable) -> float:
+        """The same of a table: its waves one after the other, each as long as its longest block."""
+        starts = table.wave_starts()
+        ups = np.array([self.products(workload, product) for product in (0, 1)])[table.column("product")]
+        longest = np.maximum.reduceat(table.column("steps") * ups, starts).sum()
+        return float(longest) * self.step(table.launch.tile)
+
+    def step(self, tile: TileShape) -> int:
+        """Products of a block in a step, for one tile of weights."""
+        return tile.bm * tile.bn * tile.bk
 
     def coarse(self, workload: W, tile: TileShape) -> TileShape:
         """A tile whose steps are longer, for a quick look; the same blocks in the same order."""

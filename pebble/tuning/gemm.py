@@ -16,21 +16,24 @@ from pebble.workloads import Gemm
 SWEPT = 64  # numbers of a named order, 1 to this
 _HEIGHTS = 40  # band heights to begin with, along each axis
 _STEPS = 16  # of k, in a quick look
-_LEAST_WAVE = 0.95  # of the blocks that can run at once
+LEAST_WAVE = 0.95  # of the blocks that can run at once
+SIDES = (64, 128, 256)  # of a block tile; powers of two, as kernel languages want them
 
 
 class GemmSpace(Space[Gemm, GemmBands]):
     """Bands of tile rows or columns."""
 
-    def sides(self, default: TileShape) -> Iterable[TileShape]:
-        return [TileShape(bm, bn, default.bk) for bm in (64, 128, 256) for bn in (64, 128, 256)]
+    def tiles(self, workload: Gemm, default: TileShape) -> Iterable[TileShape]:
+        found = [default, *(TileShape(bm, bn, default.bk) for bm in SIDES for bn in SIDES)]
+        alike = workload.m == workload.n  # then the mirror image of a tile moves the same
+        return [tile for tile in dict.fromkeys(found) if not (alike and tile.bm > tile.bn)]
 
     def intensity(self, workload: Gemm, tile: TileShape) -> float:
         return tile.bm * tile.bn / (tile.bm + tile.bn)
 
-    def busy(self, workload: Gemm, config: KernelConfig) -> float:
-        rows, cols, _ = config.tile.grid(workload)
-        return ceil_div(rows * cols, config.wave_blocks) * config.tile.bm * config.tile.bn
+    def least_time(self, workload: Gemm, config: KernelConfig) -> float:
+        rows, cols, depth = config.tile.grid(workload)
+        return ceil_div(rows * cols, config.wave_blocks) * depth * self.step(config.tile)
 
     def coarse(self, workload: Gemm, tile: TileShape) -> TileShape:
         step = ceil_div(ceil_div(workload.k, tile.bk), _STEPS)
@@ -38,7 +41,7 @@ class GemmSpace(Space[Gemm, GemmBands]):
 
     def swept(self, workload: Gemm, config: KernelConfig) -> Sequence[TileOrder]:
         rows, cols, _ = config.tile.grid(workload)
-        most = {"grouped": rows, "snake-strips": cols, "thunderkittens": cols, "deepgemm": max(rows, cols)}
+        most = {"grouped": rows, "snake-strips": cols}  # others with a number walk as these do
         return [
             TileOrder(base, number, sawtooth)
             for base, limit in most.items()
@@ -49,10 +52,14 @@ class GemmSpace(Space[Gemm, GemmBands]):
 
     def made(self, workload: Gemm, config: KernelConfig) -> Iterator[GemmBands]:
         rows, cols, depth = config.tile.grid(workload)
-        for axis, across, along in (("m", rows, cols), ("n", cols, rows)):
+        alike = rows == cols and workload.m == workload.n  # then one axis moves what the other does
+        for axis, across, along in (("m", rows, cols), ("n", cols, rows))[: 1 if alike else 2]:
             for heights in band_choices(across, _HEIGHTS):
-                yield GemmBands(axis, heights, sawtooth=True)
+                yield GemmBands(axis, heights)
                 yield GemmBands(axis, heights, snake=True, sawtooth=True)
+                wave = whole_columns(heights[0], config.wave_blocks)
+                if wave:
+                    yield GemmBands(axis, heights, snake=True, sawtooth=True, wave=wave)
                 if depth > 1:
                     yield GemmBands(axis, heights, snake=True, shift=True)
                     strip = _whole_waves(along, heights[0], config.wave_blocks)
@@ -77,8 +84,8 @@ class GemmSpace(Space[Gemm, GemmBands]):
         for flag in ("snake", "sawtooth", "shift", "whole"):
             yield replace(recipe, **{flag: not getattr(recipe, flag)})
         most, height = config.wave_blocks, recipe.heights[0]
-        for wave in {0, height * (most // height), most // 8 * 8, most // 4 * 4}:
-            if wave == 0 or _LEAST_WAVE * most <= wave < most:
+        for wave in {0, whole_columns(height, most), most // 8 * 8, most // 4 * 4}:
+            if wave == 0 or LEAST_WAVE * most <= wave < most:
                 yield replace(recipe, wave=wave)
         for strip in {0, _whole_waves(along, height, most), *(recipe.strip + d for d in (-2, -1, 1, 2) if recipe.strip)}:
             if 0 <= strip < along:
@@ -86,6 +93,12 @@ class GemmSpace(Space[Gemm, GemmBands]):
         for slabs in {1, 2, recipe.slabs + 1}:
             if slabs <= min(depth, 8):
                 yield replace(recipe, slabs=slabs)
+
+
+def whole_columns(height: int, wave_blocks: int) -> int:
+    """Blocks of a wave that ends with a column of a band; 0 where that is all of them or leaves too many idle."""
+    blocks = wave_blocks // height * height
+    return blocks if LEAST_WAVE * wave_blocks <= blocks < wave_blocks else 0
 
 
 def _whole_waves(along: int, height: int, wave_blocks: int) -> int:

@@ -30,6 +30,8 @@ class FusedBands:
         Every second wave walks k the other way.
     shift : bool
         Each column begins k later than the one before.
+    wave : int
+        Blocks of a wave, fewer than run at once; 0 for all.
     """
 
     heights: tuple[int, ...]
@@ -37,12 +39,14 @@ class FusedBands:
     snake: bool = False
     sawtooth: bool = False
     shift: bool = False
+    wave: int = 0
 
     @property
     def name(self) -> str:
         """A word for tables and files."""
         split = f"-split-{self.split}" if self.split > 1 else ""
         flags = [flag for flag in ("snake", "sawtooth", "shift") if getattr(self, flag)]
+        flags += [f"wave-{self.wave}"] * (self.wave > 0)
         return "+".join([f"row-fused-{heights_text(self.heights)}{split}", *flags])
 
     @property
@@ -53,6 +57,7 @@ class FusedBands:
         parts += ["every second band walked back"] * (self.snake and len(self.heights) > 1)
         parts += ["k to and fro by waves"] * self.sawtooth
         parts += ["k begun later from column to column"] * self.shift
+        parts += [f"waves of {self.wave} blocks"] * (self.wave > 0)
         return "; ".join(parts)
 
     def table(self, workload: Ffn, launch: Launch) -> TileTable:
@@ -67,10 +72,11 @@ class FusedBands:
         part = ceil_div(kernel.hidden_cols, min(self.split, kernel.hidden_cols))
         starts = range(0, kernel.hidden_cols, part)
         groups: list[Blocks] = []
+        slots = min(self.wave or launch.wave_blocks, launch.wave_blocks)
 
         def add(rows: range, cols: range, first: int, steps: int, product: int, adds: bool = False) -> None:
             tiles = np.stack(columnwise(rows, cols), axis=1)
-            start = shifted(len(tiles), len(rows), steps, launch.wave_blocks, first) if self.shift else None
+            start = shifted(len(tiles), len(rows), steps, slots, first) if self.shift else None
             groups.append(Blocks(tiles, steps, first, start, phase=len(groups), product=product, adds=adds))
 
         for number, rows in enumerate(ranges(self.heights)):
@@ -80,7 +86,7 @@ class FusedBands:
                 add(rows, range(begin, end)[turned], 0, kernel.x.grid[1], 0)
                 first, last = begin * kernel.per_tile, min(end * kernel.per_tile, kernel.units)
                 add(rows, range(kernel.out_cols)[turned], first, last - first, 1, adds=begin > 0)
-        return TileTable(self.name, workload, launch, deal(groups, launch.wave_blocks, self.sawtooth))
+        return TileTable(self.name, workload, launch, deal(groups, slots, self.sawtooth))
 
 
 @dataclass(frozen=True)
