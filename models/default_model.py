@@ -1,4 +1,4 @@
-"""Which cache model a GPU gets when a user asks for ``hardware``: a policy name, and the evidence for it."""
+"""Which cache model a GPU gets unless a user names another: a policy name, and the evidence for it."""
 
 from __future__ import annotations
 

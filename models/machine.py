@@ -27,7 +27,8 @@ high. Optional: ``vendor``, ``compute_capability`` (text) and
     throughput.bf16 fp16 fp8 fp4 tf32 fp32 int8 (dense)
     latency.l1 shared l2_near l2_far memory_side_cache dram
 
-and a table ``cache_model`` with ``policy`` (what ``--policy hardware`` means), ``mark`` and ``source``, all text.
+and a table ``cache_model`` with ``policy`` (the default of compare, simulate and curve), ``mark`` and ``source``, all
+text.
 
 The chip capacity is the sum of all stores, those ``_per_sm`` times ``sms``. ``limits`` say which kernels can
 exist (`pebble.models.kernel_fit`) and are not added. On AMD, ``sms`` counts compute units.
@@ -90,7 +91,7 @@ class Machine:
     quantities : tuple of (str, Quantity)
         Every number known, by its key in :data:`pebble.models.quantity.FIELDS`; the rest is not known.
     cache_model : DefaultModel, optional
-        What ``--policy hardware`` means.
+        What its L2 is simulated as.
     file_sha256 : str, optional
         Of the file it was read from, so that a result can be traced to its numbers.
 
@@ -152,7 +153,7 @@ class Machine:
 
     @property
     def default_model(self) -> DefaultModel:
-        """What ``--policy hardware`` means: the file's own choice, else an LRU in each partition."""
+        """What its L2 is simulated as: the file's own choice, else an LRU in each partition."""
         if self.cache_model is not None:
             return self.cache_model
         parts, last = self.l2_partitions, self.memory_side_cache_bytes

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from pebble.reports.curve import CurveReport, curve
     from pebble.reports.dags import dag
     from pebble.reports.decode import Decode, decode
+    from pebble.reports.export import Exported, export
     from pebble.reports.proof import Proof, Verification, certify, prove, verify
     from pebble.reports.replay import Replayed, replay
     from pebble.reports.simulate import Simulation, simulate
@@ -67,6 +68,7 @@ _EXPORTS = {
     "Comparison": "pebble.reports.compare",
     "CurveReport": "pebble.reports.curve",
     "Decode": "pebble.reports.decode",
+    "Exported": "pebble.reports.export",
     "Machine": "pebble.models.machine",
     "Proof": "pebble.reports.proof",
     "Replayed": "pebble.reports.replay",
@@ -79,6 +81,7 @@ _EXPORTS = {
     "curve": "pebble.reports.curve",
     "dag": "pebble.reports.dags",
     "decode": "pebble.reports.decode",
+    "export": "pebble.reports.export",
     "gpu": "pebble.reports.target:find_gpu",
     "prove": "pebble.reports.proof",
     "replay": "pebble.reports.replay",
@@ -94,6 +97,7 @@ __all__ = [
     "Conv2d",
     "CurveReport",
     "Decode",
+    "Exported",
     "Ffn",
     "Gemm",
     "GroupedGemm",
@@ -111,6 +115,7 @@ __all__ = [
     "curve",
     "dag",
     "decode",
+    "export",
     "gpu",
     "prove",
     "replay",

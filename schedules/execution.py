@@ -1,9 +1,9 @@
-"""How the blocks of a tiled GEMM run in time: lock step, persistent, dynamic with skew, clusters, split-K, Stream-K.
+"""How the blocks of a tiled GEMM run in time: waves, persistent, dynamic with skew, clusters, split-K, Stream-K.
 
 Names:
 
-- ``lockstep``: waves of P blocks, a barrier after each; the reference.
-- ``persistent``: P blocks stay and take every P-th tile, without a barrier. With equal speeds this is lock step.
+- ``waves`` (or ``lockstep``): waves of P blocks, a barrier before each; the reference.
+- ``persistent``: P blocks stay and take every P-th tile, without a barrier. With equal speeds these are waves.
 - ``staggered``: the same, but slot s of P begins s/P of a tile late, so that k phases stay spread over the blocks.
 - ``dynamic-S``: tiles go, in order, to the first free slot; a slot starts up to S percent of a tile late, and a tile
   takes 1 + N(0, S percent) times as long, drawn with a seed.
@@ -33,10 +33,10 @@ from pebble.traces.layout import Index
 from pebble.traces.program import Clock
 from pebble.units import ceil_div
 
-EXECUTIONS = ("lockstep", "persistent", "staggered", "dynamic-5", "split-k-4", "stream-k", "stream-k-hybrid")
+EXECUTIONS = ("waves", "persistent", "staggered", "dynamic-5", "split-k-4", "stream-k", "stream-k-hybrid")
 EXECUTION_HELP = (
-    "gemm: how blocks run: lockstep, persistent, staggered, dynamic-S (skew of S percent), split-k-S, stream-k, "
-    "stream-k-hybrid (lockstep)"
+    "gemm: how blocks run: waves (a barrier before each), persistent, staggered, dynamic-S (skew of S percent), "
+    "split-k-S, stream-k, stream-k-hybrid (waves)"
 )
 _NUMBERED = re.compile(r"(dynamic|split-k)-([0-9]{1,4})")
 MAX_SPLITS, MAX_SKEW, MAX_CLUSTER = 256, 100, 16
@@ -58,7 +58,7 @@ class Execution:
         Of the skew.
     """
 
-    kind: str = "lockstep"
+    kind: str = "waves"
     number: int = 0
     cluster: tuple[int, int] = (1, 1)
     seed: int = 0
@@ -66,8 +66,8 @@ class Execution:
     def __post_init__(self) -> None:
         if min(self.cluster) < 1 or self.cluster[0] * self.cluster[1] > MAX_CLUSTER:
             raise InputError(f"cluster: got {self.cluster}, expected MxN of at most {MAX_CLUSTER} blocks, such as 2x1.")
-        if self.blocks_in_cluster > 1 and self.kind not in ("lockstep", "persistent", "dynamic"):
-            raise InputError(f"cluster: got a cluster with {self.name}, expected lockstep, persistent or dynamic.")
+        if self.blocks_in_cluster > 1 and self.kind not in ("waves", "persistent", "dynamic"):
+            raise InputError(f"cluster: got a cluster with {self.name}, expected waves, persistent or dynamic.")
 
     @property
     def name(self) -> str:
@@ -81,11 +81,12 @@ class Execution:
 
     @property
     def is_reference(self) -> bool:
-        """Whether this is the plain lock-step trace."""
-        return self.kind == "lockstep" and self.cluster == (1, 1)
+        """Whether this is the plain trace of waves."""
+        return self.kind == "waves" and self.cluster == (1, 1)
 
 
-LOCKSTEP = Execution()
+WAVES = Execution()
+_SPELLINGS = {"lockstep": "waves"}
 
 
 def parse_execution(text: str, cluster: str = "1x1", seed: int = 0) -> Execution:
@@ -103,7 +104,8 @@ def parse_execution(text: str, cluster: str = "1x1", seed: int = 0) -> Execution
     >>> parse_execution("dynamic-10", "2x1").cluster
     (2, 1)
     """
-    name = check_text("execution", text, "a name such as 'lockstep'").strip().lower()
+    name = check_text("execution", text, "a name such as 'waves'").strip().lower()
+    name = _SPELLINGS.get(name, name)
     sides = check_text("cluster", cluster, "MxN, such as '2x1'").lower().split("x")
     if len(sides) != 2 or not all(side.isdecimal() and len(side) < 4 for side in sides):
         raise InputError(f"cluster: got {cluster!r}, expected MxN, such as 2x1.")
@@ -116,7 +118,7 @@ def parse_execution(text: str, cluster: str = "1x1", seed: int = 0) -> Execution
         return Execution(match[1], number, shape, seed)
     if name == "dynamic":
         return Execution("dynamic", 5, shape, seed)
-    if name not in ("lockstep", "persistent", "staggered", "stream-k", "stream-k-hybrid"):
+    if name not in ("waves", "persistent", "staggered", "stream-k", "stream-k-hybrid"):
         raise UnknownNameError("execution", text, EXECUTIONS, "pebble simulate --help")
     return Execution(name, 0, shape, seed)
 
@@ -173,7 +175,7 @@ def run_segments(tiles: Tiles, cluster: Index, steps: int, slots: int, execution
 
 
 def run_tiles(tiles: int, steps: int, slots: int, execution: Execution) -> Segments:
-    """Whole tiles on ``slots`` slots: when and where each runs, for lockstep, persistent, staggered and dynamic."""
+    """Whole tiles on ``slots`` slots: when and where each runs, for waves, persistent, staggered and dynamic."""
     number = np.arange(tiles, dtype=np.int64)
     slot, turn = number % slots, number // slots
     start, pace = (turn * steps).astype(np.float64), np.ones(tiles)

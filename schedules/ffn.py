@@ -176,7 +176,7 @@ class FfnKernel:
         return [range(r, min(r + height, self.rows)) for r in range(0, self.rows, height)]
 
 
-def _by_columns(rows: range, cols: range) -> Index:
+def by_columns(rows: range, cols: range) -> Index:
     """Tiles of a band, column by column."""
     return np.array([(i, j) for j in cols for i in rows], np.int64).reshape(-1, 2)
 
@@ -188,8 +188,8 @@ def _fused_phases(kernel: FfnKernel, schedule: FfnSchedule) -> list[Phase]:
     for rows in kernel.bands(schedule.band):
         for start in range(0, tile_cols, part):
             end = min(start + part, tile_cols)
-            phases.append(kernel.gemm0(_by_columns(rows, range(start, end))))
-            out = _by_columns(rows, range(kernel.out_cols))
+            phases.append(kernel.gemm0(by_columns(rows, range(start, end))))
+            out = by_columns(rows, range(kernel.out_cols))
             last = min(end * kernel.per_tile, kernel.units)
             first = start * kernel.per_tile
             phases.append(kernel.gemm1(out, Walk(first, last - first), adds=start > 0))
@@ -215,8 +215,8 @@ def ffn_groups(kernel: FfnKernel, schedule: FfnSchedule, wave_blocks: int) -> li
     bands = kernel.bands(schedule.band)
     up = kernel.ffn.up_products * kernel.ffn.d_model
     producers = min(wave_blocks - 1, max(1, round(wave_blocks * up / (up + kernel.ffn.d_out))))
-    produce = [kernel.gemm0(_by_columns(rows, every_h)) for rows in bands]
-    consume = [kernel.gemm1(_by_columns(rows, every_y), units, after=number + 1) for number, rows in enumerate(bands)]
+    produce = [kernel.gemm0(by_columns(rows, every_h)) for rows in bands]
+    consume = [kernel.gemm1(by_columns(rows, every_y), units, after=number + 1) for number, rows in enumerate(bands)]
     return [
         Group(produce, producers, schedule.sawtooth),
         Group(consume, wave_blocks - producers, schedule.sawtooth),

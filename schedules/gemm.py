@@ -127,7 +127,7 @@ class GemmKernel:
         """
         check_memory(
             f"execution {execution.name}", self.c.tiles * self.depth, "block steps", _STEP_BYTES,
-            "use larger tiles or lockstep",
+            "use larger tiles or waves",
         )  # fmt: skip
         tiles, cluster = cluster_tiles(order, *self.grid, params or OrderParams(), execution.cluster)
         s = run_segments(tiles, cluster, self.depth, slots, execution)

@@ -8,7 +8,8 @@ import pytest
 
 from pebble.cli import COMMANDS, main
 
-README = (Path(__file__).resolve().parent.parent / "README.md").read_text()
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text()
 SHOWN = re.findall(r"```sh\n(?:.*&& \S*)?(pebble [^\n]+)\n```\n+(?:prints\n+)?```text\n(.*?)\n```", README, re.DOTALL)
 
 
@@ -42,6 +43,18 @@ def test_the_python_of_the_readme_gives_what_it_says() -> None:
         elif not line.startswith("found.plot"):
             exec(line, names)
     assert checked >= 3
+
+
+def test_the_shares_of_launches_are_those_recorded() -> None:
+    summary = (ROOT / "benchmarks/hardware/predicted/summary.txt").read_text()
+    text = " ".join(README.split())
+    total = int(re.search(r"(\d+) with a prediction", summary)[1])  # type: ignore[index]
+    assert f"[beside {total:,} measured launches]" in text
+    found = re.findall(r"^(waves|free) +all +(\d+) +([\d.]+) +\S+ +(\d+)% +(\d+)%", summary, re.MULTILINE)
+    (_, waves, mean, five, ten), (_, free, drifting, _, near) = found
+    assert f"of {waves} launches on an H100 and an H200" in text
+    assert f"is {mean} on geometric mean, {five} % are within 5 % and {ten} % within 10 %" in text
+    assert f"gives {float(drifting):.2f} on {int(free):,} such launches, {near} % within 10 %" in text
 
 
 def test_the_pebbling_shown_is_current(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ def tile_order(name: str) -> Any:
 def simulated_bytes(row: Row) -> tuple[int, int] | None:
     """DRAM bytes (read, written before the kernel ends) of a row's kernel; None for a chip without a machine file.
 
-    The only place that knows the simulator. Rows of free-running blocks get the figure of blocks in lock step.
+    The only place that knows the simulator. Rows of free-running blocks get the figure of blocks in waves.
     """
     from pebble.errors import UnknownNameError
     from pebble.families import FAMILIES, kernel_family

@@ -36,7 +36,7 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
         "--allow-infeasible", action="store_true", help="simulate also a kernel that the chip cannot run"
     )
     group.add_argument("--policy", help=f"{policies_help()} (that; with --cache lru)")
-    group.add_argument("--execution", default="lockstep", metavar="NAME", help=EXECUTION_HELP)
+    group.add_argument("--execution", default="waves", metavar="NAME", help=EXECUTION_HELP)
     group.add_argument(
         "--cluster", default="1x1", metavar="MxN", help="gemm: blocks that share fetches by multicast (1x1)"
     )

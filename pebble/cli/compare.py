@@ -1,10 +1,13 @@
-"""What each tile order moves between L2 and DRAM, against the least that any schedule can move.
+"""Simulated traffic of each tile order between L2 and DRAM, against the least that any schedule can move.
+
+The cache is the chip's own model (`pebble machines SKU --explain`), beside it one LRU of the nominal size.
 
 examples:
   pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb
   pebble compare llama-3-8b:gate_up --tokens 8192 --gpu h100-sxm5-80gb --figure out.pdf
   pebble compare gemm -m 4096 -n 4096 -k 4096 --cache 6MiB --sms 84 --schedules row,morton,grouped-8+sawtooth
   pebble compare llama-2-7b:mlp --tokens 8192 --gpu a40 --figure out.pdf
+  pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu l40s --schedules row,hilbert --schedule tiles.csv
   pebble compare gemm -m 256 -n 256 -k 384 --tile 128x128x128 --cache 160KiB --exact
   pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu h200-sxm-141gb --buffers connected --topology cluster-16
 """
@@ -23,10 +26,10 @@ from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kern
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError
 from pebble.families import kernel_family, schedules_help
-from pebble.models.caches import parse_policy
 from pebble.plots.save import check_figure_path
 from pebble.reports.bound import wants_l2
 from pebble.reports.compare import Comparison, Progress, compare
+from pebble.schedules.tables.source import OWN_HELP
 from pebble.units import format_bytes, format_capacity
 
 if TYPE_CHECKING:
@@ -40,7 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--schedules",
         default="all",
         metavar="NAMES",
-        help=schedules_help(),
+        help=f"all, or names separated by commas (all): {schedules_help()}",
+    )
+    parser.add_argument(
+        "--schedule", action="append", metavar="FILE", help=f"beside these, {OWN_HELP}; may be given more than once"
     )
     parser.add_argument("--residual", action="store_true", help="ffn: read the input again to add it to the output")
     parser.add_argument("--figure", metavar="FILE", help="write the figure: .pdf, .svg or .png")
@@ -79,7 +85,9 @@ def run(args: argparse.Namespace) -> int:
 
         return run_exact(args, workload)
     with _progress() as start:
-        result = compare(workload, args.schedules, residual=args.residual, progress=start, **kernel(args))
+        result = compare(
+            workload, args.schedules, args.schedule, residual=args.residual, progress=start, **kernel(args)
+        )
     if (
         args.figure is not None and result.complete
     ):  # before the table: a reader who leaves early (`| head`) still gets it
@@ -116,11 +124,7 @@ def _bar() -> Iterator[Callable[[int], Progress]]:
 
 def _print(result: Comparison) -> None:
     say = _output.say
-    config = result.kernel.config
-    say(
-        f"{result.workload.label}: tile {result.kernel.tile}, {config.wave_blocks} blocks at once, "
-        f"{parse_policy(config.policy).title} cache of {format_capacity(config.cache_bytes)}"
-    )
+    say(f"{result.workload.label}: {result.kernel.runs}, {result.kernel.cache}")
     print()
     trace, cache = result.trace, result.cache_only
     upper_bytes, upper_name = result.best_found
@@ -157,10 +161,12 @@ def _print(result: Comparison) -> None:
             f"{t.dram_bytes / 1e6:,.1f}",
             f"{t.hit_rate:.1%}",
             f"{result.ratio(t.dram_bytes):.2f}",
+            *([f"{result.lru_bytes[t.order] / 1e6:,.1f}"] if result.lru_bytes else []),
         ]
         for t, tied in ((tied[0], tied) for tied in result.equals)
     ]
-    print(_output.table(["schedule", "read MB", "write MB", "total MB", "L2 hit", "x bound"], rows))
+    header = ["schedule", "read MB", "write MB", "total MB", "L2 hit", "x bound"]
+    print(_output.table([*header, "LRU MB"] if result.lru_bytes else header, rows))
     for tied in result.equals:
         if len(tied) > 1:
             say(f"the same: {', '.join(t.order for t in tied)}")

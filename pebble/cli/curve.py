@@ -1,4 +1,4 @@
-"""Traffic of every schedule at every cache size, with the proved bound beneath.
+"""Simulated traffic of every schedule at every cache size, with the proved bound beneath.
 
 examples:
   pebble curve gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb --figure curve.pdf
@@ -27,7 +27,12 @@ _COLUMNS = 6
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble curve``."""
     add_workload_arguments(parser)
-    parser.add_argument("--schedules", default="all", metavar="NAMES", help=schedules_help())
+    parser.add_argument(
+        "--schedules",
+        default="all",
+        metavar="NAMES",
+        help=f"all, or names separated by commas (all): {schedules_help()}",
+    )
     parser.add_argument("--residual", action="store_true", help="ffn: read the input again to add it to the output")
     parser.add_argument("--from", dest="least", metavar="SIZE", help="smallest cache (the largest tile, 64KiB or more)")
     parser.add_argument("--to", dest="most", metavar="SIZE", help="largest cache (all operands)")
@@ -64,11 +69,9 @@ def _short(capacity: int) -> str:
 
 
 def _print(report: CurveReport) -> None:
-    config, capacities = report.kernel.config, report.capacities_bytes
-    _output.say(
-        f"{report.workload.label}: tile {config.tile}, {config.wave_blocks} blocks at once, "
-        f"{parse_policy(config.policy).title}: DRAM MB at each cache size"
-    )
+    kernel, capacities = report.kernel, report.capacities_bytes
+    model = parse_policy(kernel.config.policy).title
+    _output.say(f"{report.workload.label}: {kernel.runs}, {model}: DRAM MB at each cache size")
     print()
     at = sorted({*np.linspace(0, len(capacities) - 1, _COLUMNS).astype(int).tolist(), report.reference})
     names = [_short(capacities[i]) + ("*" if i == report.reference else "") for i in at]

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble machines``."""
     parser.add_argument("sku", nargs="?", metavar="SKU", help="the GPU to explain; without one, all are listed")
     parser.add_argument(
-        "--explain", action="store_true", help="only the cache model that `--policy hardware` means, and why"
+        "--explain", action="store_true", help="only the cache model of compare, simulate and curve, and why"
     )
     parser.add_argument("--machine", metavar="FILE", help="explain a machine file of your own (format below)")
     # the format is told once, in the module that reads it
@@ -107,7 +107,7 @@ def _explain(one: machine.Machine) -> None:
     rows.append(["sum", "", "", format_capacity(one.on_chip_bytes)])
     print(_output.table(["store", "each", "copies", "total"], rows))
     print()
-    _output.say(f"cache model of --policy hardware: {one.default_model.policy} (`--explain` says why)")
+    _output.say(f"cache model of compare, simulate and curve: {one.default_model.policy} (`--explain` says why)")
 
 
 def _explain_model(one: machine.Machine) -> None:
@@ -118,7 +118,7 @@ def _explain_model(one: machine.Machine) -> None:
     _output.say(f"what   {model.parsed.description}", "  ")
     _output.say(f"why    {_plain(' '.join(model.source.split()))}", "  ")
     _output.say(
-        "use    `--policy hardware` in compare, simulate and curve; their default stays one LRU of that size", "  "
+        "use    the default of compare, simulate and curve with --gpu; `--policy lru` is one LRU of that size", "  "
     )
     _output.say(
         "bound  the trace capacity counts every line once, however many parts hold it, so bounds stay below", "  "

@@ -3,8 +3,9 @@
 examples:
   pebble simulate gemm -m 8192 -n 8192 -k 8192 --schedule grouped-8 --tile 128x128x64 --sms 108 --cache 40MiB
   pebble simulate gemm -m 8192 -n 8192 -k 8192 --schedule morton+sawtooth --gpu a40 --policy opt
+  pebble simulate gemm -m 8192 -n 8192 -k 8192 --schedule orders.py:spiral --gpu l40s
   pebble simulate llama-2-7b:mlp --tokens 8192 --schedule row-fused-16 --gpu a40
-  pebble simulate gemm -m 4096 -n 4096 -k 4096 --schedule row --gpu h20 --policy hardware --sensitivity
+  pebble simulate gemm -m 4096 -n 4096 -k 4096 --schedule row --gpu h20 --sensitivity
   pebble simulate gemm -m 4096 -n 4096 -k 4096 --schedule row --gpu h20 --execution stream-k --write-trace t.npz
   pebble simulate --trace t.npz --cache 60MiB --policy partitions-2
 """
@@ -19,9 +20,9 @@ from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kern
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError
 from pebble.families import schedules_help
-from pebble.models.caches import parse_policy
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.simulate import Simulation, TraceSimulation, simulate, simulate_schedule, write_schedule_trace
+from pebble.schedules.tables.source import OWN_HELP
 from pebble.simulation import Traffic
 from pebble.system.files import check_output
 from pebble.units import format_bytes, format_capacity
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--schedule",
         metavar="NAME",
-        help=schedules_help(),
+        help=f"{schedules_help()}; {OWN_HELP}",
     )
     parser.add_argument(
         "--sensitivity", action="store_true", help="gemm: how far the answer moves with its assumptions"
@@ -90,11 +91,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(found: Simulation) -> None:
-    config = found.kernel.config
-    _output.say(
-        f"{found.workload.label}, {found.traffic.order}, tile {config.tile}, {config.wave_blocks} blocks at once, "
-        f"{parse_policy(config.policy).title} cache of {format_capacity(config.cache_bytes)}"
-    )
+    _output.say(f"{found.workload.label}, {found.traffic.order}: {found.kernel.runs}, {found.kernel.cache}")
     _print_traffic(found.traffic)
     if found.moved:
         _print_sensitivity(found.moved)
@@ -126,7 +123,7 @@ def _print_traffic(traffic: Traffic) -> None:
     unit = "lines" if counts.unit_bytes == 128 else "sectors"
     print(f"{unit} touched {counts.accesses_lines:,}, without a fetch {counts.hits_lines:,} ({traffic.hit_rate:.2%})")
     if traffic.residue_bytes:
-        print(f"of the writes {format_bytes(traffic.residue_bytes)} are still dirty in the cache at the end")
+        print(f"of the writes {format_bytes(traffic.residue_bytes)} are lines still dirty at the end")
     if counts.block_steps:
         print(f"block steps with both tiles in the cache: {traffic.both_hit_share:.2%}")
 

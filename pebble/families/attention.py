@@ -88,8 +88,8 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
         kept = tile.bm * (value + tile.bn + 2)
         return KernelNeeds(kept, tile.bm * head, tile.bn * (head + value), stages, workload.in_bytes)
 
-    def trace(
-        self, workload: Attention, schedule: AttentionSchedule, config: KernelConfig, residual: bool = False
+    def named_trace(
+        self, workload: Attention, schedule: AttentionSchedule, config: KernelConfig, residual: bool
     ) -> Trace:
         tile = config.tile
         return attention_trace(workload, schedule, tile.bm, tile.bn, config.sms, config.blocks_per_sm)

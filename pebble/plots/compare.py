@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pebble.models.caches import parse_policy
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, axes, save_figure, style
 from pebble.schedules.ffn import parse_ffn_schedule
 from pebble.schedules.orders import OrderParams, TileOrder, parse_order
-from pebble.units import format_bytes, format_capacity
+from pebble.units import format_bytes
 from pebble.workloads import Ffn, Gemm
 
 if TYPE_CHECKING:
@@ -151,8 +150,7 @@ def comparison_figure(result: Comparison) -> Figure:
         upper.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=7)
         config = result.kernel.config
         ax.set_title(
-            f"{result.workload.label}\ntile {result.kernel.tile}, {config.wave_blocks} blocks at once, "
-            f"{parse_policy(config.policy).title} cache of {format_capacity(config.cache_bytes)}",
+            f"{result.workload.label}\n{result.kernel.runs}, {result.kernel.cache}",
             fontsize=8,
             loc="left",
         )

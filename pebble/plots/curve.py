@@ -66,7 +66,7 @@ def curve_figure(report: CurveReport) -> Figure:
         ax = plot_curve(report, figure.add_subplot())
         config = report.kernel.config
         ax.set_title(
-            f"{report.workload.label}\ntile {config.tile}, {config.wave_blocks} blocks at once, "
+            f"{report.workload.label}\n{report.kernel.runs}, "
             f"{parse_policy(config.policy).title}; dotted: {format_capacity(config.cache_bytes)}",
             fontsize=8,
             loc="left",

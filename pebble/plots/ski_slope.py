@@ -130,7 +130,10 @@ def plot_ski_slope(slope: SkiSlope, ax: Axes) -> Axes:
     ax.set_ylabel("DRAM traffic, GB")
     _mark_gpus(ax)
     ax.set_title(
-        f"{slope.gemm.label}; simulated: tile 128x128, {slope.sms} blocks at once", fontsize=8, loc="left", pad=30
+        f"{slope.gemm.label}; simulated: tile 128x128, {slope.sms} blocks at once, waves",
+        fontsize=8,
+        loc="left",
+        pad=30,
     )
     return ax
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.bounds.base import LowerBound
@@ -14,6 +15,7 @@ from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, trace_capacity
 from pebble.reports.target import Kernel, KernelOptions, read_kernel
+from pebble.schedules.tables import TileTable
 from pebble.simulation import Traffic
 from pebble.units import Size, format_bytes
 from pebble.workloads.base import Workload
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Progress = Callable[[str], None]
+Own = str | Path | Callable[..., Any] | TileTable
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,9 @@ class Comparison(Report):
         What a reader must know of the assumptions.
     complete : bool
         False when the simulation was interrupted.
+    lru_bytes : mapping of str to int
+        Beside the chip's own cache model: what each schedule moves through one LRU of the nominal L2 size. Empty where
+        the model is that LRU, or one of the reader's choice.
     """
 
     workload: Workload
@@ -80,6 +86,7 @@ class Comparison(Report):
     orders: tuple[Traffic, ...]
     notes: tuple[str, ...]
     complete: bool = True
+    lru_bytes: Mapping[str, int] = field(default_factory=dict)
 
     question = "compare"
 
@@ -113,9 +120,10 @@ class Comparison(Report):
     @property
     def equals(self) -> tuple[tuple[Traffic, ...], ...]:
         """The simulated schedules, those that read, write and hit the same together, least traffic first."""
-        found: dict[tuple[int, int, float], list[Traffic]] = {}
+        found: dict[tuple[object, ...], list[Traffic]] = {}
         for t in self.orders:
-            found.setdefault((t.dram_read_bytes, t.dram_write_bytes, t.hit_rate), []).append(t)
+            key = (t.dram_read_bytes, t.dram_write_bytes, t.hit_rate, self.lru_bytes.get(t.order))
+            found.setdefault(key, []).append(t)
         return tuple(map(tuple, found.values()))
 
     def summary(self) -> str:
@@ -126,7 +134,8 @@ class Comparison(Report):
                 self.orders[0].dram_bytes
             )
             best += (
-                f", {self.ratio(self.orders[0].dram_bytes):.2f}x the bound of {format_bytes(self.trace.bound.bytes)}"
+                f", {self.ratio(self.orders[0].dram_bytes):.2f}x the bound of {format_bytes(self.trace.bound.bytes)} "
+                f"({self.kernel.model})"
             )
         return f"{self.workload.label}, tile {self.kernel.tile}: {best}"
 
@@ -142,6 +151,8 @@ class Comparison(Report):
                 "l2_hit_rate": t.hit_rate,
                 "both_tiles_hit_share": t.both_hit_share,
                 "ratio_to_lower_bound": self.ratio(t.dram_bytes),
+                "dirty_residue_bytes": t.residue_bytes,
+                **({"lru_dram_bytes": self.lru_bytes[t.order]} if self.lru_bytes else {}),
             }
             for t in self.orders
         ]
@@ -221,18 +232,21 @@ def trace_bound(workload: Workload, kernel: Kernel) -> Bounded:
 def compare(
     workload: Workload,
     schedules: str | Sequence[str] = "all",
+    schedule: Own | Sequence[Own] | None = None,
     *,
     residual: bool = False,
     progress: Callable[[int], Progress] = lambda total: lambda name: None,
     **options: Unpack[KernelOptions],
 ) -> Comparison:
-    """What each schedule moves between L2 and DRAM, against the least that any can move.
+    """What each schedule moves in simulation between L2 and DRAM, against the least that any can move.
 
     Parameters
     ----------
     workload : Gemm, Ffn or Attention
     schedules : str or sequence of str
         ``"all"``, or names: the tile orders of ``pebble schedules`` for a GEMM, schedules of the family for others.
+    schedule : str, Path, callable or TileTable, or a sequence of these
+        Beside them, tiles of your own; see `pebble.simulate`.
     residual : bool
         ffn: read the input again to add it to the output.
     progress : callable, optional
@@ -262,7 +276,9 @@ def compare(
     family = kernel_family(workload)
     kernel = read_kernel(workload, **options)
     check_flag("residual", residual)
-    chosen = read_schedules(schedules, family.all_schedules(workload, kernel.config.tile), family.parse_schedule)
+    chosen = read_schedules(schedules, family.all_schedules(workload, kernel.config.tile), family.read_schedule)
+    own = schedule if isinstance(schedule, list | tuple) else [schedule]
+    chosen += [family.read_schedule(one) for one in own if one is not None]
     config = kernel.config
     family.check(workload, config)
     trace = trace_bound(workload, kernel)
@@ -277,18 +293,29 @@ def compare(
     assert explicit is not None
     notes = [*kernel.notes, *family.notes(residual)]
     show = progress(len(chosen))
+    beside = kernel.idealised
     seen: dict[Hashable, Traffic] = {}  # schedules that walk alike move alike
+    ideal: dict[Hashable, int] = {}
+    lru_bytes: dict[str, int] = {}
     done: list[Traffic] = []
     complete = True
     try:
-        for schedule in chosen:
-            key = family.walk(workload, schedule, config)
+        for each in chosen:
+            key = family.walk(workload, each, config)
             if key not in seen:
-                seen[key] = family.simulate(workload, schedule, config, residual)
-            done.append(replace(seen[key], order=schedule.name))
-            show(schedule.name)
+                seen[key] = family.simulate(workload, each, config, residual)
+                if beside is not None:
+                    ideal[key] = family.simulate(workload, each, beside, residual).dram_bytes
+            if beside is not None:
+                lru_bytes[each.name] = ideal[key]
+            done.append(replace(seen[key], order=each.name))
+            show(each.name)
     except KeyboardInterrupt:
         complete = False
+    notes += _what_counters_do_not_see(done)
+    if lru_bytes:
+        notes.append(_what_lru_ranks_first(lru_bytes))
+    if not complete:
         notes.append(f"interrupted after {len(done)} schedule{'s' * (len(done) != 1)}; the rest are missing")
     return Comparison(
         workload,
@@ -301,4 +328,22 @@ def compare(
         tuple(sorted(done, key=lambda t: t.dram_bytes)),
         tuple(notes),
         complete,
+        lru_bytes,
+    )
+
+
+def _what_counters_do_not_see(moved: Sequence[Traffic]) -> list[str]:
+    """Where the simulated figures and those of a profiler count differently."""
+    if not moved:
+        return []
+    left = [t.residue_bytes for t in moved]
+    amount = " to ".join(dict.fromkeys(map(format_bytes, (min(left), max(left)))))
+    return [f"lines still dirty at the end are {amount} of each write figure"] if max(left) else []
+
+
+def _what_lru_ranks_first(lru_bytes: Mapping[str, int]) -> str:
+    first, *tied = (name for name, moved in lru_bytes.items() if moved == min(lru_bytes.values()))
+    return (
+        f"LRU MB: the total under one fully associative LRU of the nominal L2 size, which is not this chip's cache; it "
+        f"would rank {first}{f' (and {len(tied)} more)' * bool(tied)} first; `--policy lru` shows it alone"
     )

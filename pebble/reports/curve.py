@@ -73,8 +73,8 @@ class CurveReport(Report):
         many = f"{len(self.schedules)} schedule{'s' * (len(self.schedules) != 1)}"
         return (
             f"{self.workload.label}: {many} at {len(self.capacities_bytes)} cache sizes; at "
-            f"{format_capacity(self.capacities_bytes[at])} {best.name} moves {format_bytes(best.dram_bytes[at])}, the "
-            f"bound is {format_bytes(self.bounds[at].bytes)}"
+            f"{format_capacity(self.capacities_bytes[at])} {best.name} moves {format_bytes(best.dram_bytes[at])} "
+            f"({self.kernel.model}), the bound is {format_bytes(self.bounds[at].bytes)}"
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -155,7 +155,7 @@ def curve(
     if policy.warm:
         raise InputError("curve: got a policy with +warm, expected a cold start: the bounds count every first load.")
     family.check(workload, config)
-    chosen = read_schedules(schedules, family.all_schedules(workload, config.tile), family.parse_schedule)
+    chosen = read_schedules(schedules, family.all_schedules(workload, config.tile), family.read_schedule)
     if capacities_bytes is None:
         tiles = [family.trace(workload, schedule, config, residual).tile_lines for schedule in chosen]
         capacities_bytes = _sizes(workload, tiles, least, most, whole("--points", points, 1, MOST_POINTS))

@@ -14,7 +14,7 @@ from pebble.schedules.tile import TileShape
 from pebble.units import format_capacity
 from pebble.workloads.base import Workload
 
-_LEAST_SIDE = 16
+_LEAST_SIDE = 8
 _ALLOW = "simulate it all the same with --allow-infeasible"
 
 

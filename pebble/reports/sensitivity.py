@@ -11,8 +11,10 @@ from pebble.models.caches import parse_policy
 from pebble.models.caches.sm_map import SM_MAPS
 from pebble.schedules.execution import parse_execution
 from pebble.schedules.orders import TileOrder
+from pebble.schedules.tables.own import OwnSchedule
 from pebble.simulation import KernelConfig, curve_of
 from pebble.traces import LINE_BYTES
+from pebble.workloads import Gemm
 from pebble.workloads.base import Workload
 
 SKEWS = (1, 2, 5, 10, 20)
@@ -63,7 +65,7 @@ class Sensitivity:
         }
 
 
-def _skewed(workload: Workload, order: TileOrder, config: KernelConfig, cluster: str) -> list[Moved]:
+def _skewed(workload: Workload, order: TileOrder | OwnSchedule, config: KernelConfig, cluster: str) -> list[Moved]:
     simulate = kernel_family(workload).simulate
     moved = []
     for skew in SKEWS:
@@ -76,7 +78,7 @@ def _skewed(workload: Workload, order: TileOrder, config: KernelConfig, cluster:
     return moved
 
 
-def sensitivity(workload: Workload, order: TileOrder, config: KernelConfig) -> Sensitivity:
+def sensitivity(workload: Workload, order: TileOrder | OwnSchedule, config: KernelConfig) -> Sensitivity:
     """Vary the assumptions of one simulation.
 
     Parameters
@@ -96,11 +98,11 @@ def sensitivity(workload: Workload, order: TileOrder, config: KernelConfig) -> S
         Not a GEMM.
     """
     simulate = kernel_family(workload).simulate
-    if not isinstance(order, TileOrder):
+    if not isinstance(workload, Gemm):
         raise InputError(f"--sensitivity: got {workload.label}, expected a gemm.")
     base = simulate(workload, order, config).dram_bytes
     cluster = "x".join(map(str, config.execution.cluster))
-    tiled = config.execution.kind in ("lockstep", "persistent", "dynamic")
+    tiled = config.execution.kind in ("waves", "persistent", "dynamic")
     skew = _skewed(workload, order, config, cluster) if tiled else []
     trace = kernel_family(workload).trace(workload, order, config)
     least = int(trace.tile_lines.max()) * LINE_BYTES

@@ -14,7 +14,8 @@ from pebble.families.beside import simulate_beside
 from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.compare import Bounded, trace_bound
+from pebble.reports.compare import Bounded, Own, trace_bound
+from pebble.reports.fit import fit_kernel
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.sensitivity import sensitivity as vary
 from pebble.reports.target import (
@@ -96,11 +97,10 @@ class Simulation(_Moved):
         return self.kernel.target.machine
 
     def summary(self) -> str:
-        config = self.kernel.config
         over = f", {self.traffic.dram_bytes / self.bound.bound.bytes:.2f}x the bound" if self.bound else ""
         return (
             f"{self.workload.label}, {self.traffic.order}: {format_bytes(self.traffic.dram_bytes)}{over} "
-            f"({parse_policy(config.policy).title} cache of {format_capacity(config.cache_bytes)})"
+            f"({self.kernel.model})"
         )
 
     def document(self) -> dict[str, Any]:
@@ -179,7 +179,7 @@ class TraceSimulation(_Moved):
 
 def simulate_schedule(
     workload: Workload,
-    schedule: str,
+    schedule: Own,
     *,
     residual: bool = False,
     sensitive: bool = False,
@@ -191,13 +191,14 @@ def simulate_schedule(
     """Simulate one schedule; arguments as `pebble.simulate`."""
     family = kernel_family(workload)
     kernel = read_kernel(workload, **options)
-    chosen = family.parse_schedule(schedule)
     if beside is not None:
         if sensitive:
             raise InputError("--sensitivity: got --beside with it, expected one workload.")
+        named = family.parse_schedule(schedule)  # type: ignore[arg-type]  # it says what it got
         return Simulation(
-            workload, kernel, _side_by_side(workload, kernel, chosen, beside, beside_sms, beside_schedule), None
+            workload, kernel, _side_by_side(workload, kernel, named, beside, beside_sms, beside_schedule), None
         )
+    chosen = family.read_schedule(schedule)
     traffic = family.simulate(workload, chosen, kernel.config, residual)
     moved = vary(workload, chosen, kernel.config) if sensitive else None
     warm = "+warm" in kernel.config.policy
@@ -218,17 +219,18 @@ def _side_by_side(
             "MODEL:mlp --beside-sms P."
         )
     ffn, share = kernel_family(other), whole("--beside-sms", sms, 0, 10**9)
-    tile = ffn.default_tile(other)
+    blocks = kernel.config.blocks_per_sm
+    tile = fit_kernel(ffn, other, kernel.target.machine, blocks_per_sm=blocks).tile
     return simulate_beside(workload, schedule, other, ffn.parse_schedule(name), tile, kernel.config, share)
 
 
 def write_schedule_trace(
-    workload: Workload, schedule: str, path: str, *, residual: bool = False, **options: Unpack[KernelOptions]
+    workload: Workload, schedule: Own, path: str, *, residual: bool = False, **options: Unpack[KernelOptions]
 ) -> dict[str, Any]:
     """Write the trace of one schedule as .csv or .npz; what was written, as plain data."""
     family = kernel_family(workload)
     kernel = read_kernel(workload, **options)
-    chosen = family.parse_schedule(schedule)
+    chosen = family.read_schedule(schedule)
     trace = family.trace(workload, chosen, kernel.config, residual)
     write_trace(trace, path)
     operands = list(trace.operand_names)
@@ -262,7 +264,7 @@ def _footprint_bytes(trace: Trace) -> int:
 
 def simulate(
     workload: Workload | None = None,
-    schedule: str | None = None,
+    schedule: Own | None = None,
     *,
     trace: str | None = None,
     residual: bool = False,
@@ -275,8 +277,10 @@ def simulate(
     ----------
     workload : Gemm, Ffn or Attention
         With ``trace``: optional, the trace is set against its bound.
-    schedule : str
-        A tile order of ``pebble schedules``, or a schedule of the family.
+    schedule : str, Path, callable or TileTable
+        A tile order of ``pebble schedules``, or a schedule of the family. Or tiles of your own: a .csv, .npy or .json
+        file, ``"FILE.py:FUNCTION"``, or a function ``(rows, cols, params)`` that returns an array of (row, col), or
+        (tiles, k_start, k_direction).
     trace : str, optional
         A .csv or .npz file instead of a schedule.
     residual : bool

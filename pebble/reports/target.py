@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypedDict, Unpack
 
 from pebble.errors import InputError, UnknownNameError, check_flag
 from pebble.families import kernel_family
-from pebble.models.caches import parse_policy
+from pebble.models.caches import CachePolicy, parse_policy
 from pebble.models.kernel_fit import MAX_STAGES, Fit
 from pebble.models.machine import Machine, load_machine, load_machine_file
 from pebble.reports.fit import check_chip, fit_kernel
@@ -19,7 +19,8 @@ from pebble.units import Size, format_capacity, parse_size
 from pebble.workloads.base import Workload
 
 MAX_SMS = 100_000
-HARDWARE = "hardware"
+HARDWARE, IDEAL = "hardware", "lru"
+WAVES_NOTE = "blocks run in waves, a barrier before each; blocks that run free drift apart and may move more or less"
 
 
 class TargetOptions(TypedDict, total=False):
@@ -217,6 +218,32 @@ class Kernel:
     notes: tuple[str, ...]
     fit: Fit | None = None
 
+    @property
+    def runs(self) -> str:
+        """How it runs, for a reader."""
+        config = self.config
+        return (
+            f"tile {self.tile}, {self.stages} stage{'s' * (self.stages != 1)}, {config.wave_blocks} blocks at once, "
+            f"{config.execution.name}"
+        )
+
+    @property
+    def cache(self) -> str:
+        """Its cache model and size, for a reader."""
+        return f"{parse_policy(self.config.policy).title} cache of {format_capacity(self.config.cache_bytes)}"
+
+    @property
+    def model(self) -> str:
+        """Under which cache and execution its figures hold, for a reader."""
+        return f"{self.cache}, {self.config.execution.name}"
+
+    @property
+    def idealised(self) -> KernelConfig | None:
+        """Beside the chip's own cache model: the same kernel with one LRU of the nominal size; None else."""
+        machine, policy = self.target.machine, self.config.policy
+        own = machine is not None and policy == machine.default_model.policy
+        return replace(self.config, policy=IDEAL) if own and policy != IDEAL else None
+
     def to_dict(self) -> dict[str, Any]:
         """The full configuration."""
         config = self.config
@@ -263,13 +290,15 @@ def read_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> Kernel:
     )  # fmt: skip
     notes = [*fitted.notes]
     seed = whole("--seed", options.get("seed", 0), 0, 10**6)
-    execution = parse_execution(options.get("execution", "lockstep"), options.get("cluster", "1x1"), seed)
+    execution = parse_execution(options.get("execution", "waves"), options.get("cluster", "1x1"), seed)
     if not execution.is_reference:
         if family.name != "gemm":
-            raise InputError(f"--execution: got {execution.name} with {workload.label}, which runs in lockstep only.")
+            raise InputError(f"--execution: got {execution.name} with {workload.label}, which runs in waves only.")
         cluster = "x".join(map(str, execution.cluster))
-        notes.append(f"execution {execution.name}, clusters of {cluster}; the reference is lockstep, 1x1")
+        notes.append(f"execution {execution.name}, clusters of {cluster}; the reference is waves, 1x1")
     policy, cache_bytes, about = read_cache_model(options.get("policy"), target, workload.narrowest_bytes)
+    if execution.is_reference:
+        notes.append(WAVES_NOTE)
     notes += [*check_chip(target.machine, sms, parse_policy(policy), allow), *about]
     config = KernelConfig(fitted.tile, sms, blocks, cache_bytes, policy, execution)
     return Kernel(target, config, fitted.stages, family.tile_text(fitted.tile), tuple(notes), fitted.fit)
@@ -292,7 +321,7 @@ def read_cache_model(name: str | None, target: Target, element_bytes: int) -> tu
             f"--cache: got {target.cache.text} ({cache_bytes} bytes), expected at least a line, {LINE_BYTES} bytes."
         )
     if name is None:
-        name = HARDWARE if machine is not None else "lru"
+        name = HARDWARE if machine is not None else IDEAL
     if name == HARDWARE:
         if machine is None:
             raise InputError("--policy hardware: expected --gpu or --machine beside it, whose cache model is meant.")
@@ -300,12 +329,21 @@ def read_cache_model(name: str | None, target: Target, element_bytes: int) -> tu
         text = (
             f"cache model of {machine.name} ({model.mark}): {model.policy}: {model.parsed.description}; {model.source}"
         )
-        return model.policy, cache_bytes, [text]
+        return model.policy, cache_bytes, [text, *_counted(model.parsed)]
     policy = parse_policy(name)
     notes = []
     if machine is not None and policy.structure == "full":
         notes.append(_about_the_model(machine, name))
-    return name, cache_bytes, [*notes, f"cache policy {name}: {policy.description}"]
+    return name, cache_bytes, [*notes, f"cache policy {name}: {policy.description}", *_counted(policy)]
+
+
+def _counted(policy: CachePolicy) -> list[str]:
+    """Where these figures and those of a profiler count differently."""
+    begin = "warm" if policy.warm else "cold, as at a first launch"
+    return [
+        f"the cache starts {begin}; lines still dirty in it at the end are counted as written, which a counter read "
+        "when the kernel ends does not see"
+    ]
 
 
 def _about_the_model(machine: Machine, policy: str) -> str:

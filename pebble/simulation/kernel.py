@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pebble.models.caches import CacheCounts, parse_policy
-from pebble.schedules.execution import LOCKSTEP, Execution
+from pebble.schedules.execution import WAVES, Execution
 from pebble.schedules.orders import OrderParams
 from pebble.schedules.tile import TileShape
 from pebble.traces import LINE_BYTES, Trace
@@ -36,7 +36,7 @@ class KernelConfig:
     blocks_per_sm: int
     cache_bytes: int
     policy: str = "lru"
-    execution: Execution = LOCKSTEP
+    execution: Execution = WAVES
 
     @property
     def wave_blocks(self) -> int:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
+from pebble.schedules.orders import OrderParams
 from pebble.schedules.tile import TileShape
 from pebble.units import ceil_div
 from pebble.workloads.base import Workload
@@ -81,6 +82,11 @@ class Launch:
     def wave_blocks(self) -> int:
         """P: blocks that run at once on the chip."""
         return self.sms * self.blocks_per_sm
+
+    @property
+    def order_params(self) -> OrderParams:
+        """What tile orders need to know of the kernel."""
+        return OrderParams(sms=self.sms, tile_m=self.tile.bm, tile_n=self.tile.bn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,11 +222,10 @@ def deal(groups: Sequence[Blocks], wave_blocks: int, sawtooth: bool = False) -> 
         last = first + steps - 1
         start = np.where(direction < 0, last, first) if group.k_start is None else np.asarray(group.k_start, np.int64)
         start = np.where(turned < 0, first + last - start, start)  # the mirror image
-        columns = (wave, number % wave_blocks, group.tiles[:, 0], group.tiles[:, 1], start, direction * turned)
-        pieces = (group.phase, group.product, first, steps, int(group.adds))
-        table = np.empty((count, len(COLUMNS)), np.int32)
-        for i, column in enumerate((*columns, *pieces)):
-            table[:, i] = column
-        parts.append(table)
+        columns: list[Any] = [
+            wave, number % wave_blocks, group.tiles[:, 0], group.tiles[:, 1], start, direction * turned, group.phase,
+            group.product, first, steps, int(group.adds),
+        ]  # fmt: skip
+        parts.append(np.column_stack(np.broadcast_arrays(*columns)).astype(np.int32))
         waves += ceil_div(count, wave_blocks)
     return np.concatenate(parts)

@@ -9,39 +9,45 @@ from numpy.typing import NDArray
 
 from pebble.errors import InputError
 from pebble.schedules.attention import AttentionKernel
-from pebble.schedules.execution import LOCKSTEP, Execution, run_tiles
+from pebble.schedules.execution import WAVES, Execution, run_tiles
 from pebble.schedules.ffn import FfnKernel
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.tables.table import COLUMNS, Column, Entries, TileTable
+from pebble.schedules.tile import TileShape
 from pebble.traces import Trace
 from pebble.traces.layout import Strided
 from pebble.traces.program import Group, Phase, Steps, Walk, program_trace, timed_trace
 from pebble.workloads import Attention, Ffn, Gemm
+from pebble.workloads.base import Workload
 
 Kernel = GemmKernel | FfnKernel | AttentionKernel
 _ROW, _PHASE, _PRODUCT = (COLUMNS.index(name) for name in ("row", "phase", "product"))
 
 
-def table_kernel(table: TileTable, residual: bool = False) -> Kernel:
-    """The layout of the table's workload under its tile.
+def kernel_of(workload: Workload, tile: TileShape, residual: bool = False, name: str = "schedule") -> Kernel:
+    """The layout of a workload under a tile; ``name`` begins the message.
 
     Raises
     ------
     InputError
         A workload without a kernel, or more tiles than an order may have.
     """
-    workload, tile = table.workload, table.launch.tile
     if isinstance(workload, Gemm):
         return GemmKernel(workload, tile)
     if isinstance(workload, Ffn):
         return FfnKernel(workload, tile, residual=residual)
     if isinstance(workload, Attention):
         return AttentionKernel(workload, tile.bm, tile.bn)
-    raise InputError(f"{table.name}: got {workload.label}, expected a gemm, an ffn or an attention.")
+    raise InputError(f"{name}: got {workload.label}, expected a gemm, an ffn or an attention.")
+
+
+def table_kernel(table: TileTable, residual: bool = False) -> Kernel:
+    """The layout of the table's workload under its tile; errors as for `kernel_of`."""
+    return kernel_of(table.workload, table.launch.tile, residual, table.name)
 
 
 def table_trace(
-    table: TileTable, execution: Execution = LOCKSTEP, residual: bool = False, kernel: Kernel | None = None
+    table: TileTable, execution: Execution = WAVES, residual: bool = False, kernel: Kernel | None = None
 ) -> Trace:
     """The trace of a table.
 
@@ -50,7 +56,7 @@ def table_trace(
     table : TileTable
         Checked; `pebble.schedules.tables.checks.check_table`.
     execution : Execution
-        ``lockstep``: its waves. Else whole tiles by the clock: ``persistent`` and ``staggered`` keep each block in its
+        ``waves``: its own. Else whole tiles by the clock: ``persistent`` and ``staggered`` keep each block in its
         slot, ``dynamic`` gives the next to whichever slot is free.
     residual : bool
         ffn: X is read again and added to Y.
@@ -64,7 +70,7 @@ def table_trace(
     """
     kernel = kernel or table_kernel(table, residual)
     slots, sms = table.launch.wave_blocks, table.launch.sms
-    if execution.kind == "lockstep" and execution.blocks_in_cluster == 1:
+    if execution.is_reference:
         return program_trace(kernel.layout, [Group(table_phases(table, kernel), slots)], sms)
     if execution.kind not in ("persistent", "dynamic", "staggered") or execution.blocks_in_cluster > 1:
         raise InputError(f"execution: got {execution.name} with a table, expected persistent, dynamic-S or staggered.")
@@ -72,7 +78,7 @@ def table_trace(
     if not table.plain or len(steps) > 1:
         raise InputError(
             f"execution: got {execution.name} with {table.name}, whose phases or unequal blocks must wait for each "
-            "other; expected lockstep."
+            "other; expected waves."
         )
     ran = run_tiles(table.blocks, int(steps[0]), slots, execution)
     if execution.kind != "dynamic":

@@ -62,7 +62,7 @@ NAMES = {
         "hardware lru+warm opt+warm fifo+no-write-allocate set-16+pad-999999 lru+seed-1 + : nosuch"
     ),
     "--execution": words(
-        "lockstep persistent dynamic-0 dynamic-0.05 dynamic-9 split-k-2 split-k-1000000 stream-k "
+        "waves lockstep persistent dynamic-0 dynamic-0.05 dynamic-9 split-k-2 split-k-1000000 stream-k "
         "stream-k-hybrid nosuch dynamic-nan"
     ),
     "--cluster": words("1x1 2x1 2x2 16x16 0x1 1x 1000000x1000000"),

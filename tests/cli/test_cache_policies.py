@@ -45,7 +45,7 @@ def test_hardware_means_the_machines_model(capsys: pytest.CaptureFixture[str]) -
     found = run(capsys, "simulate", *GEMM, "--gpu", "h20", "--schedule", "row", "--policy", "hardware")
     assert found["policy"] == "partitions-2:oldest-of-8"
     assert any("NVIDIA H20 (measured)" in note for note in found["notes"])
-    assert run(capsys, "simulate", *GEMM, "--gpu", "h20", "--schedule", "row")["policy"] == "lru"
+    assert run(capsys, "simulate", *GEMM, "--gpu", "h20", "--schedule", "row")["notes"] == found["notes"]
 
 
 def test_explain(capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,11 +78,11 @@ def test_write_and_read_a_trace(capsys: pytest.CaptureFixture[str], tmp_path: Pa
         (("--trace", "none.csv"), "memory"),
         (("--trace", "none.csv", "--cache", "1MiB", "--schedule", "row"), "--schedule"),
         ((*GEMM, *MEMORY, "--schedule", "row", "--execution", "dynamik"), "did you mean dynamic"),
-        ((*GEMM, *MEMORY, "--schedule", "row", "--execution", "stream-k", "--cluster", "2x1"), "expected lockstep"),
+        ((*GEMM, *MEMORY, "--schedule", "row", "--execution", "stream-k", "--cluster", "2x1"), "expected waves"),
         ((*GEMM, *MEMORY, "--schedule", "row", "--seed", "-1"), "--seed"),
         (
             ("llama-2-7b:mlp", "--tokens", "64", *MEMORY, "--schedule", "row-fused-2", "--execution", "stream-k"),
-            "lockstep",
+            "waves",
         ),
         (
             ("llama-2-7b:mlp", "--tokens", "64", *MEMORY, "--schedule", "row-fused-2", "--sensitivity"),

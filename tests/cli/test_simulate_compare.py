@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,12 +53,70 @@ def test_compare_contract(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["chip_bound"]["capacity_bytes"] > found["lower_bound"]["capacity_bytes"]
     assert found["cache_only_bound"]["bytes"] >= found["lower_bound"]["bytes"]
     assert found["lower_bound"]["bytes"] <= found["upper_bound"]["bytes"] <= totals[0]
-    assert any("one LRU of the nominal L2 size" in note for note in found["notes"])
+    assert any("cache model of NVIDIA A2 (guess): lru" in note for note in found["notes"])
+    assert any("a counter read when the kernel ends does not see" in note for note in found["notes"])
+    assert all("lru_dram_bytes" not in s for s in found["schedules"])  # the chip's own model is that LRU
 
 
-def test_partitioned_chips_are_named(capsys: pytest.CaptureFixture[str]) -> None:
-    found = run(capsys, "compare", *CUBE, "--gpu", "h100-sxm5-80gb", "--schedules", "row")
-    assert any("2 L2 partitions" in note for note in found["notes"])
+def answer(document: dict[str, Any]) -> dict[str, Any]:
+    """All but the words of the command line."""
+    return {key: value for key, value in document.items() if key != "command"}
+
+
+def test_partitioned_chips_have_one_lru_as_a_second_column(capsys: pytest.CaptureFixture[str]) -> None:
+    kernel = (*CUBE, "--gpu", "h100-sxm5-80gb", "--schedules", "row,hilbert")
+    found = run(capsys, "compare", *kernel)
+    assert answer(found) == answer(run(capsys, "compare", *kernel, "--policy", "hardware"))
+    assert found["kernel"]["policy"] == "partitions-2:oldest-of-8"
+    assert any("two partitions that each keep a copy" in note for note in found["notes"])
+    alone = run(capsys, "compare", *kernel, "--policy", "lru")
+    assert any("2 L2 partitions" in note for note in alone["notes"])
+    expected = {s["name"]: s["dram_bytes"] for s in alone["schedules"]}
+    assert {s["name"]: s["lru_dram_bytes"] for s in found["schedules"]} == expected
+    assert found["lower_bound"] == alone["lower_bound"]  # what can be held does not depend on copies
+    assert all("lru_dram_bytes" not in s for s in alone["schedules"])
+    for arguments, header in ((kernel, True), ((*kernel, "--policy", "lru"), False)):
+        assert main(["compare", *arguments]) == 0
+        assert ("LRU MB" in capsys.readouterr().out) is header
+
+
+@pytest.mark.parametrize("command", ["simulate", "curve"])
+def test_the_chips_own_model_is_the_default(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    arguments = [command, *CUBE, "--gpu", "h20", "--schedule" if command == "simulate" else "--schedules", "row"]
+    arguments += ["--points", "4"] if command == "curve" else []
+    found = run(capsys, *arguments)
+    assert answer(found) == answer(run(capsys, *arguments, "--policy", "hardware"))
+    assert found["kernel"]["policy"] == "partitions-2:oldest-of-8"
+    assert run(capsys, *arguments, "--policy", "lru")["kernel"]["policy"] == "lru"
+
+
+def test_without_a_machine_nothing_is_known_of_the_sm(capsys: pytest.CaptureFixture[str]) -> None:
+    huge = ("-m", "512", "-n", "512", "-k", "512", "--tile", "512x512")
+    found = run(capsys, "compare", "gemm", *huge, "--cache", "40MiB", "--sms", "132", "--schedules", "row")
+    assert found["kernel"]["policy"] == "lru"
+    assert found["kernel"]["stages"] == 1
+    assert found["kernel"]["fit"] is None
+
+
+def test_a_kernel_that_cannot_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    problem = ["gemm", "-m", "1024", "-n", "1024", "-k", "512", "--gpu", "h100-sxm5-80gb"]
+    kernel = ["compare", *problem, "--schedules", "row", "--tile", "512x512"]
+    assert main(kernel) == 2
+    message = capsys.readouterr().err
+    assert "1 MiB of fp32 accumulators" in message
+    assert "of which an SM has 256 KiB" in message
+    assert "--allow-infeasible" in message
+    found = run(capsys, *kernel, "--allow-infeasible")
+    assert found["kernel"]["fit"]["limits_broken"] == ["registers_per_sm", "registers_per_thread"]
+    assert any("cannot run this kernel" in note for note in found["notes"])
+    for option, value, says in (
+        ("--stages", "9", "--stages: got 9 stages"), ("--blocks-per-sm", "40", "--blocks-per-sm"),
+        ("--sms", "133", "at most the 132"), ("--policy", "chiplets-2+llc-1GiB", "expected none"),
+    ):  # fmt: skip
+        tile = "16x16x16" if option == "--blocks-per-sm" else "128x128"
+        assert main([*kernel[:-1], tile, option, value]) == 2
+        assert says in capsys.readouterr().err
+        assert run(capsys, *kernel[:-1], tile, option, value, "--allow-infeasible")["notes"]
 
 
 def test_decode_cuts_the_tile(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,7 @@
 """The cache model of each GPU: stated, parsed, and near what was measured on it."""
 
+import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.workloads import Gemm
 
+ROOT = Path(__file__).parents[2]
 FILE = """\
 name = "My GPU"
 sms = {{ value = 108, unit = "SM" }}
@@ -49,6 +52,18 @@ def test_h20_gemm_is_within_ten_percent_of_its_counters() -> None:
     in_kernel = traffic.dram_bytes - traffic.residue_bytes
     for measured in (305.4e6, 299.2e6, 298.7e6):
         assert abs(in_kernel / measured - 1) < 0.10
+
+
+@pytest.mark.parametrize("sku", ["h100-sxm5-80gb", "h200-sxm-141gb"])
+def test_the_share_within_five_percent_is_that_of_the_recorded_predictions(sku: str) -> None:
+    said = re.search(
+        r"of (\d+) launches with waves kept together.* (\d+) % are", load_machine(sku).default_model.source
+    )
+    assert said
+    with open(ROOT / "benchmarks/hardware/predicted/rows.csv", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if (row["chip"], row["execution"]) == (sku, "waves")]
+    near = [abs(int(row["predicted_bytes"]) / int(row["measured_bytes"]) - 1) <= 0.05 for row in rows]
+    assert (len(near), round(100 * sum(near) / len(near))) == (int(said[1]), int(said[2]))
 
 
 def test_a_file_without_a_model_gets_one(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def flat(trace: Trace) -> tuple[list[int], list[int], list[int]]:
     st.integers(1, 9),
     st.booleans(),
     st.sampled_from(["row", "morton+sawtooth", "grouped-2"]),
-    st.sampled_from(["lockstep", "persistent", "dynamic-0"]),
+    st.sampled_from(["waves", "lockstep", "persistent", "dynamic-0"]),
 )
 def test_equal_speeds_are_lock_step(
     m: int, n: int, k: int, slots: int, accumulate: bool, order: str, execution: str
@@ -107,7 +107,7 @@ def test_stream_k_shares(tiles: int, steps: int, slots: int, hybrid: bool) -> No
 def test_multicast_fetches_once_per_cluster(cluster: str) -> None:
     gemm = Gemm(8 * 6, 64 * 5, 64 * 3)
     m, n = (int(side) for side in cluster.split("x"))
-    ids, ops, _ = flat(timed(gemm, "row", 8, "lockstep", cluster))
+    ids, ops, _ = flat(timed(gemm, "row", 8, "waves", cluster))
     found = Counter(i for i, op in zip(ids, ops, strict=True) if not op)
     assert all(found[tile] == -(-5 // n) for tile in range(18))
     assert all(found[tile] == -(-6 // m) for tile in range(18, 33))
@@ -143,6 +143,7 @@ def test_names() -> None:
     for name in EXECUTIONS:
         assert parse_execution(name).name == name
     assert parse_execution("dynamic").number == 5
+    assert parse_execution("lockstep") == parse_execution("waves") == Execution()
     assert Execution().is_reference
     for bad in ("split-k-0", "dynamic-101"):
         with pytest.raises(InputError, match="expected a number"):
@@ -151,11 +152,11 @@ def test_names() -> None:
         parse_execution("persistant")
     for cluster in ("2", "axb", "0x1", "16x2"):
         with pytest.raises(InputError, match="cluster"):
-            parse_execution("lockstep", cluster)
-    with pytest.raises(InputError, match="expected lockstep, persistent or dynamic"):
+            parse_execution("waves", cluster)
+    with pytest.raises(InputError, match="expected waves, persistent or dynamic"):
         parse_execution("stream-k", "2x1")
     with pytest.raises(InputError, match="blocks in a cluster"):
-        timed(Gemm(64, 64, 64), "row", 1, "lockstep", "2x1")
+        timed(Gemm(64, 64, 64), "row", 1, "waves", "2x1")
 
 
 @settings(max_examples=120, deadline=None)

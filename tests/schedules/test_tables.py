@@ -5,14 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pebble.schedules.attention import AttentionKernel, attention_groups, parse_attention_schedule
 from pebble.schedules.execution import parse_execution
+from pebble.schedules.ffn import FfnKernel, ffn_groups, parse_ffn_schedule
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import OrderParams, parse_order
 from pebble.schedules.tables import Blocks, Launch, TileTable, deal
+from pebble.schedules.tables.checks import check_table
+from pebble.schedules.tables.named import named_table
 from pebble.schedules.tables.walk import table_trace
 from pebble.schedules.tile import TileShape
 from pebble.traces import Trace
-from pebble.workloads import Gemm
+from pebble.traces.program import program_trace
+from pebble.workloads import Attention, Ffn, Gemm
 
 GEMM, TILE = Gemm(500, 700, 300), TileShape(64, 64, 64)
 
@@ -30,7 +35,7 @@ def gemm_table(blocks: list[Blocks], sms: int = 5, sawtooth: bool = False, per_s
 
 
 @pytest.mark.parametrize("name", ["row", "grouped-3+sawtooth", "snake-strips-2+sawtooth"])
-@pytest.mark.parametrize("execution", ["lockstep", "persistent", "staggered", "dynamic-20"])
+@pytest.mark.parametrize("execution", ["waves", "persistent", "staggered", "dynamic-20"])
 def test_a_dealt_order_walks_as_the_order_itself(name: str, execution: str) -> None:
     order, kernel = parse_order(name), GemmKernel(GEMM, TILE)
     tiles = order.tiles(*kernel.grid, OrderParams())
@@ -43,3 +48,24 @@ def test_a_dealt_order_walks_as_the_order_itself(name: str, execution: str) -> N
     else:
         expected = kernel.timed(order, 6, ran, OrderParams(), 3)
     assert touched(table_trace(table, ran)) == touched(expected)
+
+
+@pytest.mark.parametrize("name", ["separate:grouped-2", "row-fused-3+sawtooth", "row-fused-2-split-3"])
+@pytest.mark.parametrize("gated", [False, True])
+def test_ffn_tables_walk_as_the_named_schedules(name: str, gated: bool) -> None:
+    ffn, tile = Ffn(500, 300, 700, gated=gated), TileShape(64, 128, 64)
+    schedule, kernel = parse_ffn_schedule(name), FfnKernel(ffn, tile)
+    table = named_table(ffn, schedule, Launch(tile, 5))
+    check_table(table)
+    assert touched(table_trace(table)) == touched(program_trace(kernel.layout, ffn_groups(kernel, schedule, 5)))
+
+
+@pytest.mark.parametrize("name", ["fa2+sawtooth", "fa2-heads-first", "fa3"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_tables_walk_as_the_named_schedules(name: str, causal: bool) -> None:
+    attention, tile = Attention(700, 900, 64, heads=6, kv_heads=2, causal=causal), TileShape(64, 128, 1)
+    schedule, kernel = parse_attention_schedule(name), AttentionKernel(attention, 64, 128)
+    table = named_table(attention, schedule, Launch(tile, 5))
+    check_table(table)
+    expected = program_trace(kernel.layout, attention_groups(kernel, schedule, 5, 5), 5)
+    assert touched(table_trace(table)) == touched(expected)
