@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from pebble.errors import InputError
-from pebble.families import KernelFamily
+from pebble.families import KernelFamily, kernel_family
 from pebble.schedules.execution import Execution
 from pebble.simulation import KernelConfig, Traffic
 from pebble.system.clock import Clock
@@ -29,7 +29,13 @@ _TILES = 2  # kept of those
 _NEAR_TILE = 1.15  # a tile that looks worse than this times the best is not kept
 _FIRST = 16  # of what looks best, simulated in full
 _PARENTS, _CHILDREN, _ROUNDS = 3, 8, 6
+_FAR = 1.5  # a daily order that looks worse than this times the best is simulated last
 _WORTH = 1.04  # a neighbour is simulated if it looks no worse than this times what was found
+
+
+def space_of(workload: Workload) -> Space[Any, Any]:
+    """What can be tried for a workload."""
+    return SPACES[kernel_family(workload).name]
 
 
 @dataclass(frozen=True)
@@ -118,12 +124,15 @@ class Search:
             pools = self._best_tiles(pools)
         everything = [candidate for pool in pools for candidate in pool]
         self._look("looking at schedules", everything)
-        self._simulate("simulating named schedules", [c for c in everything if self._kinds[c.key][0]])
+        least = min(self.looks.values(), default=0.0)
+        daily = [c for c in everything if self._kinds[c.key][0]]
+        self._simulate("simulating named schedules", [c for c in daily if self.looks.get(c.key, 0.0) <= _FAR * least])
         promising = self._promising(everything)
         plain = [c for c in promising if not getattr(c.plan, "shift", False)]  # a quick look flatters shifts
         self._simulate("simulating the most promising", [*{*promising[:_FIRST // 2], *plain[:_FIRST // 2]}])
         self._refine()
-        self._simulate("simulating the rest of the named", [c for c in self._promising(everything) if self._kinds[c.key][1]])
+        rest = [c for c in self._promising(everything) if self._kinds[c.key][1]]
+        self._simulate("simulating the rest of the named", rest)
 
     def _pool(self, config: KernelConfig) -> list[Candidate]:
         """Everything to begin with under one tile, each once; what has a name goes by it."""
