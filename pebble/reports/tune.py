@@ -8,26 +8,28 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pebble.errors import InputError
+from pebble.errors import InputError, check_text
 from pebble.families import kernel_family
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.compare import Bounded, trace_bound
 from pebble.reports.export import Exported, export
-from pebble.reports.target import Kernel, KernelOptions, read_kernel
-from pebble.schedules.execution import Execution, parse_execution
+from pebble.reports.target import Kernel, KernelOptions, read_kernel, whole
+from pebble.schedules.execution import parse_execution
 from pebble.schedules.tables import TileTable
 from pebble.simulation import Traffic
 from pebble.system.clock import Clock, check_seconds
-from pebble.tuning import Candidate, Scored, Search, measure, runnable, space_of
+from pebble.tuning import Condition, Scored, Search, measure, runnable, space_of
 from pebble.units import format_bytes
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LESS_CACHE = 0.9  # of the capacity, to see how near a cliff is
+LESS_CACHE = 10  # percent, to see how near a cliff is
+CLIFF = 1.1  # times as much with so much less cache is worth a warning
 SECONDS = 60.0
+ROBUST = "waves,waves@90"
 _LEAST_STAGES = 2  # so that a block loads while it multiplies
 _SLOWER = 1.06  # a tile whose full waves take longer than this times those of the family's tile is not tried
 _FREE = "dynamic-5"
@@ -150,10 +152,8 @@ class Tuning(Report):
 
     @property
     def least_by_execution(self) -> tuple[Tuned, ...]:
-        """The schedule that moves least under each execution alone."""
-        return tuple(
-            min(self.schedules, key=lambda s: s.traffic[i].dram_bytes) for i in range(len(self.executions))
-        )
+        """The schedule that moves least under each of them alone."""
+        return tuple(min(self.schedules, key=lambda s: s.traffic[i].dram_bytes) for i in range(len(self.executions)))
 
     @property
     def distinct(self) -> tuple[tuple[Tuned, ...], ...]:
@@ -165,12 +165,13 @@ class Tuning(Report):
         return tuple(map(tuple, found.values()))
 
     def summary(self) -> str:
-        best = self.best
+        best, daily = self.best, self.daily
+        moved, bound, beside = (
+            format_bytes(x) for x in (best.worst.dram_bytes, best.bound.bound.bytes, daily.worst.dram_bytes)
+        )
         return (
-            f"{self.workload.label}: {best.name}, tile {best.kernel.tile}, moves {format_bytes(best.worst.dram_bytes)}, "
-            f"{best.ratio:.2f}x the bound of {format_bytes(best.bound.bound.bytes)}; the best daily order "
-            f"{self.daily.name} {format_bytes(self.daily.worst.dram_bytes)} ({best.kernel.cache}, "
-            f"{', '.join(self.executions)})"
+            f"{self.workload.label}: {best.name}, tile {best.kernel.tile}, moves {moved}, {best.ratio:.2f}x the bound "
+            f"of {bound}; the best daily order {daily.name} {beside} ({best.kernel.cache}, {', '.join(self.executions)})"
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -238,21 +239,29 @@ class Tuning(Report):
         return plot_tuning(self, ax)
 
 
-def read_executions(text: str | Sequence[str]) -> tuple[Execution, ...]:
-    """The executions named, each once.
+def read_conditions(text: str | Sequence[str]) -> tuple[Condition, ...]:
+    """The conditions named, each once: executions, with ``@90`` where 90 % of the cache is there.
 
     Raises
     ------
     InputError
-        None.
+        None, or a share that is no whole percentage.
     UnknownNameError
-        An unknown name.
+        An unknown execution.
+
+    Examples
+    --------
+    >>> [condition.name for condition in read_conditions("waves,waves@90")]
+    ['waves', 'waves@90']
     """
-    names = text.split(",") if isinstance(text, str) else list(text)
-    found = tuple(dict.fromkeys(parse_execution(name) for name in names if not isinstance(name, str) or name.strip()))
+    found = []
+    for each in text.split(",") if isinstance(text, str) else text:
+        name, at, percent = check_text("--robust", each, "the name of an execution").strip().partition("@")
+        share = whole("--robust: percent of the cache", percent, 1, 100) if at else 100
+        found += [Condition(parse_execution(name), share)] if name else []
     if not found:
         raise InputError(f"--robust: got {text!r}, expected executions separated by commas, such as waves,dynamic-5.")
-    return found
+    return tuple(dict.fromkeys(found))
 
 
 def read_kernels(workload: Workload, options: KernelOptions) -> list[Kernel]:
@@ -270,14 +279,14 @@ def read_kernels(workload: Workload, options: KernelOptions) -> list[Kernel]:
     text = options.get("tile")
     if text is not None:
         asked = dict.fromkeys(re.split(r"[,\s]+", text.strip())) if isinstance(text, str) else [text]
-        return [read_kernel(workload, **{**options, "tile": tile}) for tile in asked]
+        return [read_kernel(workload, **_with(options, tile)) for tile in asked]
     own = read_kernel(workload, **options)
     found = {own.config.tile: own}
     if own.target.machine is None:  # nothing is known of its SMs
         return [own]
     for tile in space.tiles(workload, family.default_tile(workload)):
         try:
-            kernel = read_kernel(workload, **{**options, "tile": str(tile)})
+            kernel = read_kernel(workload, **_with(options, str(tile)))
         except InputError:  # it does not fit
             continue
         config = kernel.config
@@ -290,10 +299,16 @@ def read_kernels(workload: Workload, options: KernelOptions) -> list[Kernel]:
     return list(found.values())
 
 
+def _with(options: KernelOptions, tile: str) -> KernelOptions:
+    changed = options.copy()
+    changed["tile"] = tile
+    return changed
+
+
 def tune(
     workload: Workload,
     *,
-    robust: str | Sequence[str] = "waves",
+    robust: str | Sequence[str] = ROBUST,
     time_limit: float = SECONDS,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     **options: Unpack[KernelOptions],
@@ -305,7 +320,7 @@ def tune(
     workload : Gemm, Ffn or Attention
     robust : str or sequence of str
         Executions, such as ``"waves,dynamic-5"``: schedules are ranked by the most that they move under any of them.
-        ``waves`` is a kernel that keeps its waves together by a barrier.
+        ``waves`` is a kernel that keeps its waves together by a barrier; ``waves@90`` the same with 90 % of the cache.
     time_limit : float
         Seconds, after which the best so far is returned.
     progress : callable, optional
@@ -335,15 +350,15 @@ def tune(
     """
     if "execution" in options:
         raise InputError("execution: expected robust instead, the executions to rank by, such as 'waves,dynamic-5'.")
-    executions = read_executions(robust)
+    conditions = read_conditions(robust)
     clock = Clock(check_seconds("--time-limit", time_limit))
     kernels = {kernel.config.tile: kernel for kernel in read_kernels(workload, options)}
-    for execution in executions:  # refused before any work is done for it
-        read_kernel(workload, **{**options, "tile": str(next(iter(kernels))), "execution": execution.name})
+    for condition in conditions:  # refused before any work is done for it
+        read_kernel(workload, **(_with(options, str(next(iter(kernels)))) | {"execution": condition.execution.name}))
     family = kernel_family(workload)
     family.check(workload, next(iter(kernels.values())).config)
     bounds = {tile: trace_bound(workload, kernel) for tile, kernel in kernels.items()}
-    search = Search(family, workload, [k.config for k in kernels.values()], executions, clock, progress)
+    search = Search(family, workload, [k.config for k in kernels.values()], conditions, clock, progress)
     search.run()
 
     def told(scored: Scored) -> Tuned:
@@ -360,43 +375,44 @@ def tune(
     notes = list(dict.fromkeys(note for kernel in kernels.values() for note in kernel.notes))
     if search.why_over:
         notes.append(f"{search.why_over}: this is the best until then")
-    beyond = () if search.why_over == "interrupted" else _beyond(workload, ranked[0], daily[0], executions)
+    beyond = () if search.why_over == "interrupted" else _beyond(workload, ranked[0], daily[0], conditions)
+    for b in beyond[:1]:
+        if b.best_bytes > CLIFF * ranked[0].traffic[0].dram_bytes:
+            notes.append(
+                f"the best stands at a cliff: {b.what} it moves {format_bytes(b.best_bytes)}; "
+                f"`--robust {conditions[0].name},{conditions[0].execution.name}@{100 - LESS_CACHE}` ranks by both"
+            )
     named, all_named = search.named_count
     counts = (len(search.looks), len(search.scored), named, all_named)
     return Tuning(
         workload,
-        tuple(execution.name for execution in executions),
+        tuple(condition.name for condition in conditions),
         tuple(map(told, ranked)),
         told(daily[0]),
         beyond,
         tuple(kernel.tile for kernel in kernels.values()),
         counts,
         clock.passed,
-        tuple([*notes, *family.notes(False)]),
+        (*notes, *family.notes(False)),
         search.why_over is None,
     )
 
 
-def _beyond(workload: Workload, best: Scored, daily: Scored, executions: Sequence[Execution]) -> tuple[Beyond, ...]:
+def _beyond(workload: Workload, best: Scored, daily: Scored, conditions: Sequence[Condition]) -> tuple[Beyond, ...]:
     """What both move with less cache, and when no barrier keeps waves together."""
     family = kernel_family(workload)
-
-    def both(change: Callable[[Candidate], Candidate], execution: Execution) -> tuple[int, int]:
-        moved = [measure(family, workload, change(s.candidate), execution).dram_bytes for s in (best, daily)]
-        return moved[0], moved[1]
-
-    def smaller(candidate: Candidate) -> Candidate:
-        less = int(LESS_CACHE * candidate.config.cache_bytes)
-        return replace(candidate, config=replace(candidate.config, cache_bytes=less))
-
-    tried = [("with 10 % less cache", smaller, executions[0])]
-    free = parse_execution(_FREE)
-    if free not in executions:
-        tried.append((f"without a barrier, blocks of unequal speed ({_FREE})", lambda c: c, free))
+    first = conditions[0]
+    tried = {
+        "with 10 % less cache": replace(first, cache_percent=first.cache_percent - LESS_CACHE),
+        f"without a barrier, blocks of unequal speed ({_FREE})": replace(first, execution=parse_execution(_FREE)),
+    }
     found = []
-    for what, change, execution in tried:
+    for what, condition in tried.items():
+        if condition in conditions or condition.cache_percent < 1:
+            continue
         try:
-            found.append(Beyond(what, *both(change, execution)))
+            moved = [measure(family, workload, s.candidate, condition).dram_bytes for s in (best, daily)]
         except InputError:  # a family or a schedule that runs in waves only
             continue
+        found.append(Beyond(what, moved[0], moved[1]))
     return tuple(found)

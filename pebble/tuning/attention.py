@@ -12,7 +12,7 @@ from pebble.schedules.recipes import AttentionBands
 from pebble.schedules.tables import TileTable
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
-from pebble.tuning.base import Space, spread
+from pebble.tuning.base import Space, flipped, spread
 from pebble.units import ceil_div
 from pebble.workloads import Attention
 
@@ -39,7 +39,9 @@ class AttentionSpace(Space[Attention, AttentionBands]):
 
     def time(self, workload: Attention, table: TileTable) -> float:
         """The same: a table's waves are kept together by nothing, as softmax takes any pace."""
-        return self.least_time(workload, KernelConfig(table.launch.tile, table.launch.sms, table.launch.blocks_per_sm, 0))
+        return self.least_time(
+            workload, KernelConfig(table.launch.tile, table.launch.sms, table.launch.blocks_per_sm, 0)
+        )
 
     def coarse(self, workload: Attention, tile: TileShape) -> TileShape:
         return replace(tile, bn=tile.bn * ceil_div(ceil_div(workload.keys, tile.bn), _STEPS))
@@ -62,9 +64,7 @@ class AttentionSpace(Space[Attention, AttentionBands]):
                     if not workload.causal:
                         yield AttentionBands(h, q, late, shift=True)
 
-    def recipe(
-        self, workload: Attention, schedule: AttentionSchedule, config: KernelConfig
-    ) -> AttentionBands | None:
+    def recipe(self, workload: Attention, schedule: AttentionSchedule, config: KernelConfig) -> AttentionBands | None:
         copies, tiles = workload.batch * workload.heads, ceil_div(workload.queries, config.tile.bm)
         if schedule.kind == "fa2":
             return AttentionBands(1, tiles, sawtooth=schedule.sawtooth)
@@ -81,5 +81,4 @@ class AttentionSpace(Space[Attention, AttentionBands]):
                     yield replace(recipe, heads=heads)
                 if 1 <= queries <= tiles:
                     yield replace(recipe, queries=queries)
-        for flag in ("late_first", "forwards", "sawtooth", "shift"):
-            yield replace(recipe, **{flag: not getattr(recipe, flag)})
+        yield from flipped(recipe, "late_first", "forwards", "sawtooth", "shift")

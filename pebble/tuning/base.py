@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -67,6 +68,16 @@ class Space(ABC, Generic[W, R]):
     def coarse(self, workload: W, tile: TileShape) -> TileShape:
         """A tile whose steps are longer, for a quick look; the same blocks in the same order."""
         return tile
+
+
+def changed(recipe: R, **fields: Any) -> R:
+    """The recipe with some fields of other values."""
+    return replace(recipe, **fields)  # type: ignore[type-var]
+
+
+def flipped(recipe: R, *flags: str) -> list[R]:
+    """The recipe with one of its flags turned, for each."""
+    return [changed(recipe, **{flag: not getattr(recipe, flag)}) for flag in flags]
 
 
 def spread(most: int, count: int) -> list[int]:

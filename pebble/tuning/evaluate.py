@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pebble.errors import InputError
 from pebble.families import KernelFamily
-from pebble.schedules.execution import LOCKSTEP, Execution
+from pebble.schedules.execution import WAVES, Execution
 from pebble.schedules.tables import Launch, TileTable
 from pebble.simulation import KernelConfig, Traffic
 from pebble.simulation.table import simulate_table
@@ -24,6 +24,22 @@ Answer = TypeVar("Answer")
 _AS_LRU = 0.6  # of the capacity: an LRU of so much does about what partitions that draw their victims do
 
 _SLOWER = 1.06  # times as long as full waves: no schedule is offered that wastes more
+
+
+@dataclass(frozen=True)
+class Condition:
+    """How the blocks run in time, and how much of the cache is there."""
+
+    execution: Execution = WAVES
+    cache_percent: int = 100
+
+    @property
+    def name(self) -> str:
+        """As the user writes it."""
+        return self.execution.name + f"@{self.cache_percent}" * (self.cache_percent != 100)
+
+
+IN_WAVES = Condition()
 
 
 @dataclass(frozen=True)
@@ -49,10 +65,13 @@ def runnable(workload: Workload, candidate: Candidate, **about: Any) -> Any:
 
 
 def measure(
-    family: KernelFamily[Any, Any], workload: Workload, candidate: Candidate, execution: Execution = LOCKSTEP
+    family: KernelFamily[Any, Any], workload: Workload, candidate: Candidate, condition: Condition = IN_WAVES
 ) -> Traffic:
     """What it moves; errors as `KernelFamily.simulate`."""
-    return moved(family, workload, runnable(workload, candidate), replace(candidate.config, execution=execution))
+    config = candidate.config
+    cache_bytes = config.cache_bytes * condition.cache_percent // 100
+    there = replace(config, execution=condition.execution, cache_bytes=cache_bytes)
+    return moved(family, workload, runnable(workload, candidate), there)
 
 
 def moved(family: KernelFamily[Any, Any], workload: Workload, schedule: Any, config: KernelConfig) -> Traffic:
@@ -71,10 +90,12 @@ def glance(family: KernelFamily[Any, Any], space: Space[Any, Any], workload: Wor
     config = candidate.config
     lines = config.cache_bytes if config.policy == "lru" else int(_AS_LRU * config.cache_bytes)
     for tile in dict.fromkeys((space.coarse(workload, config.tile), config.tile)):  # a long step may not fit
-        quick = replace(config, tile=tile, policy="lru", cache_bytes=lines, execution=LOCKSTEP)
+        quick = replace(config, tile=tile, policy="lru", cache_bytes=lines, execution=WAVES)
         try:
             schedule = runnable(workload, replace(candidate, config=quick))
-            if isinstance(schedule, TileTable) and space.time(workload, schedule) > _SLOWER * space.least_time(workload, quick):
+            if isinstance(schedule, TileTable) and space.time(workload, schedule) > _SLOWER * space.least_time(
+                workload, quick
+            ):
                 return math.inf
             return moved(family, workload, schedule, quick).dram_bytes
         except InputError:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from pebble.families import GEMM
+from pebble.families.gemm import GEMM
 from pebble.schedules.ffn import FfnSchedule
 from pebble.schedules.recipes import FusedBands, GemmBands, SeparateBands, cut_heights
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
-from pebble.tuning.base import Space, band_choices, near_heights, spread
+from pebble.tuning.base import Space, band_choices, changed, flipped, near_heights, spread
 from pebble.tuning.evaluate import Candidate, glance
 from pebble.tuning.gemm import SIDES, SWEPT, GemmSpace, whole_columns
 from pebble.units import ceil_div
@@ -93,8 +93,7 @@ class FfnSpace(Space[Ffn, FfnRecipe]):
                 yield replace(recipe, heights=heights)
             for wave in {0, whole_columns(recipe.heights[0], config.wave_blocks)}:
                 yield replace(recipe, wave=wave)
-            for flag in ("snake", "sawtooth", "shift"):
-                yield replace(recipe, **{flag: not getattr(recipe, flag)})
+            yield from flipped(recipe, "snake", "sawtooth", "shift")
             for split in {1, recipe.split - 1, recipe.split + 1}:
                 if split >= 1:
                     yield replace(recipe, split=split)
@@ -103,7 +102,7 @@ class FfnSpace(Space[Ffn, FfnRecipe]):
         for field, product in zip(("first", "second"), _products(workload), strict=True):
             for bands in _PRODUCT.near(product, getattr(recipe, field), config):
                 if not bands.wave and bands.slabs == 1 and not bands.sawtooth:  # waves are those of the whole
-                    yield replace(recipe, **{field: bands})
+                    yield changed(recipe, **{field: bands})
 
 
 def _best_bands(product: Gemm, tiles: int, config: KernelConfig) -> list[GemmBands]:

@@ -9,7 +9,7 @@ from pebble.schedules.orders import REGISTRY, TileOrder
 from pebble.schedules.recipes import GemmBands, cut_heights
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
-from pebble.tuning.base import Space, band_choices, near_heights
+from pebble.tuning.base import Space, band_choices, flipped, near_heights
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
 
@@ -81,13 +81,16 @@ class GemmSpace(Space[Gemm, GemmBands]):
         along = cols if recipe.axis == "m" else rows
         for heights in near_heights(recipe.heights):
             yield replace(recipe, heights=heights)
-        for flag in ("snake", "sawtooth", "shift", "whole"):
-            yield replace(recipe, **{flag: not getattr(recipe, flag)})
+        yield from flipped(recipe, "snake", "sawtooth", "shift", "whole")
         most, height = config.wave_blocks, recipe.heights[0]
         for wave in {0, whole_columns(height, most), most // 8 * 8, most // 4 * 4}:
             if wave == 0 or LEAST_WAVE * most <= wave < most:
                 yield replace(recipe, wave=wave)
-        for strip in {0, _whole_waves(along, height, most), *(recipe.strip + d for d in (-2, -1, 1, 2) if recipe.strip)}:
+        for strip in {
+            0,
+            _whole_waves(along, height, most),
+            *(recipe.strip + d for d in (-2, -1, 1, 2) if recipe.strip),
+        }:
             if 0 <= strip < along:
                 yield replace(recipe, strip=strip)
         for slabs in {1, 2, recipe.slabs + 1}:
@@ -106,5 +109,3 @@ def _whole_waves(along: int, height: int, wave_blocks: int) -> int:
     waves = height * along // wave_blocks
     left = along - waves * wave_blocks // height
     return left if waves and 0 < left <= along // 2 else 0
-
-

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from math import inf
 from typing import Any
 
 from pebble.errors import InputError
 from pebble.families import KernelFamily, kernel_family
-from pebble.schedules.execution import Execution
 from pebble.simulation import KernelConfig, Traffic
 from pebble.system.clock import Clock
 from pebble.tuning.attention import AttentionSpace
 from pebble.tuning.base import Space
-from pebble.tuning.evaluate import Candidate, glance, in_parallel, measure
+from pebble.tuning.evaluate import Candidate, Condition, glance, in_parallel, measure
 from pebble.tuning.ffn import FfnSpace
 from pebble.tuning.gemm import GemmSpace
 from pebble.workloads.base import Workload
@@ -40,7 +40,7 @@ def space_of(workload: Workload) -> Space[Any, Any]:
 
 @dataclass(frozen=True)
 class Scored:
-    """A candidate and what it moves under each execution, in the order asked for; fewer, if it was given up."""
+    """A candidate and what it moves under each condition, in the order asked for; fewer, if it was given up."""
 
     candidate: Candidate
     traffic: tuple[Traffic, ...]
@@ -62,18 +62,18 @@ class Search:
     family, workload
     configs : sequence of KernelConfig
         One for each block tile.
-    executions : sequence of Execution
+    conditions : sequence of Condition
         Under each of which a schedule is to move little; the first decides what is simulated under the others.
     clock : Clock
     progress : callable
     keep : int
-        How many of the best are simulated under every execution.
+        How many of the best are simulated under every condition.
     """
 
     family: KernelFamily[Any, Any]
     workload: Workload
     configs: Sequence[KernelConfig]
-    executions: Sequence[Execution]
+    conditions: Sequence[Condition]
     clock: Clock
     progress: Progress = lambda what, done, total: None
     keep: int = 10
@@ -108,13 +108,13 @@ class Search:
             raise self._error or InputError("tune: no schedule was simulated in time, expected a longer --time-limit.")
 
     def ranked(self) -> list[Scored]:
-        """What was simulated under every execution, the least worst case first; in a tie what has a name."""
-        whole = [s for s in self.scored.values() if len(s.traffic) == len(self.executions)]
+        """What was simulated under every condition, the least worst case first; in a tie what has a name."""
+        whole = [s for s in self.scored.values() if len(s.traffic) == len(self.conditions)]
         return sorted(whole, key=lambda s: (s.worst_bytes, not s.daily, not s.named))
 
     @property
     def named_count(self) -> tuple[int, int]:
-        """How many of the named schedules at the tiles that were kept were simulated in full, and how many there are."""
+        """Named schedules at the tiles that were kept: how many were simulated in full, how many there are."""
         named = [key for key, (_, is_named) in self._kinds.items() if is_named]
         return sum(key in self.scored for key in named), len(named)
 
@@ -129,7 +129,7 @@ class Search:
         self._simulate("simulating named schedules", [c for c in daily if self.looks.get(c.key, 0.0) <= _FAR * least])
         promising = self._promising(everything)
         plain = [c for c in promising if not getattr(c.plan, "shift", False)]  # a quick look flatters shifts
-        self._simulate("simulating the most promising", [*{*promising[:_FIRST // 2], *plain[:_FIRST // 2]}])
+        self._simulate("simulating the most promising", [*{*promising[: _FIRST // 2], *plain[: _FIRST // 2]}])
         self._refine()
         rest = [c for c in self._promising(everything) if self._kinds[c.key][1]]
         self._simulate("simulating the rest of the named", rest)
@@ -152,7 +152,7 @@ class Search:
         """The tiles that look best, the first among them if it does."""
         thin = [[*pool[::_THIN]] for pool in pools]
         self._look("looking at tiles", [candidate for pool in thin for candidate in pool])
-        best = [min(self.looks.get(c.key, float("inf")) for c in pool) for pool in thin]
+        best = [min(self.looks.get(c.key, inf) for c in pool) for pool in thin]
         order = sorted(range(len(pools)), key=lambda i: best[i])
         kept = [i for i in order[:_TILES] if best[i] <= _NEAR_TILE * best[order[0]]]
         for i in set(order) - set(kept):
@@ -162,7 +162,7 @@ class Search:
 
     def _promising(self, candidates: Iterable[Candidate]) -> list[Candidate]:
         """What was looked at and not simulated, the best look first."""
-        left = [c for c in candidates if c.key not in self.scored and self.looks.get(c.key, float("inf")) < float("inf")]
+        left = [c for c in candidates if c.key not in self.scored and self.looks.get(c.key, inf) < inf]
         return sorted(left, key=lambda c: self.looks[c.key])
 
     def _look(self, what: str, candidates: Sequence[Candidate]) -> None:
@@ -176,13 +176,13 @@ class Search:
                 return
 
     def _simulate(self, what: str, candidates: Sequence[Candidate]) -> None:
-        """In full, under one execution after the other, as long as a candidate can be among the best."""
+        """In full, under one condition after the other, as long as a candidate can be among the best."""
         left = [c for c in candidates if c.key not in self.scored]
-        for execution in self.executions:
+        for condition in self.conditions:
             bar = sorted(s.worst_bytes for s in self.ranked())[self.keep - 1 : self.keep]
             if bar:
                 left = [c for c in left if c.key not in self.scored or self.scored[c.key].worst_bytes <= bar[0]]
-            work = in_parallel(lambda c, e=execution: self._measured(c, e), left)  # type: ignore[misc]
+            work = in_parallel(lambda c, at=condition: self._measured(c, at), left)  # type: ignore[misc]
             for done, (candidate, traffic) in enumerate(work, 1):
                 if traffic is not None:
                     before = self.scored.get(candidate.key)
@@ -194,9 +194,9 @@ class Search:
                     return
             left = [c for c in left if c.key in self.scored]
 
-    def _measured(self, candidate: Candidate, execution: Execution) -> Traffic | None:
+    def _measured(self, candidate: Candidate, condition: Condition) -> Traffic | None:
         try:
-            return measure(self.family, self.workload, candidate, execution)
+            return measure(self.family, self.workload, candidate, condition)
         except InputError as error:  # a schedule that this tile or this cache cannot take
             self._error = error
             return None
@@ -213,7 +213,7 @@ class Search:
                 return
             fresh = [c for c in {c.key: c for c in children}.values() if c.key not in self.scored]
             self._look("looking beside the best", fresh)
-            least = min(self.looks.get(s.candidate.key, float("inf")) for s in self.ranked()[:_PARENTS])
+            least = min(self.looks.get(s.candidate.key, inf) for s in self.ranked()[:_PARENTS])
             worth = [c for c in self._promising(fresh) if self.looks[c.key] <= _WORTH * least]
             self._simulate("simulating beside the best", worth[:_CHILDREN])
 

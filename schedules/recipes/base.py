@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pebble.schedules.tables import Launch, TileTable
-from pebble.workloads.base import Workload
 
 Column = NDArray[np.int64]
 
@@ -26,7 +25,7 @@ class Recipe(Protocol):
     def words(self) -> str:
         """What it does, for a reader."""
 
-    def table(self, workload: Workload, launch: Launch) -> TileTable:
+    def table(self, workload: Any, launch: Launch) -> TileTable:
         """The table for a workload and a launch.
 
         Raises

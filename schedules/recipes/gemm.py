@@ -117,4 +117,6 @@ class GemmBands:
 
     def table(self, workload: Gemm, launch: Launch) -> TileTable:
         """The table for a GEMM and a launch; cost O(tiles times slabs). Errors as `blocks`."""
-        return TileTable(self.name, workload, launch, deal(self.blocks(workload, launch), self._slots(launch), self.sawtooth))
+        return TileTable(
+            self.name, workload, launch, deal(self.blocks(workload, launch), self._slots(launch), self.sawtooth)
+        )
