@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         _output.print_report(found, schedules=document["schedules"][:top])
     else:
         _print(found, top)
-    return 130 if "interrupted" in " ".join(found.notes[-2:]) and not found.complete else 0
+    return 130 if found.ended == "interrupted" else 0
 
 
 def _progress() -> AbstractContextManager[Progress]:

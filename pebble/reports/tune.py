@@ -124,8 +124,8 @@ class Tuning(Report):
     seconds : float
         That it took.
     notes : tuple of str
-    complete : bool
-        False when time was over or somebody interrupted.
+    ended : str
+        Why the search ended early: ``interrupted``, or the time limit; empty when nothing better was near.
     """
 
     workload: Workload
@@ -137,7 +137,7 @@ class Tuning(Report):
     counts: tuple[int, int, int, int]
     seconds: float
     notes: tuple[str, ...]
-    complete: bool = True
+    ended: str = ""
 
     question = "tune"
 
@@ -171,7 +171,7 @@ class Tuning(Report):
         )
         return (
             f"{self.workload.label}: {best.name}, tile {best.kernel.tile}, moves {moved}, {best.ratio:.2f}x the bound "
-            f"of {bound}; the best daily order {daily.name} {beside} ({best.kernel.cache}, {', '.join(self.executions)})"
+            f"of {bound}; daily best {daily.name} {beside} ({best.kernel.cache}, {', '.join(self.executions)})"
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -209,7 +209,7 @@ class Tuning(Report):
                 "named": all_named, "seconds": round(self.seconds, 2),
             },
             "notes": list(self.notes),
-            "complete": self.complete,
+            "complete": not self.ended,
         }  # fmt: skip
 
     def export(self, format: str = "json") -> Exported:
@@ -394,7 +394,7 @@ def tune(
         counts,
         clock.passed,
         (*notes, *family.notes(False)),
-        search.why_over is None,
+        search.why_over or "",
     )
 
 

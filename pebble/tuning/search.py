@@ -29,7 +29,9 @@ _TILES = 2  # kept of those
 _NEAR_TILE = 1.15  # a tile that looks worse than this times the best is not kept
 _FIRST = 16  # of what looks best, simulated in full
 _PARENTS, _CHILDREN, _ROUNDS = 3, 8, 6
-_FAR = 1.5  # a daily order that looks worse than this times the best is simulated last
+_FAR = 1.5  # a named schedule that looks worse than this times the best is simulated only if that takes no time
+_FREE_STEPS = 20_000_000  # steps of blocks that are simulated in a few seconds
+_AT_ONCE = 8
 _WORTH = 1.04  # a neighbour is simulated if it looks no worse than this times what was found
 
 
@@ -110,7 +112,7 @@ class Search:
     def ranked(self) -> list[Scored]:
         """What was simulated under every condition, the least worst case first; in a tie what has a name."""
         whole = [s for s in self.scored.values() if len(s.traffic) == len(self.conditions)]
-        return sorted(whole, key=lambda s: (s.worst_bytes, not s.daily, not s.named))
+        return sorted(whole, key=lambda s: (s.worst_bytes, not s.daily, not s.named, s.candidate.key))
 
     @property
     def named_count(self) -> tuple[int, int]:
@@ -124,15 +126,17 @@ class Search:
             pools = self._best_tiles(pools)
         everything = [candidate for pool in pools for candidate in pool]
         self._look("looking at schedules", everything)
-        least = min(self.looks.values(), default=0.0)
-        daily = [c for c in everything if self._kinds[c.key][0]]
-        self._simulate("simulating named schedules", [c for c in daily if self.looks.get(c.key, 0.0) <= _FAR * least])
         promising = self._promising(everything)
         plain = [c for c in promising if not getattr(c.plan, "shift", False)]  # a quick look flatters shifts
-        self._simulate("simulating the most promising", [*{*promising[: _FIRST // 2], *plain[: _FIRST // 2]}])
+        daily = [c for c in promising if self._kinds[c.key][0]]
+        first = [*promising[: _FIRST // 2], *plain[: _FIRST // 2], *daily[: _FIRST // 4]]
+        self._simulate("simulating what looks best", list(dict.fromkeys(first)))
         self._refine()
-        rest = [c for c in self._promising(everything) if self._kinds[c.key][1]]
-        self._simulate("simulating the rest of the named", rest)
+        rest = [c for c in promising if self._kinds[c.key][1]]
+        near = [c for c in rest if self.looks[c.key] <= _FAR * self.looks[promising[0].key]]
+        self._simulate("simulating other named schedules", near)
+        if sum(map(self._block_steps, rest)) <= _FREE_STEPS:
+            self._simulate("simulating the rest of the named", rest)
 
     def _pool(self, config: KernelConfig) -> list[Candidate]:
         """Everything to begin with under one tile, each once; what has a name goes by it."""
@@ -176,23 +180,34 @@ class Search:
                 return
 
     def _simulate(self, what: str, candidates: Sequence[Candidate]) -> None:
-        """In full, under one condition after the other, as long as a candidate can be among the best."""
-        left = [c for c in candidates if c.key not in self.scored]
-        for condition in self.conditions:
-            bar = sorted(s.worst_bytes for s in self.ranked())[self.keep - 1 : self.keep]
-            if bar:
-                left = [c for c in left if c.key not in self.scored or self.scored[c.key].worst_bytes <= bar[0]]
-            work = in_parallel(lambda c, at=condition: self._measured(c, at), left)  # type: ignore[misc]
-            for done, (candidate, traffic) in enumerate(work, 1):
-                if traffic is not None:
-                    before = self.scored.get(candidate.key)
-                    daily, named = self._kinds.get(candidate.key, (False, False))
-                    moved = (*(before.traffic if before else ()), traffic)
-                    self.scored[candidate.key] = Scored(candidate, moved, daily, named)
-                self.progress(what, done, len(left))
-                if self._is_over():
-                    return
-            left = [c for c in left if c.key in self.scored]
+        """In full, a few at a time, under one condition after the other as long as one can be among the best."""
+        fresh = [c for c in candidates if c.key not in self.scored]
+        for start in range(0, len(fresh), _AT_ONCE):
+            left = fresh[start : start + _AT_ONCE]
+            for condition in self.conditions:
+                bar = sorted(s.worst_bytes for s in self.ranked())[self.keep - 1 : self.keep]
+                left = [c for c in left if not bar or c.key not in self.scored or self.worst(c) <= bar[0]]
+                for candidate, traffic in in_parallel(lambda c, at=condition: self._measured(c, at), left):  # type: ignore[misc]
+                    self._note(candidate, traffic)
+                left = [c for c in left if c.key in self.scored]
+            self.progress(what, min(start + _AT_ONCE, len(fresh)), len(fresh))
+            if self._is_over():
+                return
+
+    def _block_steps(self, candidate: Candidate) -> float:
+        """About so many steps of blocks that its simulation follows."""
+        config = candidate.config
+        return self.space.least_time(self.workload, config) * config.wave_blocks / self.space.step(config.tile)
+
+    def worst(self, candidate: Candidate) -> int:
+        """The most that a candidate moves under the conditions that it was simulated under."""
+        return self.scored[candidate.key].worst_bytes
+
+    def _note(self, candidate: Candidate, traffic: Traffic | None) -> None:
+        if traffic is not None:
+            before = self.scored.get(candidate.key)
+            daily, named = self._kinds.get(candidate.key, (False, False))
+            self.scored[candidate.key] = Scored(candidate, (*(before.traffic if before else ()), traffic), daily, named)
 
     def _measured(self, candidate: Candidate, condition: Condition) -> Traffic | None:
         try:
