@@ -101,25 +101,27 @@ def _print(found: Tuning, top: int) -> None:
         f"best found       {format_bytes(best.worst.dram_bytes)} ({best.ratio:.2f}x the bound): tile "
         f"{best.kernel.tile}, {best.name}" + ("" if best.named else f": {best.words}")
     )
-    say(f"best daily order {format_bytes(daily.worst.dram_bytes)} ({_change(daily, best)}): tile {daily.kernel.tile}, "
-        f"{daily.name}")  # fmt: skip
+    if daily is not None:
+        less = 1 - best.worst.dram_bytes / daily.worst.dram_bytes
+        say(
+            f"best daily order {format_bytes(daily.worst.dram_bytes)} (the best found moves {less:.0%} less): tile "
+            f"{daily.kernel.tile}, {daily.name}"
+        )
     say(
         f"proved bound     {format_bytes(best.bound.bound.bytes)}: no schedule of this kernel moves less; at most "
         f"{1 - 1 / best.ratio:.0%} of what the best moves can be saved"
     )
     for i, (name, least) in enumerate(zip(found.executions, found.least_by_execution, strict=True)):
-        if len(found.executions) > 1:
-            here = best.traffic[i].dram_bytes
-            say(
-                f"under {name:<11}{format_bytes(here)}, {here / least.traffic[i].dram_bytes - 1:.1%} above the least "
-                f"there: {least.name}, tile {least.kernel.tile}"
-            )
+        here, there = best.traffic[i], least.traffic[i]
+        over = here.dram_bytes / there.dram_bytes - 1
+        beside = f", {over:.1%} above {least.name}, tile {least.kernel.tile}" if over else ", the least there"
+        say(f"under {name:<11}{format_bytes(here.dram_bytes)}, {format_bytes(here.dram_read_bytes)} of it read{beside}")
     for b in found.beyond:
         say(f"{b.what}: {format_bytes(b.best_bytes)}, the daily order {format_bytes(b.daily_bytes)}")
     print()
     rows = [_row(found, tied) for tied in found.distinct[:top]]
-    heads = [f"{name} {what}" for name in found.executions for what in ("read MB", "MB")]
-    print(_output.table(["schedule", "tile", *heads, "worst MB", "x bound"], rows, left=2))
+    heads = [f"{found.executions[0]} read MB", *(f"{name} MB" for name in found.executions)]
+    print(_output.table(["schedule", "tile", *heads, "x bound"], rows, left=2))
     looked, simulated, named, all_named = found.counts
     print()
     say(
@@ -130,12 +132,8 @@ def _print(found: Tuning, top: int) -> None:
         say(f"note: {note}")
 
 
-def _change(daily: Tuned, best: Tuned) -> str:
-    return f"the best found moves {1 - best.worst.dram_bytes / daily.worst.dram_bytes:.0%} less"
-
-
 def _row(found: Tuning, tied: tuple[Tuned, ...]) -> list[str]:
     s = tied[0]
-    moved = [f"{value / 1e6:,.1f}" for t in s.traffic for value in (t.dram_read_bytes, t.dram_bytes)]
+    moved = [s.traffic[0].dram_read_bytes, *(t.dram_bytes for t in s.traffic)]
     name = s.name if len(tied) == 1 else f"{s.name} and {len(tied) - 1} more"
-    return [name, s.kernel.tile, *moved, f"{s.worst.dram_bytes / 1e6:,.1f}", f"{s.ratio:.2f}"]
+    return [name, s.kernel.tile, *(f"{value / 1e6:,.1f}" for value in moved), f"{s.ratio:.2f}"]

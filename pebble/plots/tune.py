@@ -21,7 +21,7 @@ def plot_tuning(result: Tuning, ax: Axes | None = None) -> Axes:
     """Bars of the worst case over the bound: the best schedules that differ, then the best daily one, in grey."""
     ax = axes(ax)
     shown = [tied[0] for tied in result.distinct[:_MOST_BARS]]
-    if result.daily not in shown:
+    if result.daily is not None and result.daily not in shown:
         shown.append(result.daily)
     at = np.arange(len(shown))
     reads, writes = (

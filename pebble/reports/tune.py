@@ -113,8 +113,9 @@ class Tuning(Report):
         Schedules are ranked by the most that they move under any of these.
     schedules : tuple of Tuned
         The least first; in a tie what has a name.
-    daily : Tuned
-        The best of the named schedules with their customary numbers, at any tile that was tried.
+    daily : Tuned or None
+        The best of the named schedules with their customary numbers, at any tile that was tried; None where the search
+        ended before one was simulated.
     beyond : tuple of Beyond
         With less cache, and without a barrier.
     tiles : tuple of str
@@ -131,7 +132,7 @@ class Tuning(Report):
     workload: Workload
     executions: tuple[str, ...]
     schedules: tuple[Tuned, ...]
-    daily: Tuned
+    daily: Tuned | None
     beyond: tuple[Beyond, ...]
     tiles: tuple[str, ...]
     counts: tuple[int, int, int, int]
@@ -166,12 +167,11 @@ class Tuning(Report):
 
     def summary(self) -> str:
         best, daily = self.best, self.daily
-        moved, bound, beside = (
-            format_bytes(x) for x in (best.worst.dram_bytes, best.bound.bound.bytes, daily.worst.dram_bytes)
-        )
+        moved, bound = format_bytes(best.worst.dram_bytes), format_bytes(best.bound.bound.bytes)
+        beside = f"; daily best {daily.name} {format_bytes(daily.worst.dram_bytes)}" if daily else ""
         return (
             f"{self.workload.label}: {best.name}, tile {best.kernel.tile}, moves {moved}, {best.ratio:.2f}x the bound "
-            f"of {bound}; daily best {daily.name} {beside} ({best.kernel.cache}, {', '.join(self.executions)})"
+            f"of {bound}{beside} ({best.kernel.cache}, {', '.join(self.executions)})"
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -182,7 +182,7 @@ class Tuning(Report):
             for name, t in zip(self.executions, s.traffic, strict=True):
                 row |= {f"{name}_read_bytes": t.dram_read_bytes, f"{name}_write_bytes": t.dram_write_bytes}
             row |= {"worst_dram_bytes": s.worst.dram_bytes, "ratio_to_lower_bound": s.ratio}
-            row["worst_over_daily"] = s.worst.dram_bytes / self.daily.worst.dram_bytes
+            row["worst_over_daily"] = s.worst.dram_bytes / self.daily.worst.dram_bytes if self.daily else None
             found.append({**row, "words": s.words})
         return found
 
@@ -194,7 +194,7 @@ class Tuning(Report):
             "robust": list(self.executions),
             "lower_bound": self.best.bound.to_json(),
             "best": self.best.to_json(self.executions),
-            "best_daily": self.daily.to_json(self.executions),
+            "best_daily": self.daily.to_json(self.executions) if self.daily else None,
             "best_by_execution": {
                 name: {"name": s.name, "tile": s.kernel.tile, "dram_bytes": s.traffic[i].dram_bytes}
                 for i, (name, s) in enumerate(zip(self.executions, self.least_by_execution, strict=True))
@@ -369,13 +369,11 @@ def tune(
         return Tuned(plan.name, words, kernel, schedule, scored.traffic, bounds[config.tile], scored.named)
 
     ranked = search.ranked()
-    daily = [s for s in ranked if s.daily]
-    if not daily:
-        raise InputError("tune: time was over before a daily order was simulated, expected a longer --time-limit.")
+    daily = next((s for s in ranked if s.daily), None)
     notes = list(dict.fromkeys(note for kernel in kernels.values() for note in kernel.notes))
     if search.why_over:
         notes.append(f"{search.why_over}: this is the best until then")
-    beyond = () if search.why_over == "interrupted" else _beyond(workload, ranked[0], daily[0], conditions)
+    beyond = () if search.why_over == "interrupted" else _beyond(workload, ranked[0], daily or ranked[0], conditions)
     for b in beyond[:1]:
         if b.best_bytes > CLIFF * ranked[0].traffic[0].dram_bytes:
             notes.append(
@@ -388,7 +386,7 @@ def tune(
         workload,
         tuple(condition.name for condition in conditions),
         tuple(map(told, ranked)),
-        told(daily[0]),
+        None if daily is None else told(daily),
         beyond,
         tuple(kernel.tile for kernel in kernels.values()),
         counts,

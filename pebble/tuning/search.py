@@ -102,6 +102,7 @@ class Search:
         """
         try:
             self._run()
+            self._finish_daily()
         except KeyboardInterrupt:
             if not self.ranked():
                 raise
@@ -129,7 +130,7 @@ class Search:
         promising = self._promising(everything)
         plain = [c for c in promising if not getattr(c.plan, "shift", False)]  # a quick look flatters shifts
         daily = [c for c in promising if self._kinds[c.key][0]]
-        first = [*promising[: _FIRST // 2], *plain[: _FIRST // 2], *daily[: _FIRST // 4]]
+        first = [*daily[:1], *promising[: _FIRST // 2], *plain[: _FIRST // 2], *daily[: _FIRST // 4]]
         self._simulate("simulating what looks best", list(dict.fromkeys(first)))
         self._refine()
         rest = [c for c in promising if self._kinds[c.key][1]]
@@ -215,6 +216,14 @@ class Search:
         except InputError as error:  # a schedule that this tile or this cache cannot take
             self._error = error
             return None
+
+    def _finish_daily(self) -> None:
+        """The best daily schedule under every condition, though others leave it behind."""
+        while daily := [s for s in self.scored.values() if s.daily]:
+            best = min(daily, key=lambda s: (s.worst_bytes, s.candidate.key))
+            if len(best.traffic) == len(self.conditions):
+                return
+            self._note(best.candidate, self._measured(best.candidate, self.conditions[len(best.traffic)]))
 
     def _refine(self) -> None:
         expanded: set[tuple[str, str]] = set()

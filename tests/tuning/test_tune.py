@@ -152,6 +152,7 @@ def test_ctrl_c_keeps_the_best_so_far() -> None:
 
     found = tune(SMALL, progress=interrupt, **CHIP)
     assert found.ended == "interrupted"
+    assert found.daily is not None
     assert found.best.worst.dram_bytes <= found.daily.worst.dram_bytes
     assert "interrupted" in " ".join(found.notes)
     assert not found.to_dict()["complete"]
@@ -168,6 +169,7 @@ def test_report_is_a_table_a_document_and_a_figure() -> None:
     found = pebble.tune(SMALL, **CHIP)
     assert isinstance(found, Tuning)
     document = found.to_dict()
+    assert found.daily is not None
     assert document["best"]["worst_dram_bytes"] == found.best.worst.dram_bytes
     assert document["best_daily"]["worst_dram_bytes"] == found.daily.worst.dram_bytes >= found.best.worst.dram_bytes
     assert document["lower_bound"]["bytes"] <= found.best.worst.dram_bytes
@@ -239,4 +241,5 @@ def test_a_large_gemm_on_one_partition() -> None:
 def test_a_large_ffn_on_two_partitions() -> None:
     found = tune(pebble.Ffn(8192, 4096, 11008), gpu="h100-sxm5-80gb", time_limit=600)
     assert found.best.traffic[0].dram_read_bytes <= 1_320_000_000
+    assert found.daily is not None
     assert found.best.worst.dram_bytes <= found.daily.worst.dram_bytes
