@@ -2,7 +2,7 @@
 
 A block keeps its accumulators in registers (in tensor memory where the SM has one), and in shared memory the input
 tiles that it keeps and ``stages`` sets of those that stream by. Accumulators are fp32 whatever the inputs are. They are
-dealt to the fewest threads that can have them, each of which also needs `OTHER_REGISTERS`.
+dealt to the fewest threads that can have them, each of which also needs ``OTHER_REGISTERS``.
 
 The estimate is lenient on purpose: a kernel that is refused cannot be written, one that is admitted may still spill.
 So a kernel that fits never holds more values than the SMs have room for.
@@ -84,7 +84,8 @@ class Over:
 
     def __str__(self) -> str:
         if self.limit.endswith(("thread", "blocks_per_sm")) or self.limit.startswith("threads"):
-            return f"{self.needed:,} {self.limit.replace('_', ' ')}, of which there are {self.available:,}"
+            what = self.limit.replace("_sm", "_SM").replace("_", " ")
+            return f"{self.needed:,} {what}, of which there are {self.available:,}"
         store, of = self.limit.replace("_", " ").split(" per ")
         of = {"sm": "an SM", "block": "a block"}[of]
         store = {"shared": "shared memory"}.get(store, store)
@@ -164,7 +165,7 @@ def fits(machine: Machine, needs: KernelNeeds, blocks_per_sm: int = 1) -> Fit:
     >>> fits(h100, KernelNeeds(128 * 256, 0, 64 * (128 + 256), 4, 2)).fits
     True
     >>> str(fits(h100, KernelNeeds(512 * 512, 0, 64 * 1024, 1, 2)).over[0])
-    '1.125 MiB of registers, of which an SM has 256 KiB'
+    '1.12 MiB of registers, of which an SM has 256 KiB'
     """
     tensor = machine.store_bytes("tensor_memory_per_sm")
     in_registers = 0 if tensor else needs.accumulators
@@ -183,20 +184,20 @@ def fits(machine: Machine, needs: KernelNeeds, blocks_per_sm: int = 1) -> Fit:
         blocks_per_sm * (needs.shared_bytes + reserved),
         (),
     )
-    checks = (
+    checks = (  # what no tile can mend comes first
+        ("blocks_per_sm", blocks_per_sm, machine.limit("blocks_per_sm")),
         ("registers_per_sm", found.register_bytes, machine.store_bytes("registers_per_sm")),
         ("tensor_memory_per_sm", found.tensor_bytes, tensor),
         ("shared_per_block", needs.shared_bytes, per_block),
         ("shared_per_sm", found.shared_bytes, shared),
         ("registers_per_thread", each, most),
         ("threads_per_sm", blocks_per_sm * threads, machine.limit("threads_per_sm")),
-        ("blocks_per_sm", blocks_per_sm, machine.limit("blocks_per_sm")),
     )
     return replace(found, over=tuple(Over(*check) for check in checks if check[1] > check[2] > 0))
 
 
 def most_stages(machine: Machine, needs: KernelNeeds, blocks_per_sm: int = 1) -> int:
-    """The most stages whose tiles fit in shared memory, from 1 to `MAX_STAGES`; 1 also where not even one fits."""
+    """The most stages whose tiles fit in shared memory, from 1 to ``MAX_STAGES``; 1 also where not even one fits."""
     shared, per_block = _shared_limits(machine)
     reserved = min(_RESERVED_BYTES, shared - per_block)
     room = min(per_block, shared // blocks_per_sm - reserved) - needs.resident * needs.value_bytes
@@ -218,5 +219,5 @@ def _threads(machine: Machine, accumulators: int, most: int) -> tuple[int, int]:
 def _shared_limits(machine: Machine) -> tuple[int, int]:
     """Shared memory of an SM and of a block, in bytes."""
     store = machine.store_bytes("l1_shared_per_sm") or machine.store_bytes("lds_per_sm")
-    shared = machine.shared_bytes_per_sm or store
+    shared = min(store, machine.shared_bytes_per_sm or store)
     return shared, min(shared, machine.shared_bytes_per_block or shared)

@@ -31,7 +31,7 @@ and a table ``cache_model`` with ``policy`` (the default of compare, simulate an
 text.
 
 The chip capacity is the sum of all stores, those ``_per_sm`` times ``sms``. ``limits`` say which kernels can
-exist (`pebble.models.kernel_fit`) and are not added. On AMD, ``sms`` counts compute units.
+exist (``pebble.models.kernel_fit``) and are not added. On AMD, ``sms`` counts compute units.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _MOST_BARS = 32
 
 
 def plot_ratios(result: Comparison, ax: Axes | None = None) -> Axes:
-    """Bars of traffic over the proved bound, best first, with the bound and the best schedule as lines."""
+    """Bars of traffic over the proved bound, best first; lines: the bound, the best schedule; marks: one LRU."""
     ax = axes(ax)
     orders = result.orders[:_MOST_BARS]
     at = np.arange(len(orders))
@@ -35,6 +35,9 @@ def plot_ratios(result: Comparison, ax: Axes | None = None) -> Axes:
     ax.barh(at, writes, left=reads, color=ORANGE, height=0.75, label="DRAM write")
     for i, order in enumerate(orders):
         ax.text(reads[i] + writes[i], i, f" {result.ratio(order.dram_bytes):.2f}", va="center", fontsize=7)
+    lru = [result.ratio(result.lru_bytes[t.order]) for t in orders] if result.lru_bytes else []
+    if lru:
+        ax.scatter(lru, at, marker="|", s=60, color="black", lw=1.2, label="total under one LRU of that size", zorder=3)
     best, name = result.best_found
     ax.axvline(1, color="black", lw=1.4, label=f"proved bound, {format_bytes(result.trace.bound.bytes)}")
     ax.axvline(
@@ -46,7 +49,7 @@ def plot_ratios(result: Comparison, ax: Axes | None = None) -> Axes:
     )
     ax.set_yticks(at, [t.order for t in orders])
     ax.set_ylim(len(orders) - 0.4, -0.6)
-    ax.set_xlim(0, max([1.0, *(r + w for r, w in zip(reads, writes, strict=True))]) * 1.08)
+    ax.set_xlim(0, max([1.0, *lru, *(r + w for r, w in zip(reads, writes, strict=True))]) * 1.08)
     left_out = len(result.orders) - len(orders)
     ax.set_xlabel("DRAM traffic / proved lower bound" + (f" (best {len(orders)}; {left_out} more)" if left_out else ""))
     return ax

@@ -69,7 +69,9 @@ def fit_kernel(
 
     if tile is None:
         own = family.cut_tile(default, workload)
-        cut = next((each for each in _halves(own) if sit(each).fits), own)
+        halves = list(_halves(own, family.chained))
+        # where nothing fits, what the smallest lacks is the reason
+        cut = next((each for each in halves if sit(each).fits), own if allow_infeasible else halves[-1])
         notes = _cut(family, workload, default)[1]
         if cut != own:
             lacks = sit(own).over[0]
@@ -111,12 +113,12 @@ def check_chip(machine: Machine | None, sms: int, policy: CachePolicy, allow_inf
     return tuple(f"no such chip exists, simulated as asked: {each}" for each in broken)
 
 
-def _halves(tile: TileShape) -> Iterator[TileShape]:
-    """The tile, then its longer side halved again and again; BK never above BN, which FFNs ask for."""
+def _halves(tile: TileShape, chained: bool) -> Iterator[TileShape]:
+    """The tile, then its longer side halved again and again; in a chain BK stays at most BN, as FFNs ask for."""
     yield tile
     while max(tile.bm, tile.bn) > _LEAST_SIDE:
         bm, bn = (tile.bm, tile.bn // 2) if tile.bn >= tile.bm else (tile.bm // 2, tile.bn)
-        tile = TileShape(bm, bn, min(tile.bk, bn) if tile.bk > 1 else 1)
+        tile = TileShape(bm, bn, min(tile.bk, bn) if chained else tile.bk)
         yield tile
 
 

@@ -66,7 +66,7 @@ NAMES = {
         "stream-k-hybrid nosuch dynamic-nan"
     ),
     "--cluster": words("1x1 2x1 2x2 16x16 0x1 1x 1000000x1000000"),
-    "--tile": words("128x128 128x128x64 64x64x64 1x1x1 16x16x16 3x5x7 256x128 1000000000x1x1 0x0 128 x"),
+    "--tile": words("128x128 512x512 128x128x64 64x64x64 1x1x1 16x16x16 3x5x7 256x128 1000000000x1x1 0x0 128 x"),
     "--schedules": words(
         "row all row,column,row+sawtooth grouped-8 grouped-0 grouped-99999999999 hilbert gilbert morton "
         "separate:row,row-fused-16 split-kv-8 row-fused-0 nosuch , row,"

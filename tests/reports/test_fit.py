@@ -77,6 +77,14 @@ def test_a_tile_that_does_not_fit_a_small_chip_is_halved() -> None:
         read_kernel(wide, gpu="gb10", tile="128x64")
 
 
+def test_more_blocks_than_an_sm_takes_get_a_smaller_default_tile_or_a_reason() -> None:
+    gemm = Gemm(4096, 4096, 4096)
+    assert read_kernel(gemm, gpu="h100-sxm5-80gb", blocks_per_sm=4).tile == "128x64x64"
+    with pytest.raises(InputError, match=r"--blocks-per-sm: got 64 .* of which there are 32"):
+        read_kernel(gemm, gpu="h100-sxm5-80gb", blocks_per_sm=64)
+    assert read_kernel(gemm, gpu="h100-sxm5-80gb", blocks_per_sm=64, allow_infeasible=True).tile == "128x128x64"
+
+
 def test_a_machine_of_ones_own_needs_no_limits() -> None:
     stores = {"l2": 4096, "l1_shared_per_sm": 128, "registers_per_sm": 256}
     sizes = ((f"stores.{name}", Quantity(value, "KiB")) for name, value in stores.items())
