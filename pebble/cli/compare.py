@@ -162,11 +162,14 @@ def _print(result: Comparison) -> None:
             f"{t.hit_rate:.1%}",
             f"{result.ratio(t.dram_bytes):.2f}",
             *([f"{result.lru_bytes[t.order] / 1e6:,.1f}"] if result.lru_bytes else []),
+            *([] if t.saved_bytes is None else [f"{t.saved_bytes / 1e6:,.1f}"]),
         ]
         for t, tied in ((tied[0], tied) for tied in result.equals)
     ]
     header = ["schedule", "read MB", "write MB", "total MB", "L2 hit", "x bound"]
-    print(_output.table([*header, "LRU MB"] if result.lru_bytes else header, rows))
+    header += ["LRU MB"] if result.lru_bytes else []
+    header += ["saved MB"] if any(t.saved_bytes is not None for t in result.orders) else []
+    print(_output.table(header, rows))
     for tied in result.equals:
         if len(tied) > 1:
             say(f"the same: {', '.join(t.order for t in tied)}")

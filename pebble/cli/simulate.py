@@ -122,6 +122,12 @@ def _print_traffic(traffic: Traffic) -> None:
     print(_output.table(["operand", "DRAM read", "DRAM write"], rows))
     unit = "lines" if counts.unit_bytes == 128 else "sectors"
     print(f"{unit} touched {counts.accesses_lines:,}, without a fetch {counts.hits_lines:,} ({traffic.hit_rate:.2%})")
+    if traffic.saved_bytes is not None:
+        verb = "saves" if traffic.saved_bytes >= 0 else "costs"
+        print(
+            f"the set-aside {verb} {format_bytes(abs(traffic.saved_bytes))}: without it the schedule moves "
+            f"{format_bytes(traffic.dram_bytes + traffic.saved_bytes)}"
+        )
     if traffic.residue_bytes:
         print(f"of the writes {format_bytes(traffic.residue_bytes)} are lines still dirty at the end")
     if counts.block_steps:

@@ -11,12 +11,13 @@ from pebble.bounds.base import LowerBound
 from pebble.errors import InputError, check_flag, check_text
 from pebble.families import Explicit, kernel_family
 from pebble.models.caches import parse_policy
+from pebble.models.caches.persisting import without_persisting
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, trace_capacity
 from pebble.reports.target import Kernel, KernelOptions, read_kernel
 from pebble.schedules.tables import TileTable
-from pebble.simulation import Traffic
+from pebble.simulation import KernelConfig, Traffic
 from pebble.units import Size, format_bytes
 from pebble.workloads.base import Workload
 
@@ -152,6 +153,7 @@ class Comparison(Report):
                 "both_tiles_hit_share": t.both_hit_share,
                 "ratio_to_lower_bound": self.ratio(t.dram_bytes),
                 "dirty_residue_bytes": t.residue_bytes,
+                **({} if t.saved_bytes is None else {"saved_by_set_aside_bytes": t.saved_bytes}),
                 **({"lru_dram_bytes": self.lru_bytes[t.order]} if self.lru_bytes else {}),
             }
             for t in self.orders
@@ -229,6 +231,17 @@ def trace_bound(workload: Workload, kernel: Kernel) -> Bounded:
     return Bounded(capacity, family.lower_bound(workload, capacity.elements))
 
 
+def simulated(workload: Workload, schedule: Any, config: KernelConfig, residual: bool = False) -> Traffic:
+    """What one schedule moves; where the policy has a set-aside, beside what it moves without."""
+    simulate = kernel_family(workload).simulate
+    traffic = simulate(workload, schedule, config, residual)
+    plain = without_persisting(config.policy, parse_policy(config.policy))
+    if plain is None:
+        return traffic
+    without = simulate(workload, schedule, replace(config, policy=plain), residual)
+    return replace(traffic, plain_bytes=without.dram_bytes)
+
+
 def compare(
     workload: Workload,
     schedules: str | Sequence[str] = "all",
@@ -303,7 +316,7 @@ def compare(
         for each in chosen:
             key = family.walk(workload, each, config)
             if key not in seen:
-                seen[key] = family.simulate(workload, each, config, residual)
+                seen[key] = simulated(workload, each, config, residual)
                 if beside is not None:
                     ideal[key] = family.simulate(workload, each, beside, residual).dram_bytes
             if beside is not None:

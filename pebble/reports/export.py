@@ -134,7 +134,7 @@ def export(
         raise UnknownNameError("format", format, FORMATS, "pebble export --help")
     notes: tuple[str, ...] = ()
     if workload is None:
-        given = [name for name, value in options.items() if value is not None]
+        given = [name for name, value in options.items() if value not in (None, False)]
         own = own_schedule(schedule)
         if not isinstance(own, FixedTable) or given:
             got = f"--{given[0].replace('_', '-')}" if given and isinstance(own, FixedTable) else "no workload"

@@ -14,7 +14,7 @@ from pebble.families.beside import simulate_beside
 from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.compare import Bounded, Own, trace_bound
+from pebble.reports.compare import Bounded, Own, simulated, trace_bound
 from pebble.reports.fit import fit_kernel
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.sensitivity import sensitivity as vary
@@ -53,6 +53,7 @@ def traffic_document(traffic: Traffic) -> dict[str, Any]:
         "block_steps": counts.block_steps,
         "both_tiles_hit_share": traffic.both_hit_share,
         "by_operand": traffic.by_operand(),
+        **({} if traffic.saved_bytes is None else {"saved_by_set_aside_bytes": traffic.saved_bytes}),
     }
 
 
@@ -199,7 +200,7 @@ def simulate_schedule(
             workload, kernel, _side_by_side(workload, kernel, named, beside, beside_sms, beside_schedule), None
         )
     chosen = family.read_schedule(schedule)
-    traffic = family.simulate(workload, chosen, kernel.config, residual)
+    traffic = simulated(workload, chosen, kernel.config, residual)
     moved = vary(workload, chosen, kernel.config) if sensitive else None
     warm = "+warm" in kernel.config.policy
     return Simulation(workload, kernel, traffic, None if warm else trace_bound(workload, kernel), moved)
