@@ -1,13 +1,10 @@
-"""What a candidate moves: in full under an execution, or at a quick look. Several at once, on all cores."""
+"""What a candidate moves: in full under an execution, or at a quick look."""
 
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from pebble.errors import InputError
 from pebble.families import KernelFamily
@@ -17,9 +14,6 @@ from pebble.simulation import KernelConfig, Traffic
 from pebble.simulation.table import simulate_table
 from pebble.tuning.base import Space
 from pebble.workloads.base import Workload
-
-Task = TypeVar("Task")
-Answer = TypeVar("Answer")
 
 _AS_LRU = 0.6  # of the capacity: an LRU of so much does about what partitions that draw their victims do
 
@@ -101,14 +95,3 @@ def glance(family: KernelFamily[Any, Any], space: Space[Any, Any], workload: Wor
         except InputError:
             continue
     return math.inf
-
-
-def in_parallel(work: Callable[[Task], Answer], tasks: Sequence[Task]) -> Iterator[tuple[Task, Answer]]:
-    """Each task with its answer, in the order in which they are done; what has not begun is dropped by a leaver."""
-    pool = ThreadPoolExecutor(os.cpu_count() or 1)
-    try:
-        running = {pool.submit(work, task): task for task in tasks}
-        for done in as_completed(running):
-            yield running[done], done.result()
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)

@@ -12,9 +12,10 @@ from pebble.errors import InputError
 from pebble.families import KernelFamily, kernel_family
 from pebble.simulation import KernelConfig, Traffic
 from pebble.system.clock import Clock
+from pebble.system.parallel import each
 from pebble.tuning.attention import AttentionSpace
 from pebble.tuning.base import Space
-from pebble.tuning.evaluate import Candidate, Condition, glance, in_parallel, measure
+from pebble.tuning.evaluate import Candidate, Condition, glance, measure
 from pebble.tuning.ffn import FfnSpace
 from pebble.tuning.gemm import GemmSpace
 from pebble.workloads.base import Workload
@@ -172,13 +173,14 @@ class Search:
 
     def _look(self, what: str, candidates: Sequence[Candidate]) -> None:
         fresh = [c for c in candidates if c.key not in self.looks]
-        for done, (candidate, look) in enumerate(
-            in_parallel(lambda c: glance(self.family, self.space, self.workload, c), fresh), 1
-        ):
-            self.looks[candidate.key] = look
+        for done, (i, look) in enumerate(each(self._glanced, fresh), 1):
+            self.looks[fresh[i].key] = look
             self.progress(what, done, len(fresh))
             if self._is_over():
                 return
+
+    def _glanced(self, candidate: Candidate) -> float:
+        return glance(self.family, self.space, self.workload, candidate)
 
     def _simulate(self, what: str, candidates: Sequence[Candidate]) -> None:
         """In full, a few at a time, under one condition after the other as long as one can be among the best."""
@@ -188,8 +190,8 @@ class Search:
             for condition in self.conditions:
                 bar = sorted(s.worst_bytes for s in self.ranked())[self.keep - 1 : self.keep]
                 left = [c for c in left if not bar or c.key not in self.scored or self.worst(c) <= bar[0]]
-                for candidate, traffic in in_parallel(lambda c, at=condition: self._measured(c, at), left):  # type: ignore[misc]
-                    self._note(candidate, traffic)
+                for n, traffic in each(lambda c, at=condition: self._measured(c, at), left):  # type: ignore[misc]
+                    self._note(left[n], traffic)
                 left = [c for c in left if c.key in self.scored]
             self.progress(what, min(start + _AT_ONCE, len(fresh)), len(fresh))
             if self._is_over():
