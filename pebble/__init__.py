@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from pebble.reports.simulate import Simulation, simulate
     from pebble.reports.solve import Solution, solve
     from pebble.reports.target import find_gpu as gpu
+    from pebble.reports.tune import Tuning, tune
     from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, TransformerLayer
 
 # name -> where it is, and what it is called there
@@ -74,6 +75,7 @@ _EXPORTS = {
     "Replayed": "pebble.reports.replay",
     "Simulation": "pebble.reports.simulate",
     "Solution": "pebble.reports.solve",
+    "Tuning": "pebble.reports.tune",
     "Verification": "pebble.reports.proof",
     "bound": "pebble.reports.bound",
     "certify": "pebble.reports.proof",
@@ -87,6 +89,7 @@ _EXPORTS = {
     "replay": "pebble.reports.replay",
     "simulate": "pebble.reports.simulate",
     "solve": "pebble.reports.solve",
+    "tune": "pebble.reports.tune",
     "verify": "pebble.reports.proof",
     "workload": "pebble.families",
 }
@@ -107,6 +110,7 @@ __all__ = [
     "Simulation",
     "Solution",
     "TransformerLayer",
+    "Tuning",
     "Verification",
     "__version__",
     "bound",
@@ -121,6 +125,7 @@ __all__ = [
     "replay",
     "simulate",
     "solve",
+    "tune",
     "verify",
     "workload",
 ]

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
+from pebble.system.parallel import check_wanted, each
 from pebble.traces import LINE_BYTES, LockstepGemm, Trace, TraceChunk
-from pebble.traces.jit import inlined, jit
+from pebble.traces.jit import jit
 from pebble.units import ceil_div
 
 _LINES_AT_ONCE = 1 << 22  # between two looks at whether somebody interrupts
@@ -185,16 +186,28 @@ class CachePolicy(ABC):
         InputError
             The cache is smaller than the largest tile, or the trace too long or without SMs for this model.
         """
+        return self._simulated(trace, capacity_lines)[0]
+
+    def _simulated(self, trace: Trace, capacity_lines: int) -> tuple[CacheCounts, int | None]:
+        """The counts, and the least capacity that gives the same, where it is known (`Engine.enough_lines`)."""
         engine = self.runs(self.view(trace), capacity_lines, self)
         for chunk in engine.chunks() if self.warm else ():
             engine.touch(chunk)
         engine.begin()
-        return counted(engine)
+        return counted(engine), engine.enough_lines
 
     def curve(self, trace: Trace, capacities_lines: Sequence[int]) -> list[tuple[int, int]]:
-        """Lines fetched and lines written back at each capacity; by default one simulation each."""
-        counts = [self.simulate(trace, capacity) for capacity in capacities_lines]
-        return [tuple(sum(x) * c.unit_bytes // LINE_BYTES for x in (c.read_misses, c.write_backs)) for c in counts]  # type: ignore[misc]
+        """Lines fetched and lines written back at each capacity.
+
+        By default one simulation each, side by side on all cores; where nothing leaves the largest cache, one for all
+        capacities from which nothing would.
+        """
+        largest = max(capacities_lines)
+        most, enough = self._simulated(trace, largest)
+        rest = sorted({c for c in capacities_lines if c < (largest if enough is None else enough)})
+        counts = {rest[at]: found for at, found in each(lambda capacity: self.simulate(trace, capacity), rest)}
+        found = [counts.get(capacity, most) for capacity in capacities_lines]
+        return [tuple(sum(x) * c.unit_bytes // LINE_BYTES for x in (c.read_misses, c.write_backs)) for c in found]  # type: ignore[misc]
 
 
 class Engine(ABC):
@@ -215,6 +228,11 @@ class Engine(ABC):
     """
 
     unit_bytes = LINE_BYTES
+
+    @property
+    def enough_lines(self) -> int | None:
+        """The least capacity with the same counts as this one, where nothing has left the cache; else None."""
+        return None
 
     def __init__(self, trace: Trace, capacity_lines: int, policy: CachePolicy) -> None:
         check_capacity(trace, capacity_lines, policy.parts)
@@ -246,6 +264,7 @@ class Engine(ABC):
             self._missed = np.empty(len(chunk.ids), np.int32)
         missed = self._missed[: len(chunk.ids)]
         for piece, at in chunk.pieces(max(1, _LINES_AT_ONCE // max(1, int(self.lines.max(initial=1))))):
+            check_wanted()
             self.run(piece, missed[at])
         return missed
 
@@ -289,22 +308,6 @@ def _add(ids, ops, missed, step_starts, step_end, counts, lost, steps):  # type:
 def _sum_by(group, values, sums):  # type: ignore[no-untyped-def]
     for i in range(group.shape[0]):
         sums[group[i]] += values[i]
-
-
-@inlined
-def draw(random, limit):  # type: ignore[no-untyped-def]
-    """A number below ``limit``, and the next state of the generator (xorshift)."""
-    x = random[0]
-    x ^= x << np.uint64(13)
-    x ^= x >> np.uint64(7)
-    x ^= x << np.uint64(17)
-    random[0] = x
-    return np.int64(((x >> np.uint64(32)) * np.uint64(limit)) >> np.uint64(32))
-
-
-def seeded(seed: int) -> NDArray[np.uint64]:
-    """The state from which `draw` begins."""
-    return np.array([np.random.default_rng(seed).integers(1, 2**63)], np.uint64)
 
 
 def counted(engine: Engine) -> CacheCounts:

@@ -1,7 +1,13 @@
 """Random replacement, and its relative that hardware comes close to: evict the oldest of k randomly drawn lines.
 
 k = 1 is random replacement; a large k approaches LRU. A line's age is when it was last touched in this cache.
-With ``parts`` > 1 the cache is cut into partitions, as in `partitions`. Cost: O(lines touched), and k draws a miss.
+With ``parts`` > 1 the cache is cut into partitions, as in `partitions`.
+
+The engine finds what a line by line simulation finds, to the last victim, without looking at every line. Lines stand
+in groups, each within one tile. A read of a group of which a part holds all lines, none out of date, touches just
+these, in order; so it is put down once, as the group's. A line's age in a part is the later of its own last touch and
+its group's: within one touch of a tile lines come in the order of their numbers, so (touch, line) orders all touches.
+Cost: O(1) for a group that is there, else O(its lines), and k draws for each line that is placed in a full part.
 """
 
 from __future__ import annotations
@@ -12,91 +18,105 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import CachePolicy, Engine, draw, seeded
+from pebble.models.caches.base import CachePolicy, Engine
+from pebble.models.caches.draws import Draws, refill
 from pebble.models.caches.sm_map import PartsOfSms
+from pebble.system.parallel import reserve
 from pebble.traces import TraceChunk
-from pebble.traces.jit import inlined, jit
+from pebble.traces.jit import jit
 
 _MAX_LINES = 2_000_000_000
-_MAX_K = 1024
-
-
-@inlined
-def _insert(at, part, line, k, capacity, stamps, slots, used, dirty, operand, random, granule, write_backs):  # type: ignore[no-untyped-def]
-    # The line takes a free slot, or that of the oldest of k drawn ones.
-    if used[part] < capacity:
-        slots[part, used[part]] = line
-        used[part] += 1
-    else:
-        best = np.int64(0)
-        oldest = np.int64(1) << 62
-        for _ in range(k):
-            slot = draw(random, capacity)
-            age = stamps[part, slots[part, slot]]
-            if age < oldest:
-                best, oldest = slot, age
-        victim = slots[part, best]
-        stamps[part, victim] = 0
-        if dirty[victim] == part + 1:
-            dirty[victim] = 0
-            write_backs[operand[victim]] += granule
-        slots[part, best] = line
-    stamps[part, line] = at
+_MAX_SHIFT = 6
+_LATEST = (1 << 63) - 1
 
 
 @jit
 def _run(  # type: ignore[no-untyped-def]
-    ids, ops, where, first, count, operand, parts, k, capacity, allocate, stamps, stale, slots, used, dirty, random,
-    granule, clock, missed, write_backs,
+    ids, ops, where, first, parts, k, capacity, allocate, bits, shift, groups, slot_of, slots, dirty, used, drawn,
+    cursor, states, ahead, operand, granule_lines, clock, missed, write_backs,
 ):  # fmt: skip
-    # dirty[line] is 0, or 1 + the partition that holds the dirty line: always its home.
+    # Times are (touch << bits) | granule. groups[group * parts + part]: (the last touch of all its granules << bits) |
+    # how many are there and up to date. slot_of[granule * parts + part]: 0 where absent, else the slot + 1, negative
+    # where the copy is out of date. slots: the last touch of the granule in it alone; it names the granule.
+    # One loop without calls: arrays that are handed on cost atomic counts, which no processor overlaps.
+    number = (np.int64(1) << bits) - 1
+    whole = np.int64(1) << shift
     now = clock[0]
+    at = cursor[0]
     for t in range(ids.shape[0]):
-        tile = ids[t]
-        here = where[t]
+        tile = np.int64(ids[t])
+        part = np.int64(where[t])
+        write = ops[t] == 1
+        now += 1
         absent = 0
-        for line in range(first[tile], first[tile] + count[tile]):
-            now += 1
-            home = (line + tile) % parts if parts > 1 else 0
-            if ops[t] == 1:
-                if stamps[home, line] > 0:
-                    stamps[home, line] = now
-                    dirty[line] = home + 1
-                else:
-                    absent += 1
-                    if allocate:
-                        _insert(
-                            now, home, line, k, capacity, stamps, slots, used, dirty, operand, random, granule,
-                            write_backs,
-                        )  # fmt: skip
-                        dirty[line] = home + 1
-                    else:
-                        write_backs[operand[line]] += granule
-                if parts > 1:
-                    for other in range(parts):  # copies elsewhere are out of date; the writer's own is updated
-                        if other != home and stamps[other, line] > 0:
-                            stale[other, line] = other != here
+        for group in range(first[tile], first[tile + 1]):
+            if not write and (groups[group * parts + part] & number) == whole:
+                groups[group * parts + part] = now << bits | whole
                 continue
-            if home != here:  # look for a copy first
-                if stamps[here, line] > 0:
-                    stamps[here, line] = now
-                    if not stale[here, line]:
-                        continue
-                    stale[here, line] = 0
-                else:
-                    stale[here, line] = 0
-                    _insert(
-                        now, here, line, k, capacity, stamps, slots, used, dirty, operand, random, granule, write_backs
-                    )  # fmt: skip
-            if stamps[home, line] > 0:
-                stamps[home, line] = now
-            else:
-                absent += 1
-                _insert(
-                    now, home, line, k, capacity, stamps, slots, used, dirty, operand, random, granule, write_backs
-                )  # fmt: skip
-        missed[t] = absent * granule
+            home = ((group << shift) + tile) % parts
+            for granule in range(group << shift, (group + 1) << shift):
+                time = now << bits | granule
+                asked = home if write else part  # a read looks for a copy first
+                while True:
+                    place = granule * parts + asked
+                    held = np.int64(slot_of[place])
+                    found = held > 0
+                    if held != 0:
+                        slot = abs(held) - 1
+                        slots[slot] = time
+                        if not found:
+                            slot_of[place] = -held
+                            groups[group * parts + asked] += 1
+                    elif write and not allocate:
+                        absent += 1
+                        write_backs[operand[group]] += granule_lines
+                    else:  # it takes a free slot, or that of the oldest of k drawn ones
+                        absent += asked == home
+                        slot = asked * capacity
+                        if used[asked] < capacity:
+                            slot += used[asked]
+                            used[asked] += 1
+                        else:
+                            if at == drawn.shape[0]:
+                                refill(states, ahead, capacity, drawn)
+                                at = 0
+                            start = slot
+                            oldest = np.int64(_LATEST)
+                            for i in range(at, at + k):
+                                alone = slots[np.uint64(start + np.int64(drawn[np.uint64(i)]))]
+                                other = alone & number
+                                together = (groups[np.uint64((other >> shift) * parts + asked)] & ~number) | other
+                                oldest = min(max(alone, together), oldest)
+                            at += k
+                            gone = oldest & number
+                            left = np.int64(slot_of[gone * parts + asked])
+                            slot = abs(left) - 1
+                            slot_of[gone * parts + asked] = 0
+                            groups[(gone >> shift) * parts + asked] -= left > 0
+                            if dirty[slot]:
+                                dirty[slot] = 0
+                                write_backs[operand[gone >> shift]] += granule_lines
+                        slots[slot] = time
+                        slot_of[place] = slot + 1
+                        groups[group * parts + asked] += 1
+                    if found or asked == home:
+                        break
+                    asked = home
+                if write:
+                    held = np.int64(slot_of[granule * parts + home])
+                    if held != 0:
+                        dirty[held - 1] = 1
+                    for other in range(parts):  # copies elsewhere are out of date; the writer's own is updated
+                        held = np.int64(slot_of[granule * parts + other])
+                        if other != home and held != 0 and (held < 0) != (other != part):
+                            slot_of[granule * parts + other] = -held
+                            groups[group * parts + other] += 1 if held < 0 else -1
+                home += 1
+                if home == parts:
+                    home = 0
+        missed[t] = absent * granule_lines
     clock[0] = now
+    cursor[0] = at
 
 
 class OldestOfKEngine(Engine):
@@ -114,30 +134,46 @@ class OldestOfKEngine(Engine):
         self._granule = self.most_granule if parts > 1 else 1
         while np.any(self.lines % (self._granule * parts)) and self._granule > 1:
             self._granule //= 2
-        self._count = self.lines.astype(np.int64) // self._granule
-        total = int(self._count.sum())
-        if total * parts > _MAX_LINES:
+        counts = self.lines.astype(np.int64) // self._granule
+        total = int(counts.sum())
+        self._bits = total.bit_length()
+        if total * parts > _MAX_LINES or 2 * self.trace.touches >= 1 << (63 - self._bits):  # twice: +warm
             raise InputError(f"policy: got {total} lines to tell apart, expected at most {_MAX_LINES // parts}.")
-        self._first = np.cumsum(self._count) - self._count
-        self._line_operand = np.repeat(self.operand, self._count)
-        self._stamps = np.zeros((parts, total), np.int64)
-        self._stale = np.zeros((parts, total if parts > 1 else 1), np.uint8)
-        self._slots = np.zeros((parts, self.capacity // self._granule), np.int32)
+        self._shift = 0
+        while self._shift < _MAX_SHIFT and not np.any(counts % (2 << self._shift)):
+            self._shift += 1
+        counts >>= self._shift
+        self._first = np.concatenate([[0], np.cumsum(counts)])
+        self._group_operand = np.repeat(self.operand, counts)
+        self._most = min(self.capacity // self._granule, total + 1)  # granules of a part; more are never there
+        groups = parts * len(self._group_operand)
+        reserve(8 * groups + 4 * parts * total + 9 * parts * self._most)
+        self._groups = np.zeros(groups, np.int64)
+        self._slot_of = np.zeros(parts * total, np.int32)
+        self._slots = np.zeros(parts * self._most, np.int64)
+        self._dirty = np.zeros(parts * self._most, np.uint8)
         self._used = np.zeros(parts, np.int64)
-        self._dirty = np.zeros(total, np.uint8)
-        self._random = seeded(self.policy.seed)
+        self._draws = Draws(self.policy.seed, self.policy.drawn)
         self._clock = np.zeros(1, np.int64)
 
+    @property
+    def enough_lines(self) -> int | None:
+        fullest = int(self._used.max())
+        return fullest * self._granule * self.policy.parts if fullest < self._most else None
+
     def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
-        p = self.policy
+        p, draws = self.policy, self._draws
         _run(
-            chunk.ids, chunk.ops, self._where.of(chunk), self._first, self._count, self._line_operand, p.parts, p.drawn,
-            self._slots.shape[1], p.write_allocate, self._stamps, self._stale, self._slots, self._used, self._dirty,
-            self._random, self._granule, self._clock, missed, self.write_backs,
+            chunk.ids, chunk.ops, self._where.of(chunk), self._first, p.parts, p.drawn, self._most, p.write_allocate,
+            self._bits, self._shift, self._groups, self._slot_of, self._slots, self._dirty, self._used, draws.drawn,
+            draws.cursor, draws.states, draws.ahead, self._group_operand, self._granule, self._clock, missed,
+            self.write_backs,
         )  # fmt: skip
 
     def dirty(self) -> NDArray[np.int64]:
-        return np.bincount(self._line_operand[self._dirty > 0], minlength=len(self.write_backs)) * self._granule
+        left = self._slots[self._dirty > 0] & ((1 << self._bits) - 1)
+        operands = self._group_operand[left >> self._shift]
+        return np.bincount(operands, minlength=len(self.write_backs)) * self._granule
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import CachePolicy, Engine, draw, seeded
+from pebble.models.caches.base import CachePolicy, Engine
+from pebble.models.caches.draws import draw, seeded
 from pebble.system.memory import check_memory
 from pebble.traces import Trace, TraceChunk, by_lines
 from pebble.traces.jit import inlined, jit

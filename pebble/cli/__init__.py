@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "prove": "the proof of a bound for a reader, with its numbers filled in",
     "figure": "a figure of a proof: ski-slope, projections, segments, pebbling, walk, gap, fusion",
     "compare": "the simulated traffic of each tile order, against the proved bound",
+    "tune": "the schedule that moves least on a GPU, searched",
     "simulate": "one schedule through one cache",
     "export": "a schedule as a table, a Triton file that runs, a CUDA header",
     "curve": "the simulated traffic of each schedule at every cache size, over the proved bound",

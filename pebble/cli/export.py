@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.format == "npy" and not args.json:
         raise InputError("--format npy: expected -o FILE.npy, because it is no text.")
     workload = None if args.workload is None else workload_of(args)
-    options = {key: value for key, value in kernel(args).items() if value is not None}
+    options = {key: value for key, value in kernel(args).items() if value not in (None, False)}
     found = export(args.schedule, workload, args.format, **options)
     if args.out is not None:
         found.save(args.out)

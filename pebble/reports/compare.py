@@ -18,6 +18,7 @@ from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, tra
 from pebble.reports.target import Kernel, KernelOptions, read_kernel
 from pebble.schedules.tables import TileTable
 from pebble.simulation import KernelConfig, Traffic
+from pebble.system.parallel import each
 from pebble.units import Size, format_bytes
 from pebble.workloads.base import Workload
 
@@ -307,24 +308,30 @@ def compare(
     notes = [*kernel.notes, *family.notes(residual)]
     show = progress(len(chosen))
     beside = kernel.idealised
-    seen: dict[Hashable, Traffic] = {}  # schedules that walk alike move alike
-    ideal: dict[Hashable, int] = {}
-    lru_bytes: dict[str, int] = {}
-    done: list[Traffic] = []
+    alike: dict[Hashable, list[int]] = {}  # schedules that walk alike move alike
+    ideals: dict[int, int] = {}
+    moved: dict[int, Traffic] = {}
     complete = True
+
+    def run(same: list[int]) -> tuple[Traffic, int | None]:
+        one = chosen[same[0]]
+        ideal = None if beside is None else family.simulate(workload, one, beside, residual).dram_bytes
+        return simulated(workload, one, config, residual), ideal
+
     try:
-        for each in chosen:
-            key = family.walk(workload, each, config)
-            if key not in seen:
-                seen[key] = simulated(workload, each, config, residual)
-                if beside is not None:
-                    ideal[key] = family.simulate(workload, each, beside, residual).dram_bytes
-            if beside is not None:
-                lru_bytes[each.name] = ideal[key]
-            done.append(replace(seen[key], order=each.name))
-            show(each.name)
+        for i, one in enumerate(chosen):
+            alike.setdefault(family.walk(workload, one, config), []).append(i)
+        walks = list(alike.values())
+        for walk, (found, ideal) in each(run, walks):
+            for i in walks[walk]:
+                moved[i] = replace(found, order=chosen[i].name)
+                if ideal is not None:
+                    ideals[i] = ideal
+                show(chosen[i].name)
     except KeyboardInterrupt:
         complete = False
+    done = [moved[i] for i in sorted(moved)]
+    lru_bytes = {chosen[i].name: ideals[i] for i in sorted(ideals)}
     notes += _what_counters_do_not_see(done)
     if lru_bytes:
         notes.append(_what_lru_ranks_first(lru_bytes))

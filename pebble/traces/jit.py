@@ -7,13 +7,16 @@ them.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+_making = threading.RLock()
+
 
 class Lazy:
-    """Something made when it is first needed."""
+    """Something made when it is first needed, once, whichever thread asks first."""
 
     def __init__(self, make: Callable[[], Any], names: dict[str, Any] | None = None) -> None:
         self._make, self._names = make, names if names is not None else {}
@@ -21,11 +24,12 @@ class Lazy:
 
     def made(self) -> Any:
         """The thing itself, with all that its module's other lazy names stand for."""
-        if self._made is None:
-            self._made = self._make()
-            for name, value in self._names.items():
-                if isinstance(value, Lazy):
-                    self._names[name] = value.made()
+        with _making:
+            if self._made is None:
+                self._made = self._make()
+                for name, value in self._names.items():
+                    if isinstance(value, Lazy):
+                        self._names[name] = value.made()
         return self._made
 
     def __call__(self, *args: Any) -> Any:

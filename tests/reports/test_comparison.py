@@ -90,7 +90,7 @@ def test_interruption_keeps_what_is_done() -> None:
 
     gemm = Gemm(256, 256, 256)
     found = compare(gemm, "row,morton", cache="1MiB", sms=2, progress=lambda total: stop)
-    assert [t.order for t in found.orders] == ["row"]
+    assert [t.order for t in found.orders] in (["row"], ["morton"])  # side by side, either may be the first
     assert "interrupted after 1 schedule" in found.notes[-1]
 
 

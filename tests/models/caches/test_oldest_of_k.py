@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections import OrderedDict
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pebble.models.caches import parse_policy
-from pebble.models.caches.base import counted
+from pebble.models.caches.base import Engine, counted
+from pebble.models.caches.draws import Draws, refill
 from pebble.models.caches.oldest_of_k import OldestOfKEngine
 from pebble.models.caches.sm_map import part_of_sm
+from pebble.schedules.gemm import GemmKernel
+from pebble.schedules.orders import parse_order
+from pebble.schedules.tile import TileShape
+from pebble.traces import Trace
+from pebble.workloads import Gemm
+from tests.models.caches.every_granule import EveryGranule
 from tests.models.caches.literal import SMS, Case, Line, Touched, cases, lines_of, make_trace, queue_model, totals
 
 
@@ -118,3 +126,66 @@ def test_oldest_of_many_is_nearly_lru(case: Case, seed: int) -> None:
     count = Line()
     queue_model(((x, op) for x, _, op, _ in lines_of(sizes, touches)), capacity, True, True, count, OrderedDict())
     assert totals(found) == count.totals()
+
+
+def answers(engine: Engine) -> tuple[list[int], list[int], list[int]]:
+    """Missed lines of each touch, lines written back, and lines left dirty."""
+    missed = [int(lines) for chunk in engine.chunks() for lines in engine.touch(chunk)]
+    return missed, engine.write_backs.tolist(), engine.dirty().tolist()
+
+
+OPTIONS = st.sampled_from(["", "+no-write-allocate", "+map-halves", "+seed-7", "+seed-7+no-write-allocate"])
+
+
+@settings(max_examples=300, deadline=None)
+@given(cases(), st.sampled_from([1, 2, 4, 16, 32]), st.integers(1, 9), st.integers(1, 4), OPTIONS, st.integers(0, 50))
+def test_every_touch_misses_what_it_misses_granule_by_granule(
+    case: Case, scale: int, k: int, parts: int, options: str, cut: int
+) -> None:
+    sizes, touches, capacity = case
+    trace = make_trace([scale * parts * n for n in sizes], touches, cut)
+    policy = parse_policy((f"partitions-{parts}:" if parts > 1 else "") + f"oldest-of-{k}{options}")
+    for lines in (scale * parts * capacity, scale * parts * max(sizes), 10 * scale * parts * sum(sizes)):
+        assert answers(OldestOfKEngine(trace, lines, policy)) == answers(EveryGranule(trace, lines, policy))
+
+
+def gemm_trace(gemm: Gemm, tile: TileShape, order: str) -> Trace:
+    kernel = GemmKernel(gemm, tile)
+    found = parse_order(order)
+    return kernel.lockstep(kernel.phase(found.tiles(*kernel.grid)), 12, found.sawtooth, 12)
+
+
+@pytest.mark.parametrize("gemm", [Gemm(1024, 1536, 2048), Gemm(1000, 904, 1096, accumulate=True)])
+@pytest.mark.parametrize("order", ["row", "hilbert+sawtooth"])
+@pytest.mark.parametrize("policy", ["partitions-2:oldest-of-8", "partitions-3:random", "oldest-of-3"])
+def test_kernels_miss_what_they_miss_granule_by_granule(gemm: Gemm, order: str, policy: str) -> None:
+    trace = gemm_trace(gemm, TileShape(128, 128, 64), order)
+    for lines in (1600, 12_000, 60_000):
+        parsed = parse_policy(policy)
+        assert counted(OldestOfKEngine(trace, lines, parsed)) == counted(EveryGranule(trace, lines, parsed))
+
+
+def test_the_curve_is_one_simulation_at_each_capacity() -> None:
+    trace = gemm_trace(Gemm(512, 512, 512), TileShape(128, 128, 64), "row")
+    policy = parse_policy("partitions-2:oldest-of-8")
+    lines = [600, 4000, 9000, 14_000, 20_000, 30_000, 10**6, 10**12]
+    found = [policy.simulate(trace, capacity) for capacity in lines]
+    assert policy.curve(trace, lines) == [(sum(c.read_misses), sum(c.write_backs)) for c in found]
+    engine = OldestOfKEngine(trace, 10**6, policy)
+    full = counted(engine)
+    assert engine.enough_lines is not None and engine.enough_lines > 9000
+    assert policy.simulate(trace, engine.enough_lines) == full
+    assert policy.simulate(trace, engine.enough_lines // 2) != full
+    small = OldestOfKEngine(trace, 9000, policy)
+    counted(small)
+    assert small.enough_lines is None
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 9), st.integers(1, 1024), st.integers(1, 2**31))
+def test_draws_made_ahead_are_those_made_one_by_one(seed: int, k: int, limit: int) -> None:
+    draws, one = Draws(seed, k), Xorshift(seed)
+    assert len(draws.drawn) % k == 0
+    for _ in range(3):
+        refill(draws.states, draws.ahead, limit, draws.drawn)
+        assert draws.drawn.tolist() == [one.below(limit) for _ in range(len(draws.drawn))]

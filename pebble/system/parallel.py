@@ -1,0 +1,148 @@
+"""The same work on many things, on all cores: threads, since the loops that take the time run without Python's lock.
+
+The caller gets each answer as soon as it is there. When he stops asking (an error, Ctrl-C), work that has not begun is
+dropped, and work that has begun ends at its next `check_wanted`; nobody waits for it.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from pebble.system.memory import memory_allowance
+
+_POLL_SECONDS = 0.1
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+class NotWantedError(BaseException):
+    """Nobody waits for this work any more; like an interrupt, it is no error of the work."""
+
+
+class _Workers:
+    """What the threads of one `each` share."""
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+        self.reserved: dict[int, int] = {}  # bytes, by thread
+        self.changed = threading.Condition()
+
+    def reserve(self, size: int) -> None:
+        me = threading.get_ident()
+        with self.changed:
+            # one that already holds something never waits: two such could wait for each other
+            while me not in self.reserved and self.reserved and self.total + size > memory_allowance():
+                check_wanted()
+                self.changed.wait(_POLL_SECONDS)
+            self.reserved[me] = self.reserved.get(me, 0) + size
+
+    @property
+    def total(self) -> int:
+        """Bytes that are reserved."""
+        return sum(self.reserved.values())
+
+    def release(self) -> None:
+        with self.changed:
+            self.reserved.pop(threading.get_ident(), None)
+            self.changed.notify_all()
+
+
+_here = threading.local()
+
+
+def check_wanted() -> None:
+    """Leave work that nobody waits for; to be called every few milliseconds by what may run in `each`.
+
+    Raises
+    ------
+    NotWantedError
+        The caller of `each` has stopped asking.
+    """
+    workers: _Workers | None = getattr(_here, "workers", None)
+    if workers is not None and workers.stop.is_set():
+        raise NotWantedError
+
+
+def reserve(size: int) -> None:
+    """Wait until ``size`` bytes fit in the `memory_allowance` beside what runs in other threads of `each`.
+
+    Work that runs alone never waits.
+    """
+    workers: _Workers | None = getattr(_here, "workers", None)
+    if workers is not None:
+        workers.reserve(size)
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def each(
+    work: Callable[[Item], Answer], items: Sequence[Item], jobs: int | None = None
+) -> Iterator[tuple[int, Answer]]:
+    """Do some work on each of some things, side by side.
+
+    Parameters
+    ----------
+    work : callable
+        Of one thing; it must not share what it changes.
+    items : sequence
+        They are begun in their order.
+    jobs : int, optional
+        Threads; by default one a core. With one, or inside another `each`, everything runs in the caller's thread.
+
+    Yields
+    ------
+    (int, answer)
+        The index of a thing and its answer, in the order in which answers come.
+
+    Raises
+    ------
+    Exception
+        What ``work`` raises.
+
+    Examples
+    --------
+    >>> sorted(each(abs, [-3, 2], jobs=2))
+    [(0, 3), (1, 2)]
+    """
+    threads = min(cores() if jobs is None else jobs, len(items))
+    if threads <= 1 or getattr(_here, "workers", None) is not None:
+        for index, item in enumerate(items):
+            yield index, work(item)
+        return
+    workers, left = _Workers(), iter(range(len(items)))
+    answers: queue.SimpleQueue[tuple[int, Answer | None, BaseException | None]] = queue.SimpleQueue()
+
+    def run() -> None:
+        _here.workers = workers
+        for index in left:  # one `next` at a time: a range's iterator is whole under Python's lock
+            if workers.stop.is_set():
+                return
+            try:
+                answers.put((index, work(items[index]), None))
+            except BaseException as error:
+                answers.put((index, None, error))
+            finally:
+                workers.release()
+
+    for _ in range(threads):
+        threading.Thread(target=run, daemon=True, name="pebble-each").start()
+    try:
+        for _ in items:
+            while True:  # a wait without end is not interrupted by a signal that another thread receives
+                try:
+                    index, answer, error = answers.get(timeout=_POLL_SECONDS)
+                    break
+                except queue.Empty:
+                    pass
+            if error is not None:
+                raise error
+            yield index, answer  # type: ignore[misc]
+    finally:
+        workers.stop.set()

@@ -1,0 +1,126 @@
+"""The oldest of k drawn granules as its text says: every granule's own stamp, in every part, one draw at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from pebble.models.caches.draws import seeded
+from pebble.models.caches.oldest_of_k import OldestOfKEngine
+from pebble.traces import TraceChunk
+
+
+@njit(cache=True)
+def drawn(random, limit):  # type: ignore[no-untyped-def]
+    x = random[0]
+    x ^= x << np.uint64(13)
+    x ^= x >> np.uint64(7)
+    x ^= x << np.uint64(17)
+    random[0] = x
+    return np.int64(((x >> np.uint64(32)) * np.uint64(limit)) >> np.uint64(32))
+
+
+@njit(cache=True)
+def _insert(at, part, line, k, capacity, stamps, slots, used, dirty, operand, random, granule, write_backs):  # type: ignore[no-untyped-def]
+    # The line takes a free slot, or that of the oldest of k drawn ones.
+    if used[part] < capacity:
+        slots[part, used[part]] = line
+        used[part] += 1
+    else:
+        best = np.int64(0)
+        oldest = np.int64(1) << 62
+        for _ in range(k):
+            slot = drawn(random, capacity)
+            age = stamps[part, slots[part, slot]]
+            if age < oldest:
+                best, oldest = slot, age
+        victim = slots[part, best]
+        stamps[part, victim] = 0
+        if dirty[victim] == part + 1:
+            dirty[victim] = 0
+            write_backs[operand[victim]] += granule
+        slots[part, best] = line
+    stamps[part, line] = at
+
+
+@njit(cache=True)
+def _run(  # type: ignore[no-untyped-def]
+    ids, ops, where, first, count, operand, parts, k, capacity, allocate, stamps, stale, slots, used, dirty, random,
+    granule, clock, missed, write_backs,
+):  # fmt: skip
+    # dirty[line] is 0, or 1 + the partition that holds the dirty line: always its home.
+    now = clock[0]
+    for t in range(ids.shape[0]):
+        tile = ids[t]
+        here = where[t]
+        absent = 0
+        for line in range(first[tile], first[tile] + count[tile]):
+            now += 1
+            home = (line + tile) % parts if parts > 1 else 0
+            if ops[t] == 1:
+                if stamps[home, line] > 0:
+                    stamps[home, line] = now
+                    dirty[line] = home + 1
+                else:
+                    absent += 1
+                    if allocate:
+                        _insert(
+                            now, home, line, k, capacity, stamps, slots, used, dirty, operand, random, granule,
+                            write_backs,
+                        )  # fmt: skip
+                        dirty[line] = home + 1
+                    else:
+                        write_backs[operand[line]] += granule
+                if parts > 1:
+                    for other in range(parts):  # copies elsewhere are out of date; the writer's own is updated
+                        if other != home and stamps[other, line] > 0:
+                            stale[other, line] = other != here
+                continue
+            if home != here:  # look for a copy first
+                if stamps[here, line] > 0:
+                    stamps[here, line] = now
+                    if not stale[here, line]:
+                        continue
+                    stale[here, line] = 0
+                else:
+                    stale[here, line] = 0
+                    _insert(
+                        now, here, line, k, capacity, stamps, slots, used, dirty, operand, random, granule, write_backs
+                    )  # fmt: skip
+            if stamps[home, line] > 0:
+                stamps[home, line] = now
+            else:
+                absent += 1
+                _insert(
+                    now, home, line, k, capacity, stamps, slots, used, dirty, operand, random, granule, write_backs
+                )  # fmt: skip
+        missed[t] = absent * granule
+    clock[0] = now
+
+
+class EveryGranule(OldestOfKEngine):
+    """The same sizes, granules and seed; nothing else is shared."""
+
+    def start(self) -> None:
+        super().start()
+        parts = self.policy.parts
+        self.count = self.lines.astype(np.int64) // self._granule
+        total = int(self.count.sum())
+        self.first = np.cumsum(self.count) - self.count
+        self.granule_operand = np.repeat(self.operand, self.count)
+        self.stamps = np.zeros((parts, total), np.int64)
+        self.stale = np.zeros((parts, total), np.uint8)
+        self.slots = np.zeros((parts, self.capacity // self._granule), np.int32)
+        self.used, self.clock = np.zeros(parts, np.int64), np.zeros(1, np.int64)
+        self.is_dirty, self.random = np.zeros(total, np.uint8), seeded(self.policy.seed)
+
+    def run(self, chunk: TraceChunk, missed: np.ndarray) -> None:
+        _run(
+            chunk.ids, chunk.ops, self._where.of(chunk), self.first, self.count, self.granule_operand,
+            self.policy.parts, self.policy.drawn, self.slots.shape[1], self.policy.write_allocate, self.stamps,
+            self.stale, self.slots, self.used, self.is_dirty, self.random, self._granule, self.clock, missed,
+            self.write_backs,
+        )  # fmt: skip
+
+    def dirty(self) -> np.ndarray:
+        return np.bincount(self.granule_operand[self.is_dirty > 0], minlength=len(self.write_backs)) * self._granule
