@@ -330,7 +330,7 @@ def read_cache_model(name: str | None, target: Target, element_bytes: int) -> tu
             f"cache model of {machine.name} ({model.mark}): {model.policy}: {model.parsed.description}; {model.source}"
         )
         return model.policy, cache_bytes, [text, *_counted(model.parsed)]
-    if name.startswith(f"{HARDWARE}+") and machine is not None:  # the chip's own with options
+    if isinstance(name, str) and name.startswith(f"{HARDWARE}+") and machine is not None:  # the chip's own with options
         name = machine.default_model.policy + name.removeprefix(HARDWARE)
     policy = parse_policy(name)
     notes = []
