@@ -32,6 +32,7 @@ SECONDS = 60.0
 ROBUST = "waves,waves@90"
 _LEAST_STAGES = 2  # so that a block loads while it multiplies
 _SLOWER = 1.06  # a tile whose full waves take longer than this times those of the family's tile is not tried
+_SAME = 1.005  # times as much is no more
 _FREE, _LESS = "dynamic-5", f"with {LESS_CACHE} % less cache"
 
 
@@ -220,7 +221,8 @@ class Tuning(Report):
         config = best.kernel.config
         schedule = best.schedule if isinstance(best.schedule, TileTable) else best.name
         options = {"tile": str(config.tile), "sms": config.sms, "blocks_per_sm": config.blocks_per_sm}
-        return export(schedule, self.workload, format, **where, **options, policy=config.policy)  # type: ignore[arg-type]
+        options |= {"policy": config.policy, "execution": config.execution.name}
+        return export(schedule, self.workload, format, **where, **options)  # type: ignore[arg-type]
 
     def save(self, path: str | Path) -> None:
         """Write the best schedule as a table (.json), which `pebble export` and `pebble simulate` read.
@@ -299,6 +301,14 @@ def read_kernels(workload: Workload, options: KernelOptions) -> list[Kernel]:
     return list(found.values())
 
 
+def _check_execution(workload: Workload, options: KernelOptions, condition: Condition) -> None:
+    """Refuse an execution that the family has not; errors as `read_kernel`."""
+    asked = options.copy()
+    asked.pop("tile", None)
+    asked["execution"] = condition.execution.name
+    read_kernel(workload, **asked)
+
+
 def _with(options: KernelOptions, tile: str) -> KernelOptions:
     changed = options.copy()
     changed["tile"] = tile
@@ -352,9 +362,10 @@ def tune(
         raise InputError("execution: expected robust instead, the executions to rank by, such as 'waves,dynamic-5'.")
     conditions = read_conditions(robust)
     clock = Clock(check_seconds("--time-limit", time_limit))
-    kernels = {kernel.config.tile: kernel for kernel in read_kernels(workload, options)}
     for condition in conditions:  # refused before any work is done for it
-        read_kernel(workload, **(_with(options, str(next(iter(kernels)))) | {"execution": condition.execution.name}))
+        _check_execution(workload, options, condition)
+    options["execution"] = conditions[0].execution.name
+    kernels = {kernel.config.tile: kernel for kernel in read_kernels(workload, options)}
     family = kernel_family(workload)
     family.check(workload, next(iter(kernels.values())).config)
     bounds = {tile: trace_bound(workload, kernel) for tile, kernel in kernels.items()}
@@ -373,13 +384,19 @@ def tune(
     notes = list(dict.fromkeys(note for kernel in kernels.values() for note in kernel.notes))
     if search.why_over:
         notes.append(f"{search.why_over}: this is the best until then")
-    beyond = () if search.why_over == "interrupted" else _beyond(workload, ranked[0], daily or ranked[0], conditions)
+    beyond = (
+        ()
+        if search.why_over == "interrupted"
+        else _beyond(workload, options, ranked[0], daily or ranked[0], conditions)
+    )
     for b in beyond:
         if b.what == _LESS and b.best_bytes > CLIFF * ranked[0].traffic[0].dram_bytes:
             notes.append(
                 f"the best stands at a cliff: {b.what} it moves {format_bytes(b.best_bytes)}; "
                 f"`--robust {conditions[0].name},{conditions[0].execution.name}@{100 - LESS_CACHE}` ranks by both"
             )
+    if daily is not None and not ranked[0].daily and daily.worst_bytes <= _SAME * ranked[0].worst_bytes:
+        notes.append(f"the daily order {daily.candidate.plan.name} moves the same to 0.5 %: nothing is to be gained")
     named, all_named = search.named_count
     counts = (len(search.looks), len(search.scored), named, all_named)
     return Tuning(
@@ -396,7 +413,9 @@ def tune(
     )
 
 
-def _beyond(workload: Workload, best: Scored, daily: Scored, conditions: Sequence[Condition]) -> tuple[Beyond, ...]:
+def _beyond(
+    workload: Workload, options: KernelOptions, best: Scored, daily: Scored, conditions: Sequence[Condition]
+) -> tuple[Beyond, ...]:
     """What both move with less cache, and when no barrier keeps waves together."""
     family = kernel_family(workload)
     first = conditions[0]
@@ -409,6 +428,7 @@ def _beyond(workload: Workload, best: Scored, daily: Scored, conditions: Sequenc
         if condition in conditions or condition.cache_percent < 1:
             continue
         try:
+            _check_execution(workload, options, condition)
             moved = [measure(family, workload, s.candidate, condition).dram_bytes for s in (best, daily)]
         except InputError:  # a family or a schedule that runs in waves only
             continue

@@ -101,7 +101,7 @@ class FfnSpace(Space[Ffn, FfnRecipe]):
         yield replace(recipe, sawtooth=not recipe.sawtooth)
         for field, product in zip(("first", "second"), _products(workload), strict=True):
             for bands in _PRODUCT.near(product, getattr(recipe, field), config):
-                if not bands.wave and bands.slabs == 1 and not bands.sawtooth:  # waves are those of the whole
+                if bands.slabs == 1 and not bands.sawtooth:  # which is of the whole
                     yield changed(recipe, **{field: bands})
 
 
@@ -110,7 +110,7 @@ def _best_bands(product: Gemm, tiles: int, config: KernelConfig) -> list[GemmBan
     wide = replace(product, n=product.n * tiles)
     alone = replace(config, tile=replace(config.tile, bn=config.tile.bn * tiles))
     found: list[GemmBands] = []
-    made = [bands for bands in _PRODUCT.made(wide, alone) if not (bands.wave or bands.strip)]
+    made = [bands for bands in _PRODUCT.made(wide, alone) if not bands.strip]
     for shift in (False, True):
         kind = [bands for bands in made if bands.shift == shift and (shift or bands.sawtooth)]
         looks = {bands: glance(GEMM, _PRODUCT, wide, Candidate(bands, alone)) for bands in kind}

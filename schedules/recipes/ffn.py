@@ -9,7 +9,7 @@ import numpy as np
 from pebble.schedules.ffn import FfnKernel
 from pebble.schedules.recipes.base import columnwise, heights_text, heights_words, ranges, shifted
 from pebble.schedules.recipes.gemm import GemmBands
-from pebble.schedules.tables import Blocks, Launch, TileTable, deal
+from pebble.schedules.tables import COLUMNS, Blocks, Launch, TileTable, deal
 from pebble.units import ceil_div
 from pebble.workloads import Ffn, Gemm
 
@@ -122,8 +122,12 @@ class SeparateBands:
             Gemm(workload.tokens, workload.d_out, workload.hidden),
         )
         launch = replace(launch, tile=kernel.tile)
-        groups = []
+        parts = []
+        waves = 0
         for number, (bands, product) in enumerate(zip((self.first, self.second), products, strict=True)):
-            for blocks in bands.blocks(product, launch):
-                groups.append(blocks._replace(phase=number, product=number))
-        return TileTable(self.name, workload, launch, deal(groups, launch.wave_blocks, self.sawtooth))
+            groups = [blocks._replace(phase=number, product=number) for blocks in bands.blocks(product, launch)]
+            entries = deal(groups, bands.slots(launch), self.sawtooth)
+            entries[:, COLUMNS.index("wave")] += waves
+            waves = int(entries[-1, COLUMNS.index("wave")]) + 1
+            parts.append(entries)
+        return TileTable(self.name, workload, launch, np.concatenate(parts))

@@ -104,7 +104,7 @@ class GemmBands:
             parts = []
             for across, along, height in bands:
                 tiles = np.stack((across, along) if self.axis == "m" else (along, across), axis=1)
-                start = shifted(len(tiles), height if self.shift else len(tiles), steps, self._slots(launch), first)
+                start = shifted(len(tiles), height if self.shift else len(tiles), steps, self.slots(launch), first)
                 parts.append(Blocks(tiles, steps, first, start, phase=phase, adds=first > 0))
             if not self.whole:
                 tiles, start = (np.concatenate([getattr(p, key) for p in parts]) for key in ("tiles", "k_start"))
@@ -112,11 +112,12 @@ class GemmBands:
             groups += parts
         return groups
 
-    def _slots(self, launch: Launch) -> int:
+    def slots(self, launch: Launch) -> int:
+        """Blocks of a wave."""
         return min(self.wave or launch.wave_blocks, launch.wave_blocks)
 
     def table(self, workload: Gemm, launch: Launch) -> TileTable:
         """The table for a GEMM and a launch; cost O(tiles times slabs). Errors as `blocks`."""
         return TileTable(
-            self.name, workload, launch, deal(self.blocks(workload, launch), self._slots(launch), self.sawtooth)
+            self.name, workload, launch, deal(self.blocks(workload, launch), self.slots(launch), self.sawtooth)
         )
