@@ -49,29 +49,34 @@ if TYPE_CHECKING:
     from pebble.families import workload
     from pebble.models.machine import Machine
     from pebble.reports.bound import Bound, bound
-    from pebble.reports.compare import Comparison, compare
+    from pebble.reports.compare import compare
     from pebble.reports.curve import CurveReport, curve
     from pebble.reports.dags import dag
     from pebble.reports.decode import Decode, decode
+    from pebble.reports.export import Exported, export
+    from pebble.reports.kernel_compare import Comparison
     from pebble.reports.proof import Proof, Verification, certify, prove, verify
     from pebble.reports.replay import Replayed, replay
     from pebble.reports.simulate import Simulation, simulate
     from pebble.reports.solve import Solution, solve
     from pebble.reports.target import find_gpu as gpu
+    from pebble.reports.tune import Tuning, tune
     from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, TransformerLayer
 
 # name -> where it is, and what it is called there
 _EXPORTS = {
     **dict.fromkeys(("Attention", "Conv2d", "Ffn", "Gemm", "GroupedGemm", "TransformerLayer"), "pebble.workloads"),
     "Bound": "pebble.reports.bound",
-    "Comparison": "pebble.reports.compare",
+    "Comparison": "pebble.reports.kernel_compare",
     "CurveReport": "pebble.reports.curve",
     "Decode": "pebble.reports.decode",
+    "Exported": "pebble.reports.export",
     "Machine": "pebble.models.machine",
     "Proof": "pebble.reports.proof",
     "Replayed": "pebble.reports.replay",
     "Simulation": "pebble.reports.simulate",
     "Solution": "pebble.reports.solve",
+    "Tuning": "pebble.reports.tune",
     "Verification": "pebble.reports.proof",
     "bound": "pebble.reports.bound",
     "certify": "pebble.reports.proof",
@@ -79,11 +84,13 @@ _EXPORTS = {
     "curve": "pebble.reports.curve",
     "dag": "pebble.reports.dags",
     "decode": "pebble.reports.decode",
+    "export": "pebble.reports.export",
     "gpu": "pebble.reports.target:find_gpu",
     "prove": "pebble.reports.proof",
     "replay": "pebble.reports.replay",
     "simulate": "pebble.reports.simulate",
     "solve": "pebble.reports.solve",
+    "tune": "pebble.reports.tune",
     "verify": "pebble.reports.proof",
     "workload": "pebble.families",
 }
@@ -94,6 +101,7 @@ __all__ = [
     "Conv2d",
     "CurveReport",
     "Decode",
+    "Exported",
     "Ffn",
     "Gemm",
     "GroupedGemm",
@@ -103,6 +111,7 @@ __all__ = [
     "Simulation",
     "Solution",
     "TransformerLayer",
+    "Tuning",
     "Verification",
     "__version__",
     "bound",
@@ -111,11 +120,13 @@ __all__ = [
     "curve",
     "dag",
     "decode",
+    "export",
     "gpu",
     "prove",
     "replay",
     "simulate",
     "solve",
+    "tune",
     "verify",
     "workload",
 ]

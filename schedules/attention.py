@@ -133,10 +133,10 @@ class AttentionKernel:
             heads.append(np.tile(here, self.q_tiles))
         return np.concatenate(tiles), np.concatenate(heads)
 
-    def flash(self, tile: Index, copy: Index) -> Phase:
-        """One block per Q tile and head, KV from last to first."""
+    def flash(self, tile: Index, copy: Index, walk: Walk | None = None) -> Phase:
+        """One block per Q tile and head, KV as ``walk`` says, by default from last to first."""
         write = Steps([self.o.ids(tile, 0, copy)], (WRITE,))
-        return self._over_kv(tile, copy, Walk(0, self.visible(tile), backwards=True), write)
+        return self._over_kv(tile, copy, walk or Walk(0, self.visible(tile), backwards=True), write)
 
     def _over_kv(self, tile: Index, copy: Index, walk: Walk, write: Steps) -> Phase:
         """Blocks that load Q, then K and V tile by tile, and write a result."""

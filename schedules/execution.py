@@ -6,6 +6,7 @@ Names:
 - ``free``: no barrier; tiles go, in order, to whichever slot is free, and each block runs at the pace that its data
   allow (`pebble.traces.free`). What most kernels in daily use do. For every family.
 - ``persistent``: P blocks stay and take every P-th tile, without a barrier. With equal speeds these are waves.
+- ``staggered``: the same, but slot s of P begins s/P of a tile late, so that k phases stay spread over the blocks.
 - ``dynamic-S``: tiles go, in order, to the first free slot; a slot starts up to S percent of a tile late, and a tile
   takes 1 + N(0, S percent) times as long, drawn with a seed.
 - ``split-k-S``: k in S slices, the slice slowest; each block writes a partial tile in fp32, a second kernel adds them
@@ -34,10 +35,10 @@ from pebble.traces.layout import Index
 from pebble.traces.program import Clock
 from pebble.units import ceil_div
 
-EXECUTIONS = ("waves", "free", "persistent", "dynamic-5", "split-k-4", "stream-k", "stream-k-hybrid")
+EXECUTIONS = ("waves", "free", "persistent", "staggered", "dynamic-5", "split-k-4", "stream-k", "stream-k-hybrid")
 EXECUTION_HELP = (
     "how blocks run: waves (a barrier before each), free (no barrier; needs a machine); gemm: also persistent, "
-    "dynamic-S (skew of S percent), split-k-S, stream-k, stream-k-hybrid (waves)"
+    "staggered, dynamic-S (skew of S percent), split-k-S, stream-k, stream-k-hybrid (waves)"
 )
 _NUMBERED = re.compile(r"(dynamic|split-k)-([0-9]{1,4})")
 MAX_SPLITS, MAX_SKEW, MAX_CLUSTER = 256, 100, 16
@@ -124,7 +125,7 @@ def parse_execution(text: str, cluster: str = "1x1", seed: int = 0) -> Execution
         return Execution(match[1], number, shape, seed)
     if name == "dynamic":
         return Execution("dynamic", 5, shape, seed)
-    if name not in ("waves", "free", "persistent", "stream-k", "stream-k-hybrid"):
+    if name not in ("waves", "free", "persistent", "staggered", "stream-k", "stream-k-hybrid"):
         raise UnknownNameError("execution", text, EXECUTIONS, "pebble simulate --help")
     return Execution(name, 0, shape, seed)
 
@@ -181,11 +182,13 @@ def run_segments(tiles: Tiles, cluster: Index, steps: int, slots: int, execution
 
 
 def run_tiles(tiles: int, steps: int, slots: int, execution: Execution) -> Segments:
-    """Whole tiles on ``slots`` slots: when and where each runs, for waves, persistent and dynamic."""
+    """Whole tiles on ``slots`` slots: when and where each runs, for waves, persistent, staggered and dynamic."""
     number = np.arange(tiles, dtype=np.int64)
     slot, turn = number % slots, number // slots
     start, pace = (turn * steps).astype(np.float64), np.ones(tiles)
-    if execution.kind == "dynamic":
+    if execution.kind == "staggered":
+        start += slot * (steps / slots)
+    elif execution.kind == "dynamic":
         random = np.random.default_rng(execution.seed)
         skew = execution.number / 100
         free = [(late * skew * steps, slot) for slot, late in enumerate(random.random(slots).tolist())]

@@ -26,7 +26,7 @@ from pebble.schedules.orders import ALL_ORDERS, OrderParams, parse_order
 from pebble.schedules.tile import TileShape
 from pebble.traces import READ, WRITE, Layout, OperandTiles, Trace
 from pebble.traces.layout import Index
-from pebble.traces.program import Group, Phase, Steps, Walk, program_trace
+from pebble.traces.program import Flags, Group, Phase, Steps, Walk, program_trace
 from pebble.units import ceil_div
 from pebble.workloads import Ffn
 
@@ -133,31 +133,27 @@ class FfnKernel:
         self.per_tile = max(1, bn // bk)
         self._step_flops = 2 * bm * bn * bk
 
-    def gemm0(self, tiles: Index, after: int = 0) -> Phase:
+    def gemm0(self, tiles: Index, after: int = 0, walk: Walk | None = None) -> Phase:
         """H tiles (row, column) in this order."""
         rows, cols = tiles.T
         touched = (self.x.along(rows), *(w.down(cols) for w in self.ups))
         write = Steps(self._units(self.h, rows, cols), (WRITE,) * self.per_tile)
-        return Phase(
-            Steps(touched, (READ,) * len(touched), Walk(0, self.x.grid[1])),
-            epilogue=write,
-            after=after,
-            flops=len(self.ups) * self._step_flops,
-        )
+        walk = walk or Walk(0, self.x.grid[1])
+        flops = len(self.ups) * self._step_flops
+        return Phase(Steps(touched, (READ,) * len(touched), walk), epilogue=write, after=after, flops=flops)
 
-    def gemm1(self, tiles: Index, first: int, last: int, partial: bool, after: int = 0) -> Phase:
-        """Y tiles over units ``first`` to ``last`` of the hidden layer; ``partial``: Y is read and added to."""
+    def gemm1(self, tiles: Index, walk: Walk, adds: Flags = False, after: int = 0) -> Phase:
+        """Y tiles over the units of the hidden layer that ``walk`` says; where ``adds``, Y is read and added to."""
         rows, cols = tiles.T
-        added = self._units(self.x, rows, cols) if self.residual and last == self.units else []
         y = self.y.ids(rows, cols)
-        finish = Steps([*added, *[y] * (1 + partial)], (READ,) * (len(added) + partial) + (WRITE,))
+        reads = [np.where(adds, y, -1)] if np.any(adds) else []
+        if self.residual:
+            complete = np.equal(np.add(walk.begin, walk.count), self.units)
+            reads = [*(np.where(complete, unit, -1) for unit in self._units(self.x, rows, cols)), *reads]
+        finish = Steps([*reads, y], (READ,) * len(reads) + (WRITE,))
         touched = (self.h.along(rows), self.w2.down(cols))
-        return Phase(
-            Steps(touched, (READ, READ), Walk(first, last - first)),
-            epilogue=finish,
-            after=after,
-            flops=self._step_flops,
-        )
+        steps = Steps(touched, (READ, READ), walk)
+        return Phase(steps, epilogue=finish, after=after, flops=self._step_flops)
 
     def _units(self, operand: OperandTiles, rows: Index, cols: Index) -> list[Index]:
         """Units of BK columns under a tile of BN columns; beyond the edge there is none."""
@@ -169,7 +165,7 @@ class FfnKernel:
         return [range(r, min(r + height, self.rows)) for r in range(0, self.rows, height)]
 
 
-def _by_columns(rows: range, cols: range) -> Index:
+def by_columns(rows: range, cols: range) -> Index:
     """Tiles of a band, column by column."""
     return np.array([(i, j) for j in cols for i in rows], np.int64).reshape(-1, 2)
 
@@ -181,23 +177,24 @@ def _fused_phases(kernel: FfnKernel, schedule: FfnSchedule) -> list[Phase]:
     for rows in kernel.bands(schedule.band):
         for start in range(0, tile_cols, part):
             end = min(start + part, tile_cols)
-            phases.append(kernel.gemm0(_by_columns(rows, range(start, end))))
-            out = _by_columns(rows, range(kernel.out_cols))
+            phases.append(kernel.gemm0(by_columns(rows, range(start, end))))
+            out = by_columns(rows, range(kernel.out_cols))
             last = min(end * kernel.per_tile, kernel.units)
-            phases.append(kernel.gemm1(out, start * kernel.per_tile, last, partial=start > 0))
+            first = start * kernel.per_tile
+            phases.append(kernel.gemm1(out, Walk(first, last - first), adds=start > 0))
     return phases
 
 
 def ffn_groups(kernel: FfnKernel, schedule: FfnSchedule, wave_blocks: int) -> list[Group]:
     """The groups of phases of one schedule on ``wave_blocks`` block slots."""
     every_h, every_y = range(kernel.hidden_cols), range(kernel.out_cols)
-    units = kernel.units
+    units = Walk(0, kernel.units)
     if schedule.kind == "separate":
         order = parse_order(schedule.order)
         params = OrderParams(sms=wave_blocks, tile_m=kernel.tile.bm, tile_n=kernel.tile.bn)
         tiles0 = order.tiles(kernel.rows, kernel.hidden_cols, params).astype(np.int64)
         tiles1 = order.tiles(kernel.rows, kernel.out_cols, params).astype(np.int64)
-        return [Group([kernel.gemm0(tiles0), kernel.gemm1(tiles1, 0, units, False)], wave_blocks, schedule.sawtooth)]
+        return [Group([kernel.gemm0(tiles0), kernel.gemm1(tiles1, units)], wave_blocks, schedule.sawtooth)]
     if schedule.kind == "row-fused":
         return [Group(_fused_phases(kernel, schedule), wave_blocks, schedule.sawtooth)]
     if wave_blocks < 2:
@@ -207,10 +204,8 @@ def ffn_groups(kernel: FfnKernel, schedule: FfnSchedule, wave_blocks: int) -> li
     bands = kernel.bands(schedule.band)
     up = kernel.ffn.up_products * kernel.ffn.d_model
     producers = min(wave_blocks - 1, max(1, round(wave_blocks * up / (up + kernel.ffn.d_out))))
-    produce = [kernel.gemm0(_by_columns(rows, every_h)) for rows in bands]
-    consume = [
-        kernel.gemm1(_by_columns(rows, every_y), 0, units, False, after=number + 1) for number, rows in enumerate(bands)
-    ]
+    produce = [kernel.gemm0(by_columns(rows, every_h)) for rows in bands]
+    consume = [kernel.gemm1(by_columns(rows, every_y), units, after=number + 1) for number, rows in enumerate(bands)]
     return [
         Group(produce, producers, schedule.sawtooth),
         Group(consume, wave_blocks - producers, schedule.sawtooth),

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pebble.schedules.execution import Execution, Segments, run_segments
 from pebble.schedules.grid import Tiles, check_grid
@@ -99,6 +100,12 @@ class GemmKernel:
         reads = self.gemm.accumulate
         c = self.c.ids(tiles[:, 0], tiles[:, 1])
         return Steps([*pieces, *[c] * (reads + 1)], (READ,) * (len(pieces) + reads) + (WRITE,))
+
+    def piece(self, tiles: Tiles, walk: Walk, adds: NDArray[np.bool_]) -> Phase:
+        """Blocks that each compute some k of one output tile; where ``adds``, C is read and added to."""
+        adds = adds & (not self.gemm.accumulate)  # which reads C in any case
+        c = self.c.ids(tiles[:, 0], tiles[:, 1])
+        return self.phase(tiles, walk, self._results(tiles, [np.where(adds, c, -1)] if adds.any() else ()))
 
     def lockstep(self, phase: Phase, wave_blocks: int, sawtooth: bool = False, sms: int | None = None) -> Trace:
         """The blocks of a phase in waves."""

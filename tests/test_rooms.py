@@ -18,7 +18,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("models", "schedules", "game"),
     ("bounds", "simulation"),
     ("solvers", "families"),
-    ("proof",),
+    ("proof", "tuning"),
     ("plots",),
     ("reports",),
     ("cli",),

@@ -13,27 +13,27 @@ from __future__ import annotations
 
 import argparse
 import csv
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks/gpu"), str(ROOT / "benchmarks/hardware")]
 
 import plans  # noqa: E402 - beside this file
-from tables import Table, write_table  # noqa: E402
+from library import SHAPE_COLUMNS  # noqa: E402
+from tables import FFN_COLUMNS, Table, write_table  # noqa: E402
 
+from pebble.families import kernel_family, read_workload  # noqa: E402
 from pebble.schedules.orders import OrderParams, parse_order  # noqa: E402
+from pebble.schedules.tables import Launch  # noqa: E402
+from pebble.schedules.tables.named import named_table  # noqa: E402
+from pebble.schedules.tile import TileShape  # noqa: E402
+from pebble.workloads import Workload  # noqa: E402
 
 Case = dict[str, object]
-_FUSED = re.compile(r"row-fused-([0-9]+)(?:-split-([0-9]+))?")
-
-
-def tile_of(case: Case) -> tuple[int, ...]:
-    """BM, BN and, but for attention, BK."""
-    return tuple(int(side) for side in str(case["tile"]).split("x"))
 
 
 def number(case: Case, name: str) -> int:
@@ -46,69 +46,23 @@ def order_table(name: str, rows: int, cols: int, bm: int, bn: int, sms: int) -> 
     return parse_order(name).tiles(rows, cols, OrderParams(sms=sms, tile_m=bm, tile_n=bn))
 
 
-def gemm_table(case: Case, sms: int) -> Table:
-    """Tiles of C."""
-    bm, bn, _ = tile_of(case)
-    return order_table(str(case["order"]), number(case, "m") // bm, number(case, "n") // bn, bm, bn, sms)
+def workload_of(case: Case) -> Workload:
+    """The problem of a case."""
+    names = [name for name in SHAPE_COLUMNS[str(case["family"])] if name in case]
+    flags = ("gated", "causal")
+    sizes = {name: bool(number(case, name)) if name in flags else number(case, name) for name in names}
+    return read_workload(str(case["family"]), sizes)
 
 
-def ffn_table(case: Case, sms: int) -> Table:
-    """Phases as in `pebble.schedules.ffn`: two kernels in a tile order, or bands walked column by column."""
-    bm, bn, bk = tile_of(case)
-    rows, hidden, out = number(case, "tokens") // bm, number(case, "hidden") // bn, number(case, "d_model") // bn
-    up_steps, per_tile = number(case, "d_model") // bk, bn // bk
-    name = str(case["order"]).removesuffix("+sawtooth")
-    phases: list[tuple[int, np.ndarray, int, int, int]] = []  # product, tiles, first step, steps, adds
-    if name.startswith("separate:"):
-        order = name.removeprefix("separate:")
-        phases.append((0, order_table(order, rows, hidden, bm, bn, sms), 0, up_steps, 0))
-        phases.append((1, order_table(order, rows, out, bm, bn, sms), 0, hidden * per_tile, 0))
-    else:
-        match = _FUSED.fullmatch(name)
-        if match is None:
-            raise ValueError(f"order: got {name!r}, expected separate:ORDER or row-fused-R[-split-S].")
-        height, split = int(match[1]), int(match[2] or 1)
-        part = -(-hidden // split)
-        for top in range(0, rows, height):
-            band = range(top, min(top + height, rows))
-            for left in range(0, hidden, part):
-                right = min(left + part, hidden)
-                up = np.array([(i, j) for j in range(left, right) for i in band])
-                down = np.array([(i, j) for j in range(out) for i in band])
-                phases.append((0, up, 0, up_steps, 0))
-                phases.append((1, down, left * per_tile, (right - left) * per_tile, int(left > 0)))
-    parts = [
-        np.column_stack([np.full(len(t), at), np.full(len(t), product), t, np.tile([first, steps, adds], (len(t), 1))])
-        for at, (product, t, first, steps, adds) in enumerate(phases)
-    ]
-    return np.concatenate(parts).astype(np.int32)
-
-
-def attention_table(case: Case, sms: int) -> Table:
-    """(Q tile, head) as in `pebble.schedules.attention`: fa2, fa2-heads-first, fa3."""
-    bm = tile_of(case)[0]
-    tiles, copies = number(case, "queries") // bm, number(case, "batch") * number(case, "heads")
-    name = str(case["order"]).removesuffix("+sawtooth")
-    every = np.arange(tiles * copies)
-    if name == "fa2":
-        return np.column_stack([every % tiles, every // tiles])
-    if name == "fa2-heads-first":
-        return np.column_stack([every // copies, every % copies])
-    if name != "fa3":
-        raise ValueError(f"order: got {name!r}, expected fa2, fa2-heads-first or fa3.")
-    head_bytes = number(case, "keys") * 2 * number(case, "head_dim") * 2
-    fit = 32 * 2**20 // head_bytes  # FlashAttention-3's guess of what the L2 holds
-    section = (1 << (fit.bit_length() - 1) if fit else 1) * (number(case, "heads") // number(case, "kv_heads"))
-    parts = [
-        (tile, head)
-        for start in range(0, copies, section)
-        for tile in range(tiles - 1, -1, -1)
-        for head in range(start, min(start + section, copies))
-    ]
-    return np.array(parts)
-
-
-MAKERS = {"gemm": gemm_table, "ffn": ffn_table, "attention": attention_table}
+def case_table(case: Case, sms: int) -> Table:
+    """The table of a case, as `tables` describes it; k directions are left to the wave that the GPU makes."""
+    workload = workload_of(case)
+    family = kernel_family(workload)
+    schedule = family.parse_schedule(str(case["order"]).removesuffix("+sawtooth"))
+    tile = TileShape.parse(str(case["tile"]))
+    table = named_table(workload, schedule, Launch(family.cut_tile(tile, workload), sms))
+    columns = FFN_COLUMNS if family.name == "ffn" else FFN_COLUMNS[2:4]
+    return np.column_stack([table.column(name) for name in columns]).astype(np.int32)
 
 
 def write_plan(folder: Path, cases: Iterator[Case], sms: int) -> int:
@@ -118,7 +72,7 @@ def write_plan(folder: Path, cases: Iterator[Case], sms: int) -> int:
     rows = []
     for case in cases:
         if case["launch"] != "library":
-            table = MAKERS[str(case["family"])](case, sms)
+            table = case_table(case, sms)
             key = table.tobytes()
             if key not in written:
                 written[key] = (

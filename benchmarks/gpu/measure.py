@@ -23,7 +23,9 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "hardware")]
+ROOT = Path(__file__).parents[2]
+PLACES = ("benchmarks/gpu", "benchmarks/hardware", "schedules/export/templates")  # the kernels are in the last
+sys.path[:0] = [str(ROOT / place) for place in PLACES]
 
 from library import SHAPE_COLUMNS, Writer, shape_name  # noqa: E402 - the folder beside this one
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import kernels
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
+from launch import WARPS, Library, occupancy, one_in_each, random_values
 from tables import check_cover, ffn_slots, read_table, tile_slots
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 Case = dict[str, str]
-WARPS = 8
-SHARED_PER_BLOCK = 1024  # what the driver adds to a block's shared memory
 BACKENDS = {"sdpa-flash": SDPBackend.FLASH_ATTENTION, "sdpa-cudnn": SDPBackend.CUDNN_ATTENTION}
 
 
@@ -27,19 +27,6 @@ def numbers(case: Case, *names: str) -> tuple[int, ...]:
 def sides(case: Case) -> tuple[int, ...]:
     """The tile's sides."""
     return tuple(int(side) for side in case["tile"].split("x"))
-
-
-def occupancy(compiled: Any) -> int:
-    """Blocks of a compiled kernel that fit one SM, by shared memory, registers and threads."""
-    gpu = torch.cuda.get_device_properties(0)
-    threads = 32 * compiled.metadata.num_warps
-    registers = -(-compiled.n_regs // 8) * 8 * threads
-    shared = compiled.metadata.shared + SHARED_PER_BLOCK
-    return min(
-        gpu.shared_memory_per_multiprocessor // shared,
-        gpu.regs_per_multiprocessor // registers,
-        gpu.max_threads_per_multi_processor // threads,
-    )
 
 
 class Launch:
@@ -73,27 +60,18 @@ class Launch:
         self.kernel[(self.programs,)](*self.args, **self.meta)
 
 
-class LibraryLaunch:
+class LibraryLaunch(Library):
     """A library's own kernels."""
 
     blocks_per_sm, resources = "", ""
 
     def __init__(self, call: Callable[[], None]) -> None:
-        self.run = call
+        super().__init__(call)
         call()  # workspaces and plans are made at the first call
-
-    def reset(self) -> None:
-        """Nothing to do."""
 
 
 def _random(*shape: int, scale: float = 1.0) -> torch.Tensor:
-    return torch.randn(*shape, device="cuda", dtype=torch.bfloat16).mul_(scale)
-
-
-def _one_in_each(length: int, tile: int = 128) -> torch.Tensor:
-    """A random index in each run of ``tile`` indices."""
-    first = torch.arange(0, length, tile, device="cuda")
-    return first + torch.randint(0, tile, first.shape, device="cuda")
+    return random_values(*shape, dtype=torch.bfloat16, scale=scale)
 
 
 class Problem:
@@ -140,7 +118,7 @@ class GemmProblem(Problem):
         self.m, self.n, self.k = numbers(case, "m", "n", "k")
         self.a, self.b = _random(self.m, self.k), _random(self.k, self.n)
         self.out = torch.empty(self.m, self.n, device="cuda", dtype=torch.bfloat16)
-        self.rows, self.cols = _one_in_each(self.m), _one_in_each(self.n)
+        self.rows, self.cols = one_in_each(self.m), one_in_each(self.n)
         self._expected = self.a[self.rows].double() @ self.b[:, self.cols].double()
 
     def library(self, case: Case) -> Callable[[], None]:
@@ -155,7 +133,7 @@ class GemmProblem(Problem):
         sms = torch.cuda.get_device_properties(0).multi_processor_count
         wave = sms * int(case["blocks_per_sm"])
         slots = tile_slots(table, self.k // bk, wave, case["order"].endswith("+sawtooth"))
-        meta = {"BM": bm, "BN": bn, "BK": bk, "BARRIER": case["execution"] == "waves"}
+        meta = {"BM": bm, "BN": bn, "BK": bk, "PHASES": False, "BARRIER": case["execution"] == "waves"}
         args = [self.a, self.b, self.out, "TABLE", self.n, self.k]
         return Launch(case, kernels.gemm_kernel, _Args(args), meta, torch.from_numpy(slots).cuda())
 
@@ -180,7 +158,7 @@ class FfnProblem(Problem):
         self.side_by_side = torch.empty(self.tokens, up, device="cuda", dtype=torch.bfloat16)
         self.h = torch.empty(self.tokens, self.hidden, device="cuda", dtype=torch.bfloat16)
         self.out = torch.empty(self.tokens, self.d_model, device="cuda", dtype=torch.bfloat16)
-        self.rows = _one_in_each(self.tokens)
+        self.rows = one_in_each(self.tokens)
         x = self.x[self.rows].double()
         h = F.silu(x @ self.ups[0].double())
         self._expected = (h * (x @ self.ups[1].double()) if self.gated else h) @ self.w2.double()
@@ -233,7 +211,7 @@ class AttentionProblem(Problem):
         self.k, self.v = (_random(self.batch, self.kv_heads, self.keys, self.dim) for _ in "kv")
         self.result = torch.empty_like(self.q)
         self.out = self.result.view(-1, self.dim)
-        self.rows = _one_in_each(self.queries)
+        self.rows = one_in_each(self.queries)
         self._expected = self._reference()
 
     def _reference(self) -> torch.Tensor:
@@ -267,7 +245,9 @@ class AttentionProblem(Problem):
         check_cover(table, self.queries // bm, self.batch * self.heads)
         sms = torch.cuda.get_device_properties(0).multi_processor_count
         wave = sms * int(case["blocks_per_sm"])
-        slots = tile_slots(table, self.keys // bn, wave, case["order"].endswith("+sawtooth"), backwards=True)
+        ahead = self.keys - self.queries if self.causal else self.keys  # of the first query, in keys
+        seen = np.minimum((ahead + (table[:, 0] + 1) * bm - 1) // bn + 1, self.keys // bn)
+        slots = tile_slots(table, seen, wave, case["order"].endswith("+sawtooth"), backwards=True)
         meta = {"D": self.dim, "BM": bm, "BN": bn, "CAUSAL": self.causal, "BARRIER": case["execution"] == "waves"}
         self.result = self.out.view_as(self.q)
         args = [self.q, self.k, self.v, self.out, "TABLE", self.queries, self.keys, self.heads // self.kv_heads]

@@ -66,40 +66,42 @@ def check_cover(table: Table, rows: int, cols: int) -> None:
         raise ValueError(f"table of {len(table)} slots: expected each tile of a {rows} x {cols} grid once.")
 
 
-def tile_slots(table: Table, steps: int, wave_blocks: int, sawtooth: bool, backwards: bool = False) -> Table:
-    """Slots of `gemm_kernel` and `attention_kernel`: row, column, first k step, k direction.
+def tile_slots(
+    table: Table, steps: int | NDArray[np.integer], wave_blocks: int, sawtooth: bool, backwards: bool = False
+) -> Table:
+    """Slots of `gemm_kernel` and `attention_kernel`, nine columns as `kernels` says; ``steps`` of k for each row.
 
-    A table that says so itself is used as it is. Otherwise k runs from first to last (with ``backwards`` from last to
-    first), and with ``sawtooth`` the other way in every second wave of ``wave_blocks`` slots.
+    A table that says where k starts and which way it goes is used as it is. Otherwise k runs from first to last (with
+    ``backwards`` from last to first), and with ``sawtooth`` the other way in every second wave of ``wave_blocks``.
     """
+    steps = np.broadcast_to(steps, len(table))
     if table.shape[1] == len(TILE_COLUMNS):
-        return table
-    wave = np.arange(len(table)) // wave_blocks
-    turned = (sawtooth & (wave % 2 == 1)) ^ backwards
-    start, direction = np.where(turned, steps - 1, 0), np.where(turned, -1, 1)
-    return np.ascontiguousarray(np.column_stack([table, start, direction]), dtype=np.int32)
+        start, direction = table[:, 2], table[:, 3]
+    else:
+        wave = np.arange(len(table)) // wave_blocks
+        turned = (sawtooth & (wave % 2 == 1)) ^ backwards
+        start, direction = np.where(turned, steps - 1, 0), np.where(turned, -1, 1)
+    none = np.zeros(len(table), np.int32)
+    columns = (none, table[:, 0], table[:, 1], none, steps, start, direction, none, none)
+    return np.ascontiguousarray(np.column_stack(columns), dtype=np.int32)
 
 
 def ffn_slots(table: Table, wave_blocks: int, sawtooth: bool) -> Table:
-    """Slots of `ffn_kernel`, each phase filled up to whole waves.
-
-    Columns: product, row, column, first, steps, direction, adds, depends (the first wave of a phase does).
-    """
+    """Slots of `ffn_kernel`, nine columns as `kernels` says, each phase filled up to whole waves."""
     waves = []
     number = 0
     for phase in np.unique(table[:, 0]):
         blocks = table[table[:, 0] == phase]
         for begin in range(0, len(blocks), wave_blocks):
             here = blocks[begin : begin + wave_blocks]
-            out = np.zeros((wave_blocks, 8), np.int32)
-            out[:, 0] = -1
             turned = sawtooth and number % 2 == 1
-            out[: len(here), 0:3] = here[:, 1:4]
-            out[: len(here), 3] = here[:, 4] + (here[:, 5] - 1 if turned else 0)
-            out[: len(here), 4] = here[:, 5]
-            out[: len(here), 5] = -1 if turned else 1
-            out[: len(here), 6] = here[:, 6]
-            out[:, 7] = begin == 0 and number > 0
+            out = np.zeros((wave_blocks, 9), np.int32)
+            out[:, 0:2] = -1  # a slot that stays empty
+            out[: len(here), 0:5] = here[:, 1:6]
+            out[: len(here), 5] = here[:, 4] + (here[:, 5] - 1 if turned else 0)
+            out[:, 6] = -1 if turned else 1
+            out[: len(here), 7] = here[:, 6]
+            out[:, 8] = begin == 0 and number > 0
             waves.append(out)
             number += 1
     return np.concatenate(waves)

@@ -2,7 +2,8 @@
 
 Each kind of model has a file of its own with its names, parameters, description and engine. Options: ``+warm``,
 ``+no-write-allocate``, ``+seed-N``, ``+map-random``, ``+map-interleaved``, ``+map-halves`` (which SM sits in which
-part), ``+pad-N`` (lines added to the pitch of rows, with sets), ``+llc-SIZE`` (with chiplets).
+part), ``+pad-N`` (lines added to the pitch of rows, with sets), ``+llc-SIZE`` (with chiplets),
+``+persist-OPERAND-SHARE`` (a set-aside that keeps an operand, `pebble.models.caches.persisting`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from pebble.models.caches.lru import Fifo, Lru
 from pebble.models.caches.oldest_of_k import OldestOfK
 from pebble.models.caches.opt import Opt
 from pebble.models.caches.partitions import Partitions
+from pebble.models.caches.persisting import OPTION as PERSIST
+from pebble.models.caches.persisting import persisting
 from pebble.models.caches.sectored import Sectored
 from pebble.models.caches.set_associative import SetAssociative
 from pebble.models.caches.sm_map import SM_MAPS
@@ -43,7 +46,7 @@ def policies_help() -> str:
     """What ``--policy`` takes."""
     return (
         f"cache model: {', '.join(policy_names())}, each with +no-write-allocate, +warm, +seed-N, +map-interleaved "
-        f"...; {HARDWARE}: the model of the GPU's machine file"
+        f"..., +persist-B-0.5 (half of it set aside for operand B); {HARDWARE}: the model of the GPU's machine file"
     )
 
 
@@ -78,8 +81,12 @@ def parse_policy(text: str) -> CachePolicy:
         raise InputError(f"policy: got {text!r}, expected {allowed} after {head!r}.")
     groups = {key: int(value) if value.isdecimal() else value for key, value in match.groupdict("").items()}
     replacement = {"replacement": after} if colon else {}
-    chosen = dict(_option(option, text, kind) for option in options)
-    return kind(name=text, **groups, **replacement, **chosen)  # type: ignore[arg-type]
+    kept = [option for option in options if option.startswith(f"{PERSIST}-")]
+    if len(kept) > 1:
+        raise InputError(f"policy: got {text!r}, expected one +{PERSIST}: a kernel has one access-policy window.")
+    chosen = dict(_option(option, text, kind) for option in options if option not in kept)
+    policy = kind(name=text, **groups, **replacement, **chosen)  # type: ignore[arg-type]
+    return persisting(policy, kept[0]) if kept else policy
 
 
 def _option(option: str, text: str, kind: type[CachePolicy]) -> tuple[str, object]:
@@ -99,5 +106,13 @@ def _option(option: str, text: str, kind: type[CachePolicy]) -> tuple[str, objec
         if size.bytes is None:
             raise InputError(f"policy: got {text!r}, expected bytes such as +llc-256MiB.")
         return "last_level_bytes", size.bytes
-    known = ["no-write-allocate", "warm", "seed-1", "pad-1", "llc-256MiB", *(f"map-{m}" for m in SM_MAPS)]
+    known = [
+        "no-write-allocate",
+        "warm",
+        f"{PERSIST}-B",
+        "seed-1",
+        "pad-1",
+        "llc-256MiB",
+        *(f"map-{m}" for m in SM_MAPS),
+    ]
     raise UnknownNameError("policy option", option, known, _WHERE)

@@ -21,8 +21,8 @@ def add_machine_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--cache", metavar="SIZE", help="one memory of this size: 40MiB, 228KiB, 8192el")
 
 
-def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
-    """How a tiled kernel runs."""
+def add_kernel_arguments(parser: argparse.ArgumentParser, execution: bool = True) -> None:
+    """How a tiled kernel runs; ``execution``: also in time."""
     group = parser.add_argument_group("kernel")
     group.add_argument("--sms", metavar="P", help="SMs (with --cache; with --gpu the chip's, unless given)")
     group.add_argument(
@@ -36,6 +36,8 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
         "--allow-infeasible", action="store_true", default=None, help="simulate also a kernel that the chip cannot run"
     )
     group.add_argument("--policy", help=f"{policies_help()} (that; with --cache lru)")
+    if not execution:
+        return
     group.add_argument("--execution", metavar="NAME", help=EXECUTION_HELP)
     group.add_argument("--cluster", metavar="MxN", help="gemm: blocks that share fetches by multicast (1x1)")
     group.add_argument(
@@ -50,7 +52,7 @@ def where(args: argparse.Namespace) -> dict[str, Any]:
 
 def kernel(args: argparse.Namespace) -> dict[str, Any]:
     """The same, and the kernel's options, those that were given."""
-    return {key: value for key in (*_WHERE, *_KERNEL) if (value := getattr(args, key)) is not None}
+    return {key: value for key in (*_WHERE, *_KERNEL) if (value := getattr(args, key, None)) is not None}
 
 
 def seconds(option: str, text: str) -> float:

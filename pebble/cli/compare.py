@@ -7,6 +7,7 @@ examples:
   pebble compare llama-3-8b:gate_up --tokens 8192 --gpu h100-sxm5-80gb --figure out.pdf
   pebble compare gemm -m 4096 -n 4096 -k 4096 --cache 6MiB --sms 84 --schedules row,morton,grouped-8+sawtooth
   pebble compare llama-2-7b:mlp --tokens 8192 --gpu a40 --figure out.pdf
+  pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu l40s --schedules row,hilbert --schedule tiles.csv
   pebble compare gemm -m 256 -n 256 -k 384 --tile 128x128x128 --cache 160KiB --exact
   pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu h200-sxm-141gb --buffers connected --topology cluster-16
 """
@@ -29,9 +30,11 @@ from pebble.families import schedules_help
 from pebble.plots.compare import comparison_figure
 from pebble.plots.exact import exact_figure
 from pebble.plots.save import check_figure_path, save_figure
-from pebble.reports.compare import Comparison, Progress, compare
+from pebble.reports.compare import compare
 from pebble.reports.exact import ExactComparison
+from pebble.reports.kernel_compare import Comparison, Progress
 from pebble.reports.sm_compare import SmComparison
+from pebble.schedules.tables.source import OWN_HELP
 from pebble.system.clock import interruptible
 from pebble.units import format_bytes, format_capacity, format_ratio
 
@@ -49,7 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--schedules",
         default="all",
         metavar="NAMES",
-        help=schedules_help(),
+        help=f"all, or names separated by commas (all): {schedules_help()}",
+    )
+    parser.add_argument(
+        "--schedule", action="append", metavar="FILE", help=f"beside these, {OWN_HELP}; may be given more than once"
     )
     parser.add_argument("--residual", action="store_true", help="ffn: read the input again to add it to the output")
     parser.add_argument("--figure", metavar="FILE", help="write the figure: .pdf, .svg or .png")
@@ -75,6 +81,7 @@ def run(args: argparse.Namespace) -> int:
         found = compare(
             workload_of(args),
             args.schedules,
+            args.schedule,
             residual=args.residual,
             level=args.level,
             buffers=args.buffers,
@@ -177,11 +184,14 @@ def _print(result: Comparison) -> None:
             f"{t.hit_rate:.1%}",
             f"{result.ratio(t.dram_bytes):.2f}",
             *(f"{moved[t.order] / 1e6:,.1f}" for moved in result.beside.values()),
+            *([] if t.saved_bytes is None else [f"{t.saved_bytes / 1e6:,.1f}"]),
         ]
         for t, tied in ((tied[0], tied) for tied in result.equals)
     ]
     header = ["schedule", "read MB", "write MB", "total MB", "L2 hit", "x bound"]
-    print(_output.table([*header, *(f"{_HEADS.get(name, name)} MB" for name in result.beside)], rows))
+    header += [f"{_HEADS.get(name, name)} MB" for name in result.beside]
+    header += ["saved MB"] if any(t.saved_bytes is not None for t in result.orders) else []
+    print(_output.table(header, rows))
     for tied in result.equals:
         if len(tied) > 1:
             say(f"the same: {', '.join(t.order for t in tied)}")

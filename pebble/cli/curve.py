@@ -27,7 +27,12 @@ _COLUMNS = 6
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble curve``."""
     add_workload_arguments(parser)
-    parser.add_argument("--schedules", default="all", metavar="NAMES", help=schedules_help())
+    parser.add_argument(
+        "--schedules",
+        default="all",
+        metavar="NAMES",
+        help=f"all, or names separated by commas (all): {schedules_help()}",
+    )
     parser.add_argument("--residual", action="store_true", help="ffn: read the input again to add it to the output")
     parser.add_argument("--from", dest="least", metavar="SIZE", help="smallest cache (the largest tile, 64KiB or more)")
     parser.add_argument("--to", dest="most", metavar="SIZE", help="largest cache (all operands)")

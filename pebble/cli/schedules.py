@@ -103,19 +103,26 @@ def _entry(info: OrderInfo) -> dict[str, object]:
 
 def _list(as_json: bool) -> None:
     from pebble.schedules.orders import REGISTRY
+    from pebble.schedules.tables.source import packaged_orders
 
     infos = list(REGISTRY.values())
+    packaged = {name: entry.value for name, entry in packaged_orders().items()}
     if as_json:
-        print(json.dumps({"schedules": [_entry(info) for info in infos], "sawtooth": _SAWTOOTH}, indent=2))
+        document = {"schedules": [_entry(info) for info in infos], "sawtooth": _SAWTOOTH}
+        print(json.dumps(document | ({"packages": packaged} if packaged else {}), indent=2))
         return
     if not sys.stdout.isatty() and "COLUMNS" not in os.environ:  # one line each, for grep
         width = max(len(info.name) for info in infos)
         for info in infos:
             print(f"{info.name:<{width}}  {info.what} [{info.source}]")
+        for name, value in packaged.items():
+            print(f"{name:<{width}}  of an installed package [{value}]")
         return
     for info in infos:
         _output.say(f"{info.name}: {info.what}")
         _output.say(f"from {info.source}", "  ")
+    for name, value in packaged.items():
+        _output.say(f"{name}: of an installed package, {value}")
     print()
     _output.say("The number is the group, strip or swizzle size: grouped-16, cutlass3-4, ...")
     _output.say(f"{_SAWTOOTH[0].upper()}{_SAWTOOTH[1:]}.")

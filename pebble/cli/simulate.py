@@ -3,6 +3,7 @@
 examples:
   pebble simulate gemm -m 8192 -n 8192 -k 8192 --schedule grouped-8 --tile 128x128x64 --sms 108 --cache 40MiB
   pebble simulate gemm -m 8192 -n 8192 -k 8192 --schedule morton+sawtooth --gpu a40 --policy opt
+  pebble simulate gemm -m 8192 -n 8192 -k 8192 --schedule orders.py:spiral --gpu l40s
   pebble simulate llama-2-7b:mlp --tokens 8192 --schedule row-fused-16 --gpu a40
   pebble simulate gemm -m 4096 -n 4096 -k 4096 --schedule row --gpu h20 --sensitivity
   pebble simulate gemm -m 4096 -n 4096 -k 4096 --schedule row --gpu h20 --execution stream-k --write-trace t.npz
@@ -20,6 +21,7 @@ from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.families import schedules_help
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.simulate import Simulation, TraceSimulation, WrittenTrace, simulate
+from pebble.schedules.tables.source import OWN_HELP
 from pebble.simulation import Traffic
 from pebble.units import format_bytes, format_capacity, format_ratio
 
@@ -30,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--schedule",
         metavar="NAME",
-        help=schedules_help(),
+        help=f"{schedules_help()}; {OWN_HELP}",
     )
     parser.add_argument(
         "--sensitivity", action="store_true", help="gemm: how far the answer moves with its assumptions"
@@ -104,6 +106,12 @@ def _print_traffic(traffic: Traffic) -> None:
     print(_output.table(["operand", "DRAM read", "DRAM write"], rows))
     unit = "lines" if counts.unit_bytes == 128 else "sectors"
     print(f"{unit} touched {counts.accesses_lines:,}, without a fetch {counts.hits_lines:,} ({traffic.hit_rate:.2%})")
+    if traffic.saved_bytes is not None:
+        verb = "saves" if traffic.saved_bytes >= 0 else "costs"
+        print(
+            f"the set-aside {verb} {format_bytes(abs(traffic.saved_bytes))}: without it the schedule moves "
+            f"{format_bytes(traffic.dram_bytes + traffic.saved_bytes)}"
+        )
     if traffic.residue_bytes:
         print(f"of the writes {format_bytes(traffic.residue_bytes)} are lines still dirty at the end")
     if counts.block_steps:

@@ -188,9 +188,9 @@ def workload(name: str, **parameters: Any) -> Workload:
 
 
 def schedules_help() -> str:
-    """What ``--schedules`` takes, for every family."""
+    """What names ``--schedules`` takes, for every family."""
     kinds = [f"{name}: {f.schedules_help}" for name, f in FAMILIES.items() if isinstance(f, KernelFamily)]
-    return "all, or names separated by commas (all): " + "; ".join(kinds)
+    return "; ".join(kinds)
 
 
 def command_words(workload: Workload) -> list[str]:

@@ -137,8 +137,8 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
         kept = tile.bm * (value + tile.bn + 2)
         return KernelNeeds(kept, tile.bm * head, tile.bn * (head + value), stages, workload.in_bytes)
 
-    def trace(
-        self, workload: Attention, schedule: AttentionSchedule, config: KernelConfig, residual: bool = False
+    def named_trace(
+        self, workload: Attention, schedule: AttentionSchedule, config: KernelConfig, residual: bool
     ) -> Trace:
         kernel = AttentionKernel(workload, config.tile.bm, config.tile.bn)
         groups = attention_groups(kernel, schedule, config.sms, config.wave_blocks)

@@ -16,12 +16,18 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from pebble.bounds import Accounting, Formula, LowerBound, lower_bound, separate_bound
 from pebble.bounds.published import compulsory_formula
 from pebble.cdag.catalogue import SUMS, DagFamily
-from pebble.errors import InputError
+from pebble.errors import InputError, UnknownNameError
 from pebble.game.buffer_model import BufferModel
 from pebble.models.kernel_fit import KernelNeeds
+from pebble.schedules.tables import Launch, TileTable
+from pebble.schedules.tables.named import named_table
+from pebble.schedules.tables.own import OwnSchedule
+from pebble.schedules.tables.source import own_schedule, packaged_order
+from pebble.schedules.tables.walk import free_phases, table_kernel, table_trace
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig, Traffic, simulate_trace
 from pebble.traces import LINE_BYTES, Trace
+from pebble.traces.program import Group
 from pebble.workloads.base import DTYPE_BYTES, Workload
 from pebble.workloads.parameters import Parameter, read_values
 
@@ -259,6 +265,27 @@ class KernelFamily(Family[W], Generic[W, S]):
             No such schedule.
         """
 
+    def read_schedule(self, given: object) -> S | OwnSchedule:
+        """A schedule by name; or one of the user's own: a table, a function, a file, an order of a package.
+
+        Raises
+        ------
+        UnknownNameError
+            No such schedule.
+        InputError
+            A file that is none.
+        """
+        own = own_schedule(given)
+        if own is not None:
+            return own
+        try:
+            return self.parse_schedule(given)  # type: ignore[arg-type]  # it says what it got
+        except UnknownNameError:
+            packaged = packaged_order(given) if isinstance(given, str) else None
+            if packaged is None:
+                raise
+            return packaged
+
     @abstractmethod
     def kernel_needs(self, workload: W, tile: TileShape, stages: int = 1) -> KernelNeeds:
         """What a block keeps on its SM; the most that any kernel of the family keeps."""
@@ -267,8 +294,7 @@ class KernelFamily(Family[W], Generic[W, S]):
         """Values that all running blocks hold together, besides the cache."""
         return config.wave_blocks * self.kernel_needs(workload, config.tile, stages).values
 
-    @abstractmethod
-    def trace(self, workload: W, schedule: S, config: KernelConfig, residual: bool = False) -> Trace:
+    def trace(self, workload: W, schedule: S | OwnSchedule, config: KernelConfig, residual: bool = False) -> Trace:
         """What one schedule touches, in order.
 
         Raises
@@ -276,15 +302,35 @@ class KernelFamily(Family[W], Generic[W, S]):
         InputError
             Too long, or a tile that the schedule cannot take.
         """
+        if isinstance(schedule, OwnSchedule):
+            table = self.table(workload, schedule, config)
+            if not config.execution.is_free:
+                return table_trace(table, config.execution, residual)
+            kernel = table_kernel(table, residual)
+            return config.trace(kernel.layout, [Group(free_phases(table, kernel), config.wave_blocks)])
+        return self.named_trace(workload, schedule, config, residual)
 
-    def simulate(self, workload: W, schedule: S, config: KernelConfig, residual: bool = False) -> Traffic:
+    @abstractmethod
+    def named_trace(self, workload: W, schedule: S, config: KernelConfig, residual: bool) -> Trace:
+        """`trace` of a schedule that has a name."""
+
+    def table(self, workload: W, schedule: S | OwnSchedule, config: KernelConfig) -> TileTable:
+        """A schedule as the table that a kernel walks; errors as for `OwnSchedule.table` and `named_table`."""
+        launch = Launch(
+            config.tile, config.sms, config.blocks_per_sm, policy=config.policy, cache_bytes=config.cache_bytes
+        )
+        if isinstance(schedule, OwnSchedule):
+            return schedule.table(workload, launch, config.order_params)
+        return named_table(workload, schedule, launch)  # type: ignore[arg-type]  # each family names one of these
+
+    def simulate(self, workload: W, schedule: S | OwnSchedule, config: KernelConfig, residual: bool = False) -> Traffic:
         """What one schedule moves; errors as for `trace`."""
         trace = self.trace(workload, schedule, config, residual)
         return simulate_trace(schedule.name, trace, config.cache_bytes, config.policy)
 
-    def walk(self, workload: W, schedule: S, config: KernelConfig) -> Hashable:
+    def walk(self, workload: W, schedule: S | OwnSchedule, config: KernelConfig) -> Hashable:
         """A key that two schedules share when they touch the same tiles in the same sequence."""
-        return schedule.name
+        return schedule if isinstance(schedule, OwnSchedule) else schedule.name
 
     def check(self, workload: W, config: KernelConfig) -> None:
         """Refuse what is too large to simulate, before any work is done for it.

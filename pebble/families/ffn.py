@@ -80,7 +80,7 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
         ups = workload.up_products
         return KernelNeeds(ups * tile.bm * tile.bn, 0, tile.bk * (tile.bm + ups * tile.bn), stages, workload.in_bytes)
 
-    def trace(self, workload: Ffn, schedule: FfnSchedule, config: KernelConfig, residual: bool = False) -> Trace:
+    def named_trace(self, workload: Ffn, schedule: FfnSchedule, config: KernelConfig, residual: bool) -> Trace:
         kernel = FfnKernel(workload, config.tile, residual=residual)
         return config.trace(kernel.layout, ffn_groups(kernel, schedule, config.wave_blocks))
 

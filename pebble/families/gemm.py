@@ -26,6 +26,7 @@ from pebble.schedules.explicit.parallel import ParallelSchedule
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import TileOrder, all_schedules, parse_order
+from pebble.schedules.tables.own import OwnSchedule
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig, Traffic
 from pebble.traces import LINE_BYTES, Trace
@@ -131,16 +132,18 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
         """A tile of C, and tiles of A and B."""
         return KernelNeeds(tile.bm * tile.bn, 0, tile.bk * (tile.bm + tile.bn), stages, workload.in_bytes)
 
-    def trace(self, workload: Gemm, schedule: TileOrder, config: KernelConfig, residual: bool = False) -> Trace:
+    def named_trace(self, workload: Gemm, schedule: TileOrder, config: KernelConfig, residual: bool) -> Trace:
         kernel, slots = GemmKernel(workload, config.tile), config.wave_blocks
         if not (config.execution.is_reference or config.execution.is_free):
             return kernel.timed(schedule, slots, config.execution, config.order_params, config.sms)
         tiles = schedule.tiles(*kernel.grid, config.order_params)
         return config.trace(kernel.layout, [Group([kernel.phase(tiles)], slots, schedule.sawtooth)])
 
-    def simulate(self, workload: Gemm, schedule: TileOrder, config: KernelConfig, residual: bool = False) -> Traffic:
+    def simulate(
+        self, workload: Gemm, schedule: TileOrder | OwnSchedule, config: KernelConfig, residual: bool = False
+    ) -> Traffic:
         """For LRU in lock step in closed form, independent of k."""
-        if config.execution.is_reference:
+        if not isinstance(schedule, OwnSchedule) and config.execution.is_reference:
             kernel = GemmKernel(workload, config.tile)
             tiles = schedule.tiles(*kernel.grid, config.order_params)
             shape = kernel.closed_form(tiles, config.wave_blocks, schedule.sawtooth)
@@ -150,9 +153,9 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
                 return Traffic(schedule.name, counts)
         return super().simulate(workload, schedule, config, residual)
 
-    def walk(self, workload: Gemm, schedule: TileOrder, config: KernelConfig) -> Hashable:
-        if config.execution.blocks_in_cluster > 1:  # with clusters the order walks another grid
-            return schedule.name
+    def walk(self, workload: Gemm, schedule: TileOrder | OwnSchedule, config: KernelConfig) -> Hashable:
+        if config.execution.blocks_in_cluster > 1 or isinstance(schedule, OwnSchedule):
+            return super().walk(workload, schedule, config)  # with clusters the order walks another grid
         tiles = schedule.tiles(*GemmKernel(workload, config.tile).grid, config.order_params)
         return hashlib.sha256(tiles.tobytes()).digest(), schedule.sawtooth
 

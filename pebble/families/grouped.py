@@ -19,6 +19,7 @@ from pebble.families.parts import in_turn
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.grouped import GroupedKernel
 from pebble.schedules.orders import TileOrder, all_schedules, parse_order
+from pebble.schedules.tables.own import OwnSchedule
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.traces import Trace
@@ -75,11 +76,13 @@ class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
         """Those of one product."""
         return GEMM.kernel_needs(workload.gemms[0], tile, stages)
 
-    def trace(self, workload: GroupedGemm, schedule: TileOrder, config: KernelConfig, residual: bool = False) -> Trace:
+    def named_trace(self, workload: GroupedGemm, schedule: TileOrder, config: KernelConfig, residual: bool) -> Trace:
         kernel = GroupedKernel(workload, config.tile)
         return config.trace(kernel.layout, [kernel.group(schedule, config.wave_blocks, config.order_params)])
 
-    def walk(self, workload: GroupedGemm, schedule: TileOrder, config: KernelConfig) -> Hashable:
+    def walk(self, workload: GroupedGemm, schedule: TileOrder | OwnSchedule, config: KernelConfig) -> Hashable:
+        if isinstance(schedule, OwnSchedule):
+            return super().walk(workload, schedule, config)
         walks = GroupedKernel(workload, config.tile).walks(schedule, config.order_params)
         return hashlib.sha256(b"".join(tiles.tobytes() for tiles in walks.values())).digest(), schedule.sawtooth
 

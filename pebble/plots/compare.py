@@ -14,7 +14,7 @@ from pebble.schedules.orders import OrderParams, TileOrder, parse_order
 from pebble.units import format_bytes
 
 if TYPE_CHECKING:
-    from pebble.reports.compare import Comparison
+    from pebble.reports.kernel_compare import Comparison
 
 _PER_ROW = 7
 _MOST_CELLS = 96

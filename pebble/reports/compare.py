@@ -1,349 +1,27 @@
-"""``compare``: schedules of one workload on one GPU against the proved bound."""
+"""``compare``: schedules against the least that any can move, at the boundary and in the memory that is asked for."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pebble.bounds.base import LowerBound
-from pebble.errors import InputError, check_flag, check_text
-from pebble.families import Explicit, kernel_family
-from pebble.models.caches import parse_policy
-from pebble.models.machine import Machine
-from pebble.reports.base import Report
+from pebble.errors import InputError, check_flag
+from pebble.families import kernel_family
 from pebble.reports.bound import wants_l2
-from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, trace_capacity
-from pebble.reports.target import Kernel, KernelOptions, TargetOptions, check_options, read_kernel
-from pebble.simulation import Traffic
-from pebble.system.parallel import each
-from pebble.units import Size, format_bytes, format_ratio
+from pebble.reports.kernel_compare import Comparison, Own, compare_kernels
+from pebble.reports.target import KernelOptions, TargetOptions, check_options
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from pebble.reports.exact import ExactComparison
     from pebble.reports.sm_compare import SmComparison
-
-Progress = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Bounded:
-    """A capacity and the bound that it gives."""
-
-    capacity: Capacity  #: what can be held, and how it adds up
-    bound: LowerBound  #: no schedule that holds so much moves less
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        return {
-            "bytes": self.bound.bytes,
-            "elements": self.bound.elements,
-            "method": self.bound.method,
-            "capacity_bytes": self.capacity.bytes,
-            "capacity_elements": self.capacity.elements,
-            "what": self.capacity.what,
-        }
-
-
-@dataclass(frozen=True, repr=False)
-class Comparison(Report):
-    """What ``pebble compare`` found.
-
-    Attributes
-    ----------
-    workload : Workload
-    kernel : Kernel
-        How the simulated kernels run.
-    trace : Bounded
-        What the simulated kernel can hold; holds for every schedule in ``orders``.
-    chip : Bounded or None
-        Every on-chip store of the GPU, when one was named.
-    cache_only : Bounded
-        One explicitly managed memory of the cache's size; real kernels may go below it.
-    separate : Bounded or None
-        For chains: the least when each kernel passes its whole result through memory, at the trace capacity.
-    explicit : Explicit or None
-        The best schedule under explicit control at the trace capacity.
-    orders : tuple of Traffic
-        Simulated schedules, least traffic first.
-    notes : tuple of str
-        What a reader must know of the assumptions.
-    complete : bool
-        False when the simulation was interrupted.
-    beside : mapping of str to mapping of str to int
-        What each schedule moves, in bytes, if one thing were otherwise: ``lru``, through one LRU of the nominal L2 size
-        in place of the chip's own model; ``free`` in place of waves, or ``waves`` in place of free-running blocks.
-    """
-
-    workload: Workload
-    kernel: Kernel
-    trace: Bounded
-    chip: Bounded | None
-    cache_only: Bounded
-    separate: Bounded | None
-    explicit: Explicit
-    orders: tuple[Traffic, ...]
-    notes: tuple[str, ...]
-    complete: bool = True
-    beside: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-
-    question = "compare"
-
-    @property
-    def machine(self) -> Machine | None:
-        return self.kernel.target.machine
-
-    @property
-    def lru_bytes(self) -> Mapping[str, int]:
-        """What each schedule moves through one LRU of the nominal L2 size, where that is not the model."""
-        return self.beside.get("lru", {})
-
-    def ratio(self, traffic_bytes: int) -> float:
-        """Bytes over the trace bound."""
-        return traffic_bytes / self.trace.bound.bytes
-
-    @property
-    def best_band(self) -> Traffic | None:
-        """For an FFN: the fused schedule with the least traffic; its name tells the band height."""
-        fused = [t for t in self.orders if t.order.startswith("row-fused")]
-        return min(fused, key=lambda t: t.dram_bytes, default=None)
-
-    @property
-    def best_found(self) -> tuple[int, str]:
-        """Bytes and name of the best schedule known, explicit or simulated."""
-        best = min(self.orders, key=lambda t: t.dram_bytes, default=None)
-        if best is not None and best.dram_bytes < self.explicit.bytes:
-            return best.dram_bytes, best.order
-        return self.explicit.bytes, self.explicit.name
-
-    @property
-    def best_orders(self) -> tuple[Traffic, ...]:
-        """The simulated schedules that share the least traffic."""
-        return tuple(t for t in self.orders if t.dram_bytes == self.orders[0].dram_bytes)
-
-    @property
-    def equals(self) -> tuple[tuple[Traffic, ...], ...]:
-        """The simulated schedules, those that read, write and hit the same together, least traffic first."""
-        found: dict[tuple[object, ...], list[Traffic]] = {}
-        for t in self.orders:
-            key = (
-                t.dram_read_bytes,
-                t.dram_write_bytes,
-                t.hit_rate,
-                *(moved[t.order] for moved in self.beside.values()),
-            )
-            found.setdefault(key, []).append(t)
-        return tuple(map(tuple, found.values()))
-
-    def summary(self) -> str:
-        best = "nothing simulated"
-        if self.orders:
-            tied = len(self.best_orders) - 1
-            best = f"{self.orders[0].order}{f' (and {tied} more)' if tied else ''} moves " + format_bytes(
-                self.orders[0].dram_bytes
-            )
-            over = format_ratio(self.ratio(self.orders[0].dram_bytes), ".2f")
-            best += f", {over}x the bound of {format_bytes(self.trace.bound.bytes)} ({self.kernel.model})"
-        return f"{self.workload.label}, tile {self.kernel.tile}: {best}"
-
-    def rows(self) -> list[dict[str, Any]]:
-        """A row per schedule."""
-        return [
-            {
-                "name": t.order,
-                "tile": self.kernel.tile,
-                "dram_read_bytes": t.dram_read_bytes,
-                "dram_write_bytes": t.dram_write_bytes,
-                "dram_bytes": t.dram_bytes,
-                "l2_hit_rate": t.hit_rate,
-                "both_tiles_hit_share": t.both_hit_share,
-                "ratio_to_lower_bound": self.ratio(t.dram_bytes),
-                "dirty_residue_bytes": t.residue_bytes,
-                **{f"{name}_dram_bytes": moved[t.order] for name, moved in self.beside.items()},
-            }
-            for t in self.orders
-        ]
-
-    def document(self) -> dict[str, Any]:
-        upper_bytes, upper_name = self.best_found
-        document: dict[str, Any] = {
-            "workload": {"label": self.workload.label, **self.workload.to_json()},
-            "kernel": self.kernel.to_dict(),
-            "lower_bound": self.trace.to_json(),
-            "chip_bound": self.chip.to_json() if self.chip else None,
-            "cache_only_bound": self.cache_only.to_json(),
-            "upper_bound": {"bytes": upper_bytes, "schedule": upper_name, "details": self.explicit.to_json()},
-            "best_order": None,
-            "schedules": [
-                {**row, "by_operand": t.by_operand()} for row, t in zip(self.rows(), self.orders, strict=True)
-            ],
-            "notes": list(self.notes),
-            "complete": self.complete,
-        }
-        if self.orders:
-            best = self.orders[0]
-            tied = [t.order for t in self.best_orders]
-            document["best_order"] = {"name": best.order, "dram_bytes": best.dram_bytes, "tied": tied}
-        band = self.best_band
-        if band is not None:
-            document["best_band"] = {"name": band.order, "dram_bytes": band.dram_bytes}
-        if self.separate is not None:
-            document["separate_kernels_bound"] = self.separate.to_json()
-        return document
-
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Each schedule's traffic over the bound, as bars."""
-        from pebble.plots.compare import plot_ratios
-
-        return plot_ratios(self, ax)
-
-
-def read_schedules(text: str | Sequence[str], everything: Sequence[Any], parse: Callable[[str], Any]) -> list[Any]:
-    """All, or the names given, each once.
-
-    Raises
-    ------
-    InputError
-        No name at all.
-    UnknownNameError
-        An unknown name.
-    """
-    if isinstance(text, str) and text.strip().lower() == "all":
-        return list(everything)
-    parts = text.split(",") if isinstance(text, str) else text
-    if not isinstance(parts, Iterable):
-        raise InputError(f"--schedules: got {repr(text)[:80]}, expected all, or names such as ['row', 'hilbert'].")
-    names = [name for name in (check_text("--schedules", part, "names").strip() for part in parts) if name]
-    if not names:
-        raise InputError(f"--schedules: got {text!r}, expected all, or names separated by commas.")
-    return list(dict.fromkeys(parse(name) for name in names))
-
-
-def trace_bound(workload: Workload, kernel: Kernel) -> Bounded:
-    """The bound at what the simulated kernel can hold.
-
-    Raises
-    ------
-    InputError
-        A cache that starts warm: the bounds count every first load.
-    """
-    family, config, policy = kernel_family(workload), kernel.config, parse_policy(kernel.config.policy)
-    if policy.warm:
-        raise InputError("--policy: got a policy with +warm, expected a cold start: the bounds count every first load.")
-    held = family.values_held(workload, config, kernel.stages)
-    # every line once, however many partitions keep it; a memory-side cache holds lines too
-    capacity = trace_capacity(config.cache_bytes + policy.last_level_bytes, workload, held, config.wave_blocks)
-    return Bounded(capacity, family.lower_bound(workload, capacity.elements))
-
-
-def compare_kernels(
-    workload: Workload,
-    schedules: str | Sequence[str] = "all",
-    *,
-    residual: bool = False,
-    progress: Callable[[int], Progress] = lambda total: lambda name: None,
-    **options: Unpack[KernelOptions],
-) -> Comparison:
-    """What each schedule moves between L2 and DRAM, against the least; arguments and errors as for `compare`."""
-    family = kernel_family(workload)
-    kernel = read_kernel(workload, **options)
-    check_flag("residual", residual)
-    chosen = read_schedules(schedules, family.all_schedules(workload, kernel.config.tile), family.parse_schedule)
-    config = kernel.config
-    family.check(workload, config)
-    trace = trace_bound(workload, kernel)
-    held_bytes = config.cache_bytes + parse_policy(config.policy).last_level_bytes
-    cache = cache_capacity(Size(held_bytes, None, f"{held_bytes}B"), workload)
-    chip = None
-    if kernel.target.machine is not None:
-        capacity = chip_capacity(kernel.target.machine, workload)
-        chip = Bounded(capacity, family.lower_bound(workload, capacity.elements))
-    separate = family.separate_bound(workload, trace.capacity.elements)
-    explicit = family.best_schedule(workload, trace.capacity.schedule_elements)
-    assert explicit is not None
-    notes = [*kernel.notes, *family.notes(residual)]
-    show = progress(len(chosen))
-    configs = [config, *kernel.beside.values()]
-    beside: dict[str, dict[str, int]] = {name: {} for name in kernel.beside}
-
-    def moved(same: Sequence[int]) -> list[Traffic]:
-        return [family.simulate(workload, chosen[same[0]], one, residual) for one in configs]
-
-    alike: dict[Hashable, list[int]] = {}  # schedules that walk alike move alike
-    done: dict[int, Traffic] = {}
-    complete = True
-    try:
-        for i, schedule in enumerate(chosen):
-            alike.setdefault(family.walk(workload, schedule, config), []).append(i)
-        walks = list(alike.values())
-        for walk, (found, *others) in each(moved, walks):
-            for i in walks[walk]:
-                done[i] = replace(found, order=chosen[i].name)
-                for by_name, other in zip(beside.values(), others, strict=True):
-                    by_name[chosen[i].name] = other.dram_bytes
-                show(chosen[i].name)
-    except KeyboardInterrupt:
-        complete = False
-    notes += _what_counters_do_not_see([*done.values()])
-    for name, by_name in beside.items() if done else ():
-        if name == "lru":
-            notes.append(_what_lru_ranks_first(by_name))
-        else:
-            notes.append(_what_execution_changes({t.order: t.dram_bytes for t in done.values()}, name, by_name))
-    if not complete:
-        notes.append(f"interrupted after {len(done)} schedule{'s' * (len(done) != 1)}; the rest are missing")
-    return Comparison(
-        workload,
-        kernel,
-        trace,
-        chip,
-        Bounded(cache, family.lower_bound(workload, cache.elements)),
-        Bounded(trace.capacity, separate) if separate else None,
-        explicit,
-        tuple(sorted((done[i] for i in sorted(done)), key=lambda t: t.dram_bytes)),
-        tuple(notes),
-        complete,
-        beside,
-    )
-
-
-def _what_counters_do_not_see(moved: Sequence[Traffic]) -> list[str]:
-    """Where the simulated figures and those of a profiler count differently."""
-    if not moved:
-        return []
-    left = [t.residue_bytes for t in moved]
-    amount = " to ".join(dict.fromkeys(map(format_bytes, (min(left), max(left)))))
-    return [f"lines still dirty at the end are {amount} of each write figure"] if max(left) else []
-
-
-def _what_execution_changes(moved: Mapping[str, int], other: str, there: Mapping[str, int]) -> str:
-    """Whether the schedule that moves least depends on the execution."""
-    best = min(moved, key=lambda name: (moved[name], there[name]))
-    best_there = min(there, key=lambda name: (there[name], moved[name]))
-    how = "if blocks run free" if other == "free" else "in waves"
-    if there[best] == there[best_there]:
-        return f"{other} MB: {how}; the ranking's first does not depend on it: {best}, {format_bytes(there[best])}"
-    return (
-        f"{other} MB: {how}; the ranking depends on it: {best_there} is then first with "
-        f"{format_bytes(there[best_there])}, and {best} moves {format_bytes(there[best])}"
-    )
-
-
-def _what_lru_ranks_first(lru_bytes: Mapping[str, int]) -> str:
-    first, *tied = (name for name, moved in lru_bytes.items() if moved == min(lru_bytes.values()))
-    return (
-        f"LRU MB: the total under one fully associative LRU of the nominal L2 size, which is not this chip's cache; it "
-        f"would rank {first}{f' (and {len(tied)} more)' * bool(tied)} first; `--policy lru` shows it alone"
-    )
 
 
 def compare(
     workload: Workload,
     schedules: str | Sequence[str] = "all",
+    schedule: Own | Sequence[Own] | None = None,
     *,
     residual: bool = False,
     level: str | None = None,
@@ -363,6 +41,8 @@ def compare(
     workload : Gemm, GroupedGemm, Ffn or Attention
     schedules : str or sequence of str
         ``"all"``, or names: the tile orders of ``pebble schedules`` for a GEMM, schedules of the family for others.
+    schedule : str, Path, callable or TileTable, or a sequence of these
+        Beside them, tiles of your own; see `pebble.simulate`.
     residual : bool
         ffn: read the input again to add it to the output.
     level : {"dram", "l2"}, optional
@@ -420,8 +100,8 @@ def compare(
     if l2:
         from pebble.reports.sm_compare import compare_sms
 
-        if residual or schedules != "all":
-            option = "residual" if residual else "schedules"
+        if residual or schedules != "all" or schedule is not None:
+            option = "residual" if residual else "schedules" if schedule is None else "schedule"
             raise InputError(
                 f"--{option}: got it with --level l2, where each family has schedules of its own; leave it out."
             )
@@ -432,10 +112,12 @@ def compare(
         from pebble.reports.exact import compare_exactly
 
         _without(options, ("tile",), "--exact")
+        if schedule is not None:
+            raise InputError("--schedule: got it with --exact, which plays orders that have names; leave it out.")
         solver = {"time_limit": 60.0 if time_limit is None else time_limit, "progress": progress, "stop": stop}
         return compare_exactly(workload, schedules, tile=options.get("tile"), **solver, **where)  # type: ignore[arg-type]
     shown = progress or (lambda total: lambda name: None)
-    return compare_kernels(workload, schedules, residual=residual, progress=shown, **options)
+    return compare_kernels(workload, schedules, schedule, residual=residual, progress=shown, **options)
 
 
 def _without(options: KernelOptions, known: tuple[str, ...], what: str) -> None:

@@ -11,6 +11,7 @@ from pebble.models.caches import parse_policy
 from pebble.models.caches.sm_map import SM_MAPS
 from pebble.schedules.execution import parse_execution
 from pebble.schedules.orders import TileOrder
+from pebble.schedules.tables.own import OwnSchedule
 from pebble.simulation import KernelConfig, curve_of
 from pebble.traces import LINE_BYTES
 from pebble.workloads.base import Workload
@@ -63,7 +64,7 @@ class Sensitivity:
         }
 
 
-def _skewed(workload: Workload, order: TileOrder, config: KernelConfig, cluster: str) -> list[Moved]:
+def _skewed(workload: Workload, order: TileOrder | OwnSchedule, config: KernelConfig, cluster: str) -> list[Moved]:
     simulate = kernel_family(workload).simulate
     moved = []
     for skew in SKEWS:
@@ -76,7 +77,7 @@ def _skewed(workload: Workload, order: TileOrder, config: KernelConfig, cluster:
     return moved
 
 
-def sensitivity(workload: Workload, order: TileOrder, config: KernelConfig) -> Sensitivity:
+def sensitivity(workload: Workload, order: TileOrder | OwnSchedule, config: KernelConfig) -> Sensitivity:
     """Vary the assumptions of one simulation.
 
     Parameters

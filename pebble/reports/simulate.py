@@ -15,8 +15,8 @@ from pebble.families.ffn import FFN
 from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.compare import Bounded, trace_bound
 from pebble.reports.fit import fit_kernel
+from pebble.reports.kernel_compare import Bounded, Own, simulated, trace_bound
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.sensitivity import sensitivity as vary
 from pebble.reports.target import (
@@ -57,6 +57,7 @@ def traffic_document(traffic: Traffic) -> dict[str, Any]:
         "block_steps": counts.block_steps,
         "both_tiles_hit_share": traffic.both_hit_share,
         "by_operand": traffic.by_operand(),
+        **({} if traffic.saved_bytes is None else {"saved_by_set_aside_bytes": traffic.saved_bytes}),
     }
 
 
@@ -231,7 +232,7 @@ class TraceSimulation(_Moved):
 
 def _simulate_schedule(
     workload: Workload,
-    schedule: str,
+    schedule: Own,
     residual: bool,
     sensitive: bool,
     beside: tuple[str, int | str | None, str] | None,
@@ -239,12 +240,13 @@ def _simulate_schedule(
 ) -> Simulation:
     family = kernel_family(workload)
     kernel = read_kernel(workload, **options)
-    chosen = family.parse_schedule(schedule)
     if beside is not None:
         if sensitive:
             raise InputError("--sensitivity: got --beside with it, expected one workload.")
-        return Simulation(workload, kernel, _side_by_side(workload, kernel, chosen, *beside), None)
-    traffic = family.simulate(workload, chosen, kernel.config, residual)
+        named = family.parse_schedule(schedule)  # type: ignore[arg-type]  # it says what it got
+        return Simulation(workload, kernel, _side_by_side(workload, kernel, named, *beside), None)
+    chosen = family.read_schedule(schedule)
+    traffic = simulated(workload, chosen, kernel.config, residual)
     moved = vary(workload, chosen, kernel.config) if sensitive else None
     warm = "+warm" in kernel.config.policy
     return Simulation(workload, kernel, traffic, None if warm else trace_bound(workload, kernel), moved)
@@ -261,11 +263,11 @@ def _side_by_side(
 
 
 def _write_schedule_trace(
-    workload: Workload, schedule: str, path: str | Path, residual: bool, options: KernelOptions
+    workload: Workload, schedule: Own, path: str | Path, residual: bool, options: KernelOptions
 ) -> WrittenTrace:
     family = kernel_family(workload)
     kernel = read_kernel(workload, **options)
-    chosen = family.parse_schedule(schedule)
+    chosen = family.read_schedule(schedule)
     trace = family.trace(workload, chosen, kernel.config, residual)
     write_trace(trace, str(path))
     return WrittenTrace(str(path), workload, kernel, chosen.name, trace.touches, trace.sms, tuple(trace.operand_names))
@@ -298,7 +300,7 @@ def _footprint_bytes(trace: Trace) -> int:
 
 def simulate(
     workload: Workload | None = None,
-    schedule: str | None = None,
+    schedule: Own | None = None,
     *,
     trace: str | None = None,
     write_trace: str | Path | None = None,
@@ -315,8 +317,10 @@ def simulate(
     ----------
     workload : Gemm, GroupedGemm, Ffn or Attention
         With ``trace``: optional, the trace is set against its bound.
-    schedule : str
-        A tile order of ``pebble schedules``, or a schedule of the family.
+    schedule : str, Path, callable or TileTable
+        A tile order of ``pebble schedules``, or a schedule of the family. Or tiles of your own: a .csv, .npy or .json
+        file, ``"FILE.py:FUNCTION"``, or a function ``(rows, cols, params)`` that returns an array of (row, col), or
+        (tiles, k_start, k_direction).
     trace : str, optional
         A .csv or .npz file instead of a schedule.
     write_trace : str or Path, optional

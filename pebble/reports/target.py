@@ -357,10 +357,12 @@ def read_cache_model(name: str | None, target: Target, element_bytes: int) -> tu
             f"cache model of {machine.name} ({model.mark}): {model.policy}: {model.parsed.description}; {model.source}"
         )
         return model.policy, cache_bytes, [text, *_counted(model.parsed)]
+    if isinstance(name, str) and name.startswith(f"{HARDWARE}+") and machine is not None:  # the chip's own with options
+        name = machine.default_model.policy + name.removeprefix(HARDWARE)
     policy = parse_policy(name)
     notes = []
     if machine is not None and policy.structure == "full":
-        notes.append(_about_the_model(machine, name))
+        notes.append(_about_the_model(machine, name.partition("+")[0]))
     return name, cache_bytes, [*notes, f"cache policy {name}: {policy.description}", *_counted(policy)]
 
 

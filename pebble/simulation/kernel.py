@@ -83,10 +83,13 @@ class Traffic:
         Name of the tile order or schedule.
     counts : CacheCounts
         Lines by operand.
+    plain_bytes : int, optional
+        What the same schedule moves without the set-aside, where the policy has one.
     """
 
     order: str
     counts: CacheCounts
+    plain_bytes: int | None = None
 
     @property
     def dram_read_bytes(self) -> int:
@@ -102,6 +105,11 @@ class Traffic:
     def dram_bytes(self) -> int:
         """Bytes read and written."""
         return self.dram_read_bytes + self.dram_write_bytes
+
+    @property
+    def saved_bytes(self) -> int | None:
+        """What the set-aside saves, where the policy has one; negative where it costs."""
+        return None if self.plain_bytes is None else self.plain_bytes - self.dram_bytes
 
     @property
     def residue_bytes(self) -> int:

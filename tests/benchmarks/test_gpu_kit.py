@@ -23,8 +23,16 @@ from pebble.workloads import Attention, Ffn  # noqa: E402
 
 @pytest.mark.parametrize("name", ["separate:grouped-2", "row-fused-3", "row-fused-3-split-2"])
 def test_ffn_tables_touch_what_the_simulated_phases_touch(name):
-    case = {"tokens": 80, "d_model": 256, "hidden": 640, "tile": "16x128x64", "order": name}
-    table = make_tables.ffn_table(case, sms=5)
+    case = {
+        "family": "ffn",
+        "gated": 0,
+        "tokens": 80,
+        "d_model": 256,
+        "hidden": 640,
+        "tile": "16x128x64",
+        "order": name,
+    }
+    table = make_tables.case_table(case, sms=5)
     kernel = FfnKernel(Ffn(80, 256, 640), TileShape(16, 128, 64))
     (group,) = ffn_groups(kernel, parse_ffn_schedule(name), wave_blocks=5)
     assert len(np.unique(table[:, 0])) == len(group.phases)
@@ -42,8 +50,18 @@ def test_ffn_tables_touch_what_the_simulated_phases_touch(name):
 
 @pytest.mark.parametrize("name", ["fa2", "fa2-heads-first", "fa3"])
 def test_attention_tables_are_the_simulated_orders(name):
-    case = {"queries": 64, "keys": 65536, "head_dim": 128, "heads": 4, "kv_heads": 2, "batch": 2, "tile": "16x16"}
-    table = make_tables.attention_table(case | {"order": name}, sms=5)
+    case = {
+        "family": "attention",
+        "causal": 0,
+        "queries": 64,
+        "keys": 65536,
+        "head_dim": 128,
+        "heads": 4,
+        "kv_heads": 2,
+        "batch": 2,
+        "tile": "16x16",
+    }
+    table = make_tables.case_table(case | {"order": name}, sms=5)
     kernel = AttentionKernel(Attention(64, 65536, 128, heads=4, kv_heads=2, batch=2), 16, 16)
     assert parse_attention_schedule(name).kind == name
     longest, heads_first = name == "fa3", name == "fa2-heads-first"
@@ -54,18 +72,19 @@ def test_attention_tables_are_the_simulated_orders(name):
 def test_waves_alternate_and_are_filled_up():
     tiles = np.array([[0, j] for j in range(5)], np.int32)
     slots = tables.tile_slots(tiles, steps=7, wave_blocks=2, sawtooth=True)
-    assert slots[:, 2:].tolist() == [[0, 1], [0, 1], [6, -1], [6, -1], [0, 1]]
+    assert slots[:, 5:7].tolist() == [[0, 1], [0, 1], [6, -1], [6, -1], [0, 1]]
     backwards = tables.tile_slots(tiles, steps=7, wave_blocks=2, sawtooth=True, backwards=True)
-    assert backwards[:, 3].tolist() == [-1, -1, 1, 1, -1]
+    assert backwards[:, 6].tolist() == [-1, -1, 1, 1, -1]
     own = np.array([[0, 0, 3, -1], [0, 1, 2, 1]], np.int32)
-    assert tables.tile_slots(own, 7, 2, sawtooth=True).tolist() == own.tolist()
+    slots = tables.tile_slots(own, 7, 2, sawtooth=True)
+    assert slots.tolist() == [[0, 0, 0, 0, 7, 3, -1, 0, 0], [0, 0, 1, 0, 7, 2, 1, 0, 0]]
 
     table = np.array([[0, 0, 0, j, 0, 4, 0] for j in range(3)] + [[1, 1, 0, 0, 2, 6, 1]], np.int32)
     slots = tables.ffn_slots(table, wave_blocks=2, sawtooth=True)
     assert slots[:, 0].tolist() == [0, 0, 0, -1, 1, -1]  # -1: a place left empty
-    assert slots[:, 3].tolist() == [0, 0, 3, 0, 2, 0]  # the second wave starts at the last step
-    assert slots[:, 5].tolist() == [1, 1, -1, 0, 1, 0]
-    assert slots[:, 7].tolist() == [0, 0, 0, 0, 1, 1]  # only the second phase reads what the first wrote
+    assert slots[:, 5].tolist() == [0, 0, 3, 0, 2, 0]  # the second wave starts at the last step
+    assert slots[:, 6].tolist() == [1, 1, -1, -1, 1, 1]
+    assert slots[:, 8].tolist() == [0, 0, 0, 0, 1, 1]  # only the second phase reads what the first wrote
 
 
 def test_a_table_that_misses_a_tile_is_refused(tmp_path):

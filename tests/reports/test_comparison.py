@@ -8,7 +8,7 @@ from pebble.errors import InfeasibleError
 from pebble.families import kernel_family, lower_bound, simulate
 from pebble.models.machine import load_machine
 from pebble.reports.capacity import cache_capacity, chip_capacity, trace_capacity
-from pebble.reports.compare import compare
+from pebble.reports.kernel_compare import compare_kernels as compare
 from pebble.schedules.orders import all_schedules, parse_order
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig

@@ -13,7 +13,7 @@ from pebble.families import lower_bound, simulate
 from pebble.families.ffn import FFN
 from pebble.models.caches import parse_policy
 from pebble.reports.capacity import trace_capacity
-from pebble.reports.compare import compare
+from pebble.reports.kernel_compare import compare_kernels as compare
 from pebble.schedules.ffn import FfnKernel, all_ffn_schedules, ffn_trace, parse_ffn_schedule
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig

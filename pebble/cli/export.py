@@ -1,0 +1,60 @@
+"""A schedule as a table for whoever runs it: csv, npy, json, a Triton file that stands alone, a CUDA header.
+
+examples:
+  pebble export grouped-22+sawtooth gemm -m 8192 -n 8192 -k 8192 --gpu h100-sxm5-80gb --tile 128x256x64 --format csv
+  pebble export row-fused-24+sawtooth llama-2-7b:mlp --tokens 8192 --gpu h100-sxm5-80gb --format triton -o mlp.py
+  pebble export orders.py:spiral gemm -m 8192 -n 8192 -k 8192 --gpu l40s --format cuda -o spiral.h
+  pebble export found.json --format triton -o found.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from pebble.cli import _output
+from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
+from pebble.cli._workload_argument import add_workload_arguments, workload_of
+from pebble.errors import InputError
+from pebble.families import schedules_help
+from pebble.reports.export import FORMATS, check_file, export
+from pebble.schedules.tables.source import OWN_HELP
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``pebble export``."""
+    text = f"{schedules_help()}; {OWN_HELP}; or a table that was saved as .json, without WORKLOAD"
+    parser.add_argument("schedule", metavar="SCHEDULE", help=text)
+    add_workload_arguments(parser, required=False)
+    parser.add_argument("--format", default="csv", metavar="F", help=f"{', '.join(FORMATS)} (csv)")
+    parser.add_argument("-o", "--out", metavar="FILE", help="where to write it (standard output)")
+    add_machine_arguments(parser)
+    add_kernel_arguments(parser)
+    parser.set_defaults(**dict.fromkeys(_UNLESS_GIVEN))
+
+
+_UNLESS_GIVEN = ("stages", "blocks_per_sm", "policy", "execution", "cluster", "seed")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Export and print."""
+    if args.out is not None:
+        check_file(args.out, args.format)
+    elif args.format == "npy" and not args.json:
+        raise InputError("--format npy: expected -o FILE.npy, because it is no text.")
+    workload = None if args.workload is None else workload_of(args)
+    options = {key: value for key, value in kernel(args).items() if value not in (None, False)}
+    found = export(args.schedule, workload, args.format, **options)
+    if args.out is not None:
+        found.save(args.out)
+        print(f"{args.format}: {args.out}", file=sys.stderr)
+    if args.json:
+        _output.print_report(found, out=args.out)
+    elif args.out is None:
+        sys.stdout.write(found.text)
+    else:
+        for line in found.summary().split("; "):
+            _output.say(line)
+        for note in found.notes:
+            _output.say(f"note: {note}")
+    return 0

@@ -1,0 +1,139 @@
+"""The schedule of a workload that moves least, searched under the GPU's own cache model.
+
+Tried are block tiles that fit an SM, tile orders by name and number, bands of any heights along either axis, waves that
+end with a column, the direction in which k is walked and where each tile begins in it, parts of k, fused and separate
+kernels, groups of heads. What looks best is simulated in full. Ctrl-C keeps the best so far.
+
+examples:
+  pebble tune gemm -m 8192 -n 8192 -k 8192 --gpu l40s
+  pebble tune ffn --tokens 8192 --d-model 4096 --hidden 11008 --gpu h100-sxm5-80gb --save best.json
+  pebble tune llama-3-8b:gate_up --tokens 8192 --gpu a100-sxm4-40gb --robust waves,dynamic-5 --top 5
+  pebble tune llama-3-8b:attention --tokens 8192 --gpu h100-sxm5-80gb --json
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from pebble.cli import _output
+from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel, seconds
+from pebble.cli._workload_argument import add_workload_arguments, workload_of
+from pebble.families import kernel_family
+from pebble.reports.target import whole
+from pebble.reports.tune import ROBUST, SECONDS, Tuned, Tuning, tune
+from pebble.system.files import check_output
+from pebble.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Progress = Callable[[str, int, int], None]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``pebble tune``."""
+    add_workload_arguments(parser)
+    parser.add_argument(
+        "--robust", default=ROBUST, metavar="NAMES",
+        help="executions, @90 with 90 percent of the cache, such as waves,waves@90,dynamic-5; schedules are ranked by "
+        f"the most that they move under any of them ({ROBUST})",
+    )  # fmt: skip
+    parser.add_argument("--top", default="10", metavar="N", help="schedules to show (10)")
+    parser.add_argument("--time-limit", default=f"{SECONDS:g}", metavar="S", help=f"seconds ({SECONDS:g})")
+    parser.add_argument("--save", metavar="FILE", help="write the best as a table (.json), which `pebble export` reads")
+    add_machine_arguments(parser)
+    add_kernel_arguments(parser, execution=False)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Search and print."""
+    workload = workload_of(args)
+    kernel_family(workload)  # refused before anything else is looked at
+    top = whole("--top", args.top, 1, 10_000)
+    limit = seconds("--time-limit", args.time_limit)
+    if args.save is not None:
+        check_output(args.save, "--save", (".json",))
+    with _progress() as show:
+        found = tune(workload, robust=args.robust, time_limit=limit, progress=show, **kernel(args))
+    if args.save is not None:
+        found.save(args.save)
+        print(f"table: {args.save}", file=sys.stderr)
+    if args.json:
+        document = found.document()
+        _output.print_report(found, schedules=document["schedules"][:top])
+    else:
+        _print(found, top)
+    return 130 if found.ended == "interrupted" else 0
+
+
+def _progress() -> AbstractContextManager[Progress]:
+    return _bar() if sys.stderr.isatty() else nullcontext(lambda what, done, total: None)
+
+
+@contextmanager
+def _bar() -> Iterator[Progress]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description:<34}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("compiling the simulator", total=None)
+
+        def show(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total)
+
+        yield show
+
+
+def _print(found: Tuning, top: int) -> None:
+    say, best, daily = _output.say, found.best, found.daily
+    blocks = best.kernel.config.wave_blocks
+    say(
+        f"{found.workload.label}: {blocks} blocks at once, {best.kernel.cache}, ranked by {', '.join(found.executions)}"
+    )
+    print()
+    say(
+        f"best found       {format_bytes(best.worst.dram_bytes)} ({best.ratio:.2f}x the bound): tile "
+        f"{best.kernel.tile}, {best.name}" + ("" if best.named else f": {best.words}")
+    )
+    if daily is not None:
+        less = 1 - best.worst.dram_bytes / daily.worst.dram_bytes
+        say(
+            f"best daily order {format_bytes(daily.worst.dram_bytes)} (the best found moves {less:.0%} less): tile "
+            f"{daily.kernel.tile}, {daily.name}"
+        )
+    say(
+        f"proved bound     {format_bytes(best.bound.bound.bytes)}: no schedule of this kernel moves less; at most "
+        f"{1 - 1 / best.ratio:.0%} of what the best moves can be saved"
+    )
+    for i, (name, least) in enumerate(zip(found.executions, found.least_by_execution, strict=True)):
+        here, there = best.traffic[i], least.traffic[i]
+        over = here.dram_bytes / there.dram_bytes - 1
+        beside = f", {over:.1%} above {least.name}, tile {least.kernel.tile}" if over else ", the least there"
+        say(f"under {name:<11}{format_bytes(here.dram_bytes)}, {format_bytes(here.dram_read_bytes)} of it read{beside}")
+    for b in found.beyond:
+        say(f"{b.what}: {format_bytes(b.best_bytes)}, the daily order {format_bytes(b.daily_bytes)}")
+    print()
+    rows = [_row(found, tied) for tied in found.distinct[:top]]
+    heads = [f"{found.executions[0]} read MB", *(f"{name} MB" for name in found.executions)]
+    print(_output.table(["schedule", "tile", *heads, "x bound"], rows, left=2))
+    looked, simulated, named, all_named = found.counts
+    print()
+    say(
+        f"{looked:,} schedules looked at, {simulated:,} simulated in full, {named:,} of {all_named:,} named ones among "
+        f"them; tiles {', '.join(found.tiles)}; {found.seconds:.1f} s"
+    )
+    for note in found.notes:
+        say(f"note: {note}")
+
+
+def _row(found: Tuning, tied: tuple[Tuned, ...]) -> list[str]:
+    s = tied[0]
+    moved = [s.traffic[0].dram_read_bytes, *(t.dram_bytes for t in s.traffic)]
+    name = s.name if len(tied) == 1 else f"{s.name} and {len(tied) - 1} more"
+    return [name, s.kernel.tile, *(f"{value / 1e6:,.1f}" for value in moved), f"{s.ratio:.2f}"]

@@ -1,0 +1,190 @@
+"""``export``: a schedule as a table for whoever runs it: csv, npy, json, a Triton file, a CUDA header."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Unpack
+
+from pebble.errors import InputError, UnknownNameError, check_text
+from pebble.families import kernel_family
+from pebble.models.machine import Machine, load_machine, machine_names
+from pebble.reports.base import Report
+from pebble.reports.kernel_compare import Own
+from pebble.reports.target import Kernel, KernelOptions, check_options, read_kernel
+from pebble.schedules.export.cuda import cuda_header
+from pebble.schedules.export.slots import statement
+from pebble.schedules.export.triton import triton_source
+from pebble.schedules.tables import TileTable
+from pebble.schedules.tables.checks import check_table
+from pebble.schedules.tables.files import npy_bytes, table_document, write_csv
+from pebble.schedules.tables.own import FixedTable
+from pebble.schedules.tables.source import own_schedule
+from pebble.system.files import check_output, write_bytes
+from pebble.workloads import Attention
+from pebble.workloads.base import Workload
+
+FORMATS: dict[str, tuple[str, Callable[[TileTable], str | bytes]]] = {
+    "csv": (".csv", lambda table: write_csv(table, statement(table))),
+    "npy": (".npy", npy_bytes),
+    "json": (".json", lambda table: json.dumps(table_document(table)) + "\n"),
+    "triton": (".py", triton_source),
+    "cuda": (".h", cuda_header),
+}
+_HOW = {"waves": "waves", "persistent": "free", "dynamic": "free", "staggered": "staggered"}
+_SMALL_TILE = 128 * 128  # values of C, beside whose stages there is shared memory for one more
+
+
+@dataclass(frozen=True, repr=False)
+class Exported(Report):
+    """A schedule as a table.
+
+    Attributes
+    ----------
+    table : TileTable
+        What runs when, with the workload, the launch and the traffic that is predicted for it.
+    format : str
+        ``csv``, ``npy``, ``json``, ``triton`` or ``cuda``.
+    content : bytes
+        Of the file.
+    notes : tuple of str
+    """
+
+    table: TileTable
+    format: str
+    content: bytes
+    notes: tuple[str, ...] = ()
+
+    question = "export"
+
+    @property
+    def machine(self) -> Machine | None:
+        sku = self.table.launch.machine
+        return load_machine(sku) if sku in machine_names() else None  # not for a machine file of the user's
+
+    @property
+    def text(self) -> str:
+        """The content as text; errors for a .npy file as `bytes.decode` has them."""
+        return self.content.decode()
+
+    def summary(self) -> str:
+        return "; ".join(statement(self.table))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The table: a row per block."""
+        document = table_document(self.table)
+        return [dict(zip(document["columns"], row, strict=True)) for row in document["rows"]]
+
+    def document(self) -> dict[str, Any]:
+        about = {key: value for key, value in table_document(self.table).items() if key not in ("columns", "rows")}
+        size = {"blocks": self.table.blocks, "waves": self.table.waves}
+        return {"schedule": self.table.name, **about, "format": self.format, **size, "notes": list(self.notes)}
+
+    def save(self, path: str | Path) -> None:
+        """Write the file.
+
+        Raises
+        ------
+        InputError
+            It cannot be written.
+        """
+        write_bytes(path, self.content, "--out: ")
+
+
+def export(
+    schedule: Own, workload: Workload | None = None, format: str = "json", **options: Unpack[KernelOptions]
+) -> Exported:
+    """A schedule as a table for whoever runs it.
+
+    Parameters
+    ----------
+    schedule : str, Path, callable or TileTable
+        A name, tiles of your own, or a table that was saved; as `pebble.simulate` takes it.
+    workload : Gemm, Ffn or Attention, optional
+        A saved table says itself what it is for.
+    format : str
+        ``csv``, ``npy`` or ``json``: wave, slot, tile row and column, first k step and k direction of each block (more
+        columns for an ffn). ``triton``: a file that runs, checks and times the schedule with PyTorch and Triton alone.
+        ``cuda``: a header that maps wave and slot to the block's work.
+    **options
+        Where and how it runs: `KernelOptions`; by default with as many stages as fit, at most 2 to 4.
+
+    Returns
+    -------
+    Exported
+        With ``.save(path)``.
+
+    Raises
+    ------
+    InputError
+        A schedule that has no table, or is none of this workload; for ``triton`` what its kernels do not compute.
+    UnknownNameError
+        No such schedule, format or GPU.
+
+    Examples
+    --------
+    >>> import pebble
+    >>> found = pebble.export("grouped-2", pebble.Gemm(512, 512, 512), "csv", cache="1MiB", sms=8)
+    >>> found.text.splitlines()[4:7]
+    ['wave,slot,row,col,k_start,k_direction', '0,0,0,0,0,1', '0,1,1,0,0,1']
+    """
+    if check_text("--format", format, ", ".join(FORMATS)) not in FORMATS:
+        raise UnknownNameError("format", format, FORMATS, "pebble export --help")
+    notes: tuple[str, ...] = ()
+    if workload is None:
+        given = [name for name, value in options.items() if value not in (None, False)]
+        own = own_schedule(schedule)
+        if not isinstance(own, FixedTable) or given:
+            got = f"--{given[0].replace('_', '-')}" if given and isinstance(own, FixedTable) else "no workload"
+            raise InputError(
+                f"export: got {got}, expected SCHEDULE WORKLOAD and where it runs, or a saved table (.json) alone, "
+                "which says itself what it is for."
+            )
+        table = own.found
+        check_table(table)
+    else:
+        check_options(options, KernelOptions.__optional_keys__, "export")
+        table, notes = _made(schedule, workload, options)
+    content = FORMATS[format][1](table)
+    return Exported(table, format, content.encode() if isinstance(content, str) else content, notes)
+
+
+def _made(schedule: Own, workload: Workload, options: KernelOptions) -> tuple[TileTable, tuple[str, ...]]:
+    """The table of a schedule of a workload, with what is predicted for it."""
+    family = kernel_family(workload)
+    kernel = read_kernel(workload, **options)
+    config = kernel.config
+    if config.execution.kind not in _HOW or config.execution.blocks_in_cluster > 1:
+        raise InputError(
+            f"export: got --execution {config.execution.name}, expected waves (blocks of a wave wait for each "
+            "other), persistent or dynamic-S (they run free) or staggered, without clusters."
+        )
+    chosen = family.read_schedule(schedule)
+    table = family.table(workload, chosen, config)
+    check_table(table)
+    traffic = family.simulate(workload, chosen, config)
+    launch = replace(
+        table.launch,
+        stages=kernel.stages if options.get("stages") is not None else _stages(workload, kernel),
+        execution=_HOW[config.execution.kind],
+        machine=kernel.target.machine.sku if kernel.target.machine else "",
+        read_bytes=traffic.dram_read_bytes,
+        write_bytes=traffic.dram_write_bytes,
+    )
+    return replace(table, launch=launch), kernel.notes
+
+
+def _stages(workload: Workload, kernel: Kernel) -> int:
+    """As many as fit, but no more than kernels of Triton have use for; the customary number where no GPU is named."""
+    tile = kernel.config.tile
+    most = 2 if isinstance(workload, Attention) else 4 if tile.bm * tile.bn <= _SMALL_TILE else 3
+    return most if kernel.target.machine is None else min(most, kernel.stages)
+
+
+def check_file(path: str, format: str) -> None:
+    """Refuse a file that could not be written, or whose name says another format; errors as for `check_output`."""
+    if format in FORMATS:
+        suffix = FORMATS[format][0]
+        check_output(path, "--out", (suffix, ".cuh", ".hpp") if format == "cuda" else (suffix,))

@@ -1,0 +1,436 @@
+"""``tune``: the schedule of a workload that moves least, searched under a GPU's own cache model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from pebble.errors import InputError, check_text
+from pebble.families import kernel_family
+from pebble.models.machine import Machine
+from pebble.reports.base import Report
+from pebble.reports.export import Exported, export
+from pebble.reports.kernel_compare import Bounded, trace_bound
+from pebble.reports.target import Kernel, KernelOptions, read_kernel, whole
+from pebble.schedules.execution import parse_execution
+from pebble.schedules.tables import TileTable
+from pebble.simulation import Traffic
+from pebble.system.clock import Clock, check_seconds
+from pebble.tuning import Condition, Scored, Search, measure, runnable, space_of
+from pebble.units import format_bytes
+from pebble.workloads.base import Workload
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LESS_CACHE = 10  # percent, to see how near a cliff is
+CLIFF = 1.1  # times as much with so much less cache is worth a warning
+SECONDS = 60.0
+ROBUST = "waves,waves@90"
+_LEAST_STAGES = 2  # so that a block loads while it multiplies
+_SLOWER = 1.06  # a tile whose full waves take longer than this times those of the family's tile is not tried
+_SAME = 1.005  # times as much is no more
+_FREE, _LESS = "dynamic-5", f"with {LESS_CACHE} % less cache"
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """One schedule that was found.
+
+    Attributes
+    ----------
+    name : str
+        Of a named schedule, or of the table.
+    words : str
+        What it does, for a reader.
+    kernel : Kernel
+        The kernel that runs it: tile, stages, cache model.
+    schedule : object
+        A named schedule, or a `TileTable`; `pebble.simulate` and `pebble.export` take either.
+    traffic : tuple of Traffic
+        Under each execution that was asked for.
+    bound : Bounded
+        What no schedule of this kernel moves less than.
+    named : bool
+        Whether it has a name of its own.
+    """
+
+    name: str
+    words: str
+    kernel: Kernel
+    schedule: Any
+    traffic: tuple[Traffic, ...]
+    bound: Bounded
+    named: bool
+
+    @property
+    def worst(self) -> Traffic:
+        """Where it moves most."""
+        return max(self.traffic, key=lambda t: t.dram_bytes)
+
+    @property
+    def ratio(self) -> float:
+        """Its worst case over the bound."""
+        return self.worst.dram_bytes / self.bound.bound.bytes
+
+    def to_json(self, executions: Sequence[str]) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "name": self.name,
+            "words": self.words,
+            "tile": self.kernel.tile,
+            "stages": self.kernel.stages,
+            "named": self.named,
+            "executions": {
+                name: {"dram_read_bytes": t.dram_read_bytes, "dram_write_bytes": t.dram_write_bytes}
+                for name, t in zip(executions, self.traffic, strict=True)
+            },
+            "worst_dram_bytes": self.worst.dram_bytes,
+            "lower_bound_bytes": self.bound.bound.bytes,
+            "ratio_to_lower_bound": self.ratio,
+        }
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """What the best and the best daily schedule move where they were not tuned for."""
+
+    what: str
+    best_bytes: int
+    daily_bytes: int
+
+
+@dataclass(frozen=True, repr=False)
+class Tuning(Report):
+    """What ``pebble tune`` found.
+
+    Attributes
+    ----------
+    workload : Workload
+    executions : tuple of str
+        Schedules are ranked by the most that they move under any of these.
+    schedules : tuple of Tuned
+        The least first; in a tie what has a name.
+    daily : Tuned or None
+        The best of the named schedules with their customary numbers, at any tile that was tried; None where the search
+        ended before one was simulated.
+    beyond : tuple of Beyond
+        With less cache, and without a barrier.
+    tiles : tuple of str
+        Block tiles that were tried.
+    counts : tuple of int
+        Schedules looked at, simulated in full, and of these with names; and named ones in all.
+    seconds : float
+        That it took.
+    notes : tuple of str
+    ended : str
+        Why the search ended early: ``interrupted``, or the time limit; empty when nothing better was near.
+    """
+
+    workload: Workload
+    executions: tuple[str, ...]
+    schedules: tuple[Tuned, ...]
+    daily: Tuned | None
+    beyond: tuple[Beyond, ...]
+    tiles: tuple[str, ...]
+    counts: tuple[int, int, int, int]
+    seconds: float
+    notes: tuple[str, ...]
+    ended: str = ""
+
+    question = "tune"
+
+    @property
+    def machine(self) -> Machine | None:
+        return self.best.kernel.target.machine
+
+    @property
+    def best(self) -> Tuned:
+        """The schedule that moves least in its worst case."""
+        return self.schedules[0]
+
+    @property
+    def least_by_execution(self) -> tuple[Tuned, ...]:
+        """The schedule that moves least under each of them alone."""
+        return tuple(min(self.schedules, key=lambda s: s.traffic[i].dram_bytes) for i in range(len(self.executions)))
+
+    @property
+    def distinct(self) -> tuple[tuple[Tuned, ...], ...]:
+        """The schedules, those that move the same under every execution at the same tile together."""
+        found: dict[tuple[Any, ...], list[Tuned]] = {}
+        for s in self.schedules:
+            key = (s.kernel.tile, *((t.dram_read_bytes, t.dram_write_bytes) for t in s.traffic))
+            found.setdefault(key, []).append(s)
+        return tuple(map(tuple, found.values()))
+
+    def summary(self) -> str:
+        best, daily = self.best, self.daily
+        moved, bound = format_bytes(best.worst.dram_bytes), format_bytes(best.bound.bound.bytes)
+        beside = f"; daily best {daily.name} {format_bytes(daily.worst.dram_bytes)}" if daily else ""
+        return (
+            f"{self.workload.label}: {best.name}, tile {best.kernel.tile}, moves {moved}, {best.ratio:.2f}x the bound "
+            f"of {bound}{beside} ({best.kernel.cache}, {', '.join(self.executions)})"
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per schedule."""
+        found = []
+        for s in self.schedules:
+            row: dict[str, Any] = {"name": s.name, "tile": s.kernel.tile}
+            for name, t in zip(self.executions, s.traffic, strict=True):
+                row |= {f"{name}_read_bytes": t.dram_read_bytes, f"{name}_write_bytes": t.dram_write_bytes}
+            row |= {"worst_dram_bytes": s.worst.dram_bytes, "ratio_to_lower_bound": s.ratio}
+            row["worst_over_daily"] = s.worst.dram_bytes / self.daily.worst.dram_bytes if self.daily else None
+            found.append({**row, "words": s.words})
+        return found
+
+    def document(self) -> dict[str, Any]:
+        looked, simulated, named, all_named = self.counts
+        return {
+            "workload": {"label": self.workload.label, **self.workload.to_json()},
+            "kernel": self.best.kernel.to_dict(),
+            "robust": list(self.executions),
+            "lower_bound": self.best.bound.to_json(),
+            "best": self.best.to_json(self.executions),
+            "best_daily": self.daily.to_json(self.executions) if self.daily else None,
+            "best_by_execution": {
+                name: {"name": s.name, "tile": s.kernel.tile, "dram_bytes": s.traffic[i].dram_bytes}
+                for i, (name, s) in enumerate(zip(self.executions, self.least_by_execution, strict=True))
+            },
+            "beyond": [
+                {"what": b.what, "best_dram_bytes": b.best_bytes, "daily_dram_bytes": b.daily_bytes}
+                for b in self.beyond
+            ],
+            "schedules": [s.to_json(self.executions) for s in self.schedules],
+            "search": {
+                "tiles": list(self.tiles), "looked_at": looked, "simulated": simulated, "named_simulated": named,
+                "named": all_named, "seconds": round(self.seconds, 2),
+            },
+            "notes": list(self.notes),
+            "complete": not self.ended,
+        }  # fmt: skip
+
+    def export(self, format: str = "json") -> Exported:
+        """The best schedule as a table, a Triton file or a CUDA header; arguments and errors as `pebble.export`."""
+        best = self.best
+        machine = best.kernel.target.machine
+        where = {"gpu": machine} if machine is not None else {"cache": best.kernel.target.cache}
+        config = best.kernel.config
+        schedule = best.schedule if isinstance(best.schedule, TileTable) else best.name
+        options = {"tile": str(config.tile), "sms": config.sms, "blocks_per_sm": config.blocks_per_sm}
+        options |= {"policy": config.policy, "execution": config.execution.name}
+        return export(schedule, self.workload, format, **where, **options)  # type: ignore[arg-type]
+
+    def save(self, path: str | Path) -> None:
+        """Write the best schedule as a table (.json), which `pebble export` and `pebble simulate` read.
+
+        Raises
+        ------
+        InputError
+            It cannot be written, or is a named schedule that has no table.
+        """
+        self.export("json").save(path)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The best schedules and the best daily one over the bound, as bars."""
+        from pebble.plots.tune import plot_tuning
+
+        return plot_tuning(self, ax)
+
+
+def read_conditions(text: str | Sequence[str]) -> tuple[Condition, ...]:
+    """The conditions named, each once: executions, with ``@90`` where 90 % of the cache is there.
+
+    Raises
+    ------
+    InputError
+        None, or a share that is no whole percentage.
+    UnknownNameError
+        An unknown execution.
+
+    Examples
+    --------
+    >>> [condition.name for condition in read_conditions("waves,waves@90")]
+    ['waves', 'waves@90']
+    """
+    found = []
+    for each in text.split(",") if isinstance(text, str) else text:
+        name, at, percent = check_text("--robust", each, "the name of an execution").strip().partition("@")
+        share = whole("--robust: percent of the cache", percent, 1, 100) if at else 100
+        found += [Condition(parse_execution(name), share)] if name else []
+    if not found:
+        raise InputError(f"--robust: got {text!r}, expected executions separated by commas, such as waves,dynamic-5.")
+    return tuple(dict.fromkeys(found))
+
+
+def read_kernels(workload: Workload, options: KernelOptions) -> list[Kernel]:
+    """The kernels to tune: those asked for by tile, or all whose tile costs no time.
+
+    A tile is tried if a block of it fits an SM with two stages at least, if it loads no more bytes from L2 per product
+    than the family's own tile, and if its full waves take at most 6 % longer.
+
+    Raises
+    ------
+    InputError
+        As `read_kernel`.
+    """
+    family, space = kernel_family(workload), space_of(workload)
+    text = options.get("tile")
+    if text is not None:
+        asked = dict.fromkeys(re.split(r"[,\s]+", text.strip())) if isinstance(text, str) else [text]
+        return [read_kernel(workload, **_with(options, tile)) for tile in asked]
+    own = read_kernel(workload, **options)
+    found = {own.config.tile: own}
+    if own.target.machine is None:  # nothing is known of its SMs
+        return [own]
+    for tile in space.tiles(workload, family.default_tile(workload)):
+        try:
+            kernel = read_kernel(workload, **_with(options, str(tile)))
+        except InputError:  # it does not fit
+            continue
+        config = kernel.config
+        if (
+            kernel.stages >= _LEAST_STAGES
+            and space.intensity(workload, config.tile) >= space.intensity(workload, own.config.tile)
+            and space.least_time(workload, config) <= _SLOWER * space.least_time(workload, own.config)
+        ):
+            found.setdefault(config.tile, kernel)
+    return list(found.values())
+
+
+def _check_execution(workload: Workload, options: KernelOptions, condition: Condition) -> None:
+    """Refuse an execution that the family has not; errors as `read_kernel`."""
+    asked = options.copy()
+    asked.pop("tile", None)
+    asked["execution"] = condition.execution.name
+    read_kernel(workload, **asked)
+
+
+def _with(options: KernelOptions, tile: str) -> KernelOptions:
+    changed = options.copy()
+    changed["tile"] = tile
+    return changed
+
+
+def tune(
+    workload: Workload,
+    *,
+    robust: str | Sequence[str] = ROBUST,
+    time_limit: float = SECONDS,
+    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    **options: Unpack[KernelOptions],
+) -> Tuning:
+    """Search for the schedule that moves least between L2 and DRAM.
+
+    Parameters
+    ----------
+    workload : Gemm, Ffn or Attention
+    robust : str or sequence of str
+        Executions, such as ``"waves,dynamic-5"``: schedules are ranked by the most that they move under any of them.
+        ``waves`` is a kernel that keeps its waves together by a barrier; ``waves@90`` the same with 90 % of the cache.
+    time_limit : float
+        Seconds, after which the best so far is returned.
+    progress : callable, optional
+        Called with what is done, how many of it, and of how many.
+    **options
+        Where and how it runs: `KernelOptions`, without ``execution``; ``tile`` may be several, separated by commas.
+
+    Returns
+    -------
+    Tuning
+        With what was found by then when interrupted by KeyboardInterrupt. Never worse than a named schedule that was
+        simulated; ``counts`` says how many were.
+
+    Raises
+    ------
+    InputError
+        Arguments that are malformed or contradict each other.
+    UnknownNameError
+        No such execution, policy or GPU.
+
+    Examples
+    --------
+    >>> import pebble
+    >>> found = pebble.tune(pebble.Gemm(1024, 1024, 1024), cache="1MiB", sms=16)
+    >>> found.best.worst.dram_bytes <= found.daily.worst.dram_bytes, found.best.ratio >= 1
+    (True, True)
+    """
+    if "execution" in options:
+        raise InputError("execution: expected robust instead, the executions to rank by, such as 'waves,dynamic-5'.")
+    conditions = read_conditions(robust)
+    clock = Clock(check_seconds("--time-limit", time_limit))
+    for condition in conditions:  # refused before any work is done for it
+        _check_execution(workload, options, condition)
+    options["execution"] = conditions[0].execution.name
+    kernels = {kernel.config.tile: kernel for kernel in read_kernels(workload, options)}
+    family = kernel_family(workload)
+    family.check(workload, next(iter(kernels.values())).config)
+    bounds = {tile: trace_bound(workload, kernel) for tile, kernel in kernels.items()}
+    search = Search(family, workload, [k.config for k in kernels.values()], conditions, clock, progress)
+    search.run()
+
+    def told(scored: Scored) -> Tuned:
+        plan, config = scored.candidate.plan, scored.candidate.config
+        kernel = kernels[config.tile]
+        words = "a named schedule" if scored.named else plan.words
+        schedule = runnable(workload, scored.candidate)
+        return Tuned(plan.name, words, kernel, schedule, scored.traffic, bounds[config.tile], scored.named)
+
+    ranked = search.ranked()
+    daily = next((s for s in ranked if s.daily), None)
+    notes = list(dict.fromkeys(note for kernel in kernels.values() for note in kernel.notes))
+    if search.why_over:
+        notes.append(f"{search.why_over}: this is the best until then")
+    beyond = (
+        ()
+        if search.why_over == "interrupted"
+        else _beyond(workload, options, ranked[0], daily or ranked[0], conditions)
+    )
+    for b in beyond:
+        if b.what == _LESS and b.best_bytes > CLIFF * ranked[0].traffic[0].dram_bytes:
+            notes.append(
+                f"the best stands at a cliff: {b.what} it moves {format_bytes(b.best_bytes)}; "
+                f"`--robust {conditions[0].name},{conditions[0].execution.name}@{100 - LESS_CACHE}` ranks by both"
+            )
+    if daily is not None and not ranked[0].daily and daily.worst_bytes <= _SAME * ranked[0].worst_bytes:
+        notes.append(f"the daily order {daily.candidate.plan.name} moves the same to 0.5 %: nothing is to be gained")
+    named, all_named = search.named_count
+    counts = (len(search.looks), len(search.scored), named, all_named)
+    return Tuning(
+        workload,
+        tuple(condition.name for condition in conditions),
+        tuple(map(told, ranked)),
+        None if daily is None else told(daily),
+        beyond,
+        tuple(kernel.tile for kernel in kernels.values()),
+        counts,
+        clock.passed,
+        (*notes, *family.notes(False)),
+        search.why_over or "",
+    )
+
+
+def _beyond(
+    workload: Workload, options: KernelOptions, best: Scored, daily: Scored, conditions: Sequence[Condition]
+) -> tuple[Beyond, ...]:
+    """What both move with less cache, and when no barrier keeps waves together."""
+    family = kernel_family(workload)
+    first = conditions[0]
+    tried = {
+        _LESS: replace(first, cache_percent=first.cache_percent - LESS_CACHE),
+        f"without a barrier, blocks of unequal speed ({_FREE})": replace(first, execution=parse_execution(_FREE)),
+    }
+    found = []
+    for what, condition in tried.items():
+        if condition in conditions or condition.cache_percent < 1:
+            continue
+        try:
+            _check_execution(workload, options, condition)
+            moved = [measure(family, workload, s.candidate, condition).dram_bytes for s in (best, daily)]
+        except InputError:  # a family or a schedule that runs in waves only
+            continue
+        found.append(Beyond(what, moved[0], moved[1]))
+    return tuple(found)

@@ -1,0 +1,50 @@
+"""What a schedule given as a table moves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pebble.models.caches import CacheCounts, parse_policy
+from pebble.schedules.gemm import GemmKernel
+from pebble.schedules.tables import TileTable
+from pebble.schedules.tables.walk import table_kernel, table_trace
+from pebble.simulation.kernel import KernelConfig, Traffic, simulate_trace
+from pebble.traces import LINE_BYTES
+
+
+def simulate_table(table: TileTable, config: KernelConfig, residual: bool = False) -> Traffic:
+    """Run a table's trace through a cache; in closed form where there is one.
+
+    Raises
+    ------
+    InputError
+        The trace is too long, the cache smaller than the largest tile, or an execution that tables cannot run under.
+    """
+    if config.execution.is_reference:
+        counts = _closed_form(table, config)
+        if counts is not None:
+            return Traffic(table.name, counts)
+    trace = table_trace(table, config.execution, residual)
+    return simulate_trace(table.name, trace, config.cache_bytes, config.policy)
+
+
+def _closed_form(table: TileTable, config: KernelConfig) -> CacheCounts | None:
+    """For a GEMM whose waves are full, each with all of k in one direction."""
+    kernel = table_kernel(table)
+    if not isinstance(kernel, GemmKernel) or not table.plain:
+        return None
+    slots = int(table.column("slot").max()) + 1  # waves may be of fewer blocks than run at once
+    number = np.arange(table.blocks)
+    direction, wave = table.column("k_direction"), table.column("wave")
+    sawtooth = bool(direction[-1] < 0) if table.waves % 2 == 0 else bool(np.any(direction < 0))
+    turned = sawtooth & (wave % 2 == 1)
+    plain = (
+        np.array_equal(wave * slots + table.column("slot"), number)
+        and np.array_equal(direction < 0, turned)
+        and np.array_equal(table.column("k_start"), np.where(turned, kernel.depth - 1, 0))
+    )
+    if not plain:
+        return None
+    tiles = np.stack((table.column("row"), table.column("col")), axis=1).astype(np.int32)
+    shape = kernel.closed_form(tiles, slots, sawtooth)
+    return None if shape is None else parse_policy(config.policy).closed_form(shape, config.cache_bytes // LINE_BYTES)

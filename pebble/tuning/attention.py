@@ -1,0 +1,84 @@
+"""What can be tried for attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from pebble.schedules.attention import AttentionKernel, AttentionSchedule
+from pebble.schedules.recipes import AttentionBands
+from pebble.schedules.tables import TileTable
+from pebble.schedules.tile import TileShape
+from pebble.simulation import KernelConfig
+from pebble.tuning.base import Space, flipped, spread
+from pebble.units import ceil_div
+from pebble.workloads import Attention
+
+_SPLITS = (2, 3, 4, 6, 8, 12, 16)
+_QUERIES, _KEYS = (128, 256), (64, 128)  # rows of a tile
+_CHOICES = 10  # sizes of groups of heads, and of bands of query tiles
+_STEPS = 32  # over the keys, in a quick look
+
+
+class AttentionSpace(Space[Attention, AttentionBands]):
+    """Groups of heads, bands of query tiles, and the way through the keys."""
+
+    def tiles(self, workload: Attention, default: TileShape) -> Iterable[TileShape]:
+        return dict.fromkeys([default, *(TileShape(bm, bn, default.bk) for bm in _QUERIES for bn in _KEYS)])
+
+    def intensity(self, workload: Attention, tile: TileShape) -> float:
+        return float(tile.bm)  # each key and value that a block loads meets all of its queries
+
+    def least_time(self, workload: Attention, config: KernelConfig) -> float:
+        """As if every wave were as long as the mean block: under a causal mask blocks are of any length."""
+        kernel = AttentionKernel(workload, config.tile.bm, config.tile.bn)
+        steps = kernel.visible(np.arange(kernel.q_tiles)).mean()
+        return ceil_div(kernel.q_tiles * kernel.copies, config.wave_blocks) * float(steps) * self.step(config.tile)
+
+    def time(self, workload: Attention, table: TileTable) -> float:
+        """The same: a table's waves are kept together by nothing, as softmax takes any pace."""
+        return self.least_time(
+            workload, KernelConfig(table.launch.tile, table.launch.sms, table.launch.blocks_per_sm, 0)
+        )
+
+    def coarse(self, workload: Attention, tile: TileShape) -> TileShape:
+        return replace(tile, bn=tile.bn * ceil_div(ceil_div(workload.keys, tile.bn), _STEPS))
+
+    def swept(self, workload: Attention, config: KernelConfig) -> Sequence[AttentionSchedule]:
+        return [AttentionSchedule("split-kv", splits, saw) for splits in _SPLITS for saw in (False, True)]
+
+    def _sizes(self, workload: Attention, config: KernelConfig) -> tuple[list[int], list[int]]:
+        copies, group = workload.batch * workload.heads, workload.group
+        heads = {*spread(copies, _CHOICES), *(group * i for i in spread(copies // group, _CHOICES))}
+        return sorted(heads), spread(ceil_div(workload.queries, config.tile.bm), _CHOICES)
+
+    def made(self, workload: Attention, config: KernelConfig) -> Iterator[AttentionBands]:
+        heads, queries = self._sizes(workload, config)
+        for h in heads:
+            for q in queries:
+                for late in (False, True):
+                    yield AttentionBands(h, q, late, sawtooth=True)
+                    yield AttentionBands(h, q, late, forwards=True)
+                    if not workload.causal:
+                        yield AttentionBands(h, q, late, shift=True)
+
+    def recipe(self, workload: Attention, schedule: AttentionSchedule, config: KernelConfig) -> AttentionBands | None:
+        copies, tiles = workload.batch * workload.heads, ceil_div(workload.queries, config.tile.bm)
+        if schedule.kind == "fa2":
+            return AttentionBands(1, tiles, sawtooth=schedule.sawtooth)
+        if schedule.kind == "fa2-heads-first":
+            return AttentionBands(copies, 1, sawtooth=schedule.sawtooth)
+        return None
+
+    def near(self, workload: Attention, recipe: AttentionBands, config: KernelConfig) -> Iterator[AttentionBands]:
+        copies, tiles = workload.batch * workload.heads, ceil_div(workload.queries, config.tile.bm)
+        for step in (1, 2, 4):
+            for sign in (-1, 1):
+                heads, queries = recipe.heads + sign * step, recipe.queries + sign * step
+                if 1 <= heads <= copies:
+                    yield replace(recipe, heads=heads)
+                if 1 <= queries <= tiles:
+                    yield replace(recipe, queries=queries)
+        yield from flipped(recipe, "late_first", "forwards", "sawtooth", "shift")

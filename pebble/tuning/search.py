@@ -1,0 +1,255 @@
+"""From coarse to fine: a quick look at everything, a full simulation of what looks best, then what lies beside that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from math import inf
+from typing import Any
+
+from pebble.errors import InputError
+from pebble.families import KernelFamily, kernel_family
+from pebble.simulation import KernelConfig, Traffic
+from pebble.system.clock import Clock
+from pebble.system.parallel import each
+from pebble.tuning.attention import AttentionSpace
+from pebble.tuning.base import Space
+from pebble.tuning.evaluate import Candidate, Condition, glance, measure
+from pebble.tuning.ffn import FfnSpace
+from pebble.tuning.gemm import GemmSpace
+from pebble.workloads.base import Workload
+
+SPACES: dict[str, Space[Any, Any]] = {"gemm": GemmSpace(), "ffn": FfnSpace(), "attention": AttentionSpace()}
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is done, how many of it, and of how many."""
+
+_THIN = 6  # of the candidates, one in so many is looked at to choose tiles
+_TILES = 2  # kept of those
+_NEAR_TILE = 1.15  # a tile that looks worse than this times the best is not kept
+_FIRST = 16  # of what looks best, simulated in full
+_PARENTS, _CHILDREN, _ROUNDS = 3, 8, 6
+_FAR = 1.25  # a named schedule that looks worse than this times the best is simulated only if that takes no time
+_FREE_STEPS = 20_000_000  # steps of blocks that are simulated in a few seconds
+_AT_ONCE = 8
+_WORTH = 1.04  # a neighbour is simulated if it looks no worse than this times what was found
+
+
+def space_of(workload: Workload) -> Space[Any, Any]:
+    """What can be tried for a workload."""
+    return SPACES[kernel_family(workload).name]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A candidate and what it moves under each condition, in the order asked for; fewer, if it was given up."""
+
+    candidate: Candidate
+    traffic: tuple[Traffic, ...]
+    daily: bool = False  #: a named schedule with its customary number
+    named: bool = False  #: a named schedule
+
+    @property
+    def worst_bytes(self) -> int:
+        """The most that it moves under any of them."""
+        return max(t.dram_bytes for t in self.traffic)
+
+
+@dataclass
+class Search:
+    """A search under way; what was found by then stands in ``scored``.
+
+    Parameters
+    ----------
+    family, workload
+    configs : sequence of KernelConfig
+        One for each block tile.
+    conditions : sequence of Condition
+        Under each of which a schedule is to move little; the first decides what is simulated under the others.
+    clock : Clock
+    progress : callable
+    keep : int
+        How many of the best are simulated under every condition.
+    """
+
+    family: KernelFamily[Any, Any]
+    workload: Workload
+    configs: Sequence[KernelConfig]
+    conditions: Sequence[Condition]
+    clock: Clock
+    progress: Progress = lambda what, done, total: None
+    keep: int = 10
+    looks: dict[tuple[str, str], float] = field(default_factory=dict)
+    scored: dict[tuple[str, str], Scored] = field(default_factory=dict)
+    _kinds: dict[tuple[str, str], tuple[bool, bool]] = field(default_factory=dict)
+    _error: InputError | None = None
+    why_over: str | None = None
+
+    @property
+    def space(self) -> Space[Any, Any]:
+        """What can be tried."""
+        return SPACES[self.family.name]
+
+    def run(self) -> None:
+        """Search until nothing better is near, the time is over or somebody interrupts.
+
+        Raises
+        ------
+        InputError
+            No schedule can be simulated.
+        KeyboardInterrupt
+            Before anything was found.
+        """
+        try:
+            self._run()
+            self._finish_daily()
+        except KeyboardInterrupt:
+            if not self.ranked():
+                raise
+            self.why_over = "interrupted"
+        if not self.ranked():
+            raise self._error or InputError("tune: no schedule was simulated in time, expected a longer --time-limit.")
+
+    def ranked(self) -> list[Scored]:
+        """What was simulated under every condition, the least worst case first; in a tie what has a name."""
+        whole = [s for s in self.scored.values() if len(s.traffic) == len(self.conditions)]
+        return sorted(whole, key=lambda s: (s.worst_bytes, not s.daily, not s.named, s.candidate.key))
+
+    @property
+    def named_count(self) -> tuple[int, int]:
+        """Named schedules at the tiles that were kept: how many were simulated in full, how many there are."""
+        named = [key for key, (_, is_named) in self._kinds.items() if is_named]
+        return sum(key in self.scored for key in named), len(named)
+
+    def _run(self) -> None:
+        pools = [self._pool(config) for config in self.configs]
+        if len(pools) > 1:
+            pools = self._best_tiles(pools)
+        everything = [candidate for pool in pools for candidate in pool]
+        self._look("looking at schedules", everything)
+        promising = self._promising(everything)
+        plain = [c for c in promising if not getattr(c.plan, "shift", False)]  # a quick look flatters shifts
+        daily = [c for c in promising if self._kinds[c.key][0]]
+        first = [*daily[:1], *promising[: _FIRST // 2], *plain[: _FIRST // 2], *daily[: _FIRST // 4]]
+        self._simulate("simulating what looks best", list(dict.fromkeys(first)))
+        self._refine()
+        rest = [c for c in promising if self._kinds[c.key][1]]
+        near = [c for c in rest if self.looks[c.key] <= _FAR * self.looks[promising[0].key]]
+        self._simulate("simulating other named schedules", near)
+        if sum(map(self._block_steps, rest)) <= _FREE_STEPS:
+            self._simulate("simulating the rest of the named", rest)
+
+    def _pool(self, config: KernelConfig) -> list[Candidate]:
+        """Everything to begin with under one tile, each once; what has a name goes by it."""
+        daily = list(self.family.all_schedules(self.workload, config.tile))
+        named = [*daily, *self.space.swept(self.workload, config)]
+        known = {self.space.recipe(self.workload, schedule, config) for schedule in named}
+        made = [recipe for recipe in self.space.made(self.workload, config) if recipe not in known]
+        found = {}
+        for number, plan in enumerate([*named, *made]):
+            candidate = Candidate(plan, config)
+            if candidate.key not in found:
+                found[candidate.key] = candidate
+                self._kinds[candidate.key] = (number < len(daily), number < len(named))
+        return list(found.values())
+
+    def _best_tiles(self, pools: list[list[Candidate]]) -> list[list[Candidate]]:
+        """The tiles that look best, the first among them if it does."""
+        thin = [[*pool[::_THIN]] for pool in pools]
+        self._look("looking at tiles", [candidate for pool in thin for candidate in pool])
+        best = [min(self.looks.get(c.key, inf) for c in pool) for pool in thin]
+        order = sorted(range(len(pools)), key=lambda i: best[i])
+        kept = [i for i in order[:_TILES] if best[i] <= _NEAR_TILE * best[order[0]]]
+        for i in set(order) - set(kept):
+            for candidate in pools[i]:
+                del self._kinds[candidate.key]
+        return [pools[i] for i in kept]
+
+    def _promising(self, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """What was looked at and not simulated, the best look first."""
+        left = [c for c in candidates if c.key not in self.scored and self.looks.get(c.key, inf) < inf]
+        return sorted(left, key=lambda c: self.looks[c.key])
+
+    def _look(self, what: str, candidates: Sequence[Candidate]) -> None:
+        fresh = [c for c in candidates if c.key not in self.looks]
+        for done, (i, look) in enumerate(each(self._glanced, fresh), 1):
+            self.looks[fresh[i].key] = look
+            self.progress(what, done, len(fresh))
+            if self._is_over():
+                return
+
+    def _glanced(self, candidate: Candidate) -> float:
+        return glance(self.family, self.space, self.workload, candidate)
+
+    def _simulate(self, what: str, candidates: Sequence[Candidate]) -> None:
+        """In full, a few at a time, under one condition after the other as long as one can be among the best."""
+        fresh = [c for c in candidates if c.key not in self.scored]
+        for start in range(0, len(fresh), _AT_ONCE):
+            left = fresh[start : start + _AT_ONCE]
+            for condition in self.conditions:
+                bar = sorted(s.worst_bytes for s in self.ranked())[self.keep - 1 : self.keep]
+                left = [c for c in left if not bar or c.key not in self.scored or self.worst(c) <= bar[0]]
+                for n, traffic in each(lambda c, at=condition: self._measured(c, at), left):  # type: ignore[misc]
+                    self._note(left[n], traffic)
+                left = [c for c in left if c.key in self.scored]
+            self.progress(what, min(start + _AT_ONCE, len(fresh)), len(fresh))
+            if self._is_over():
+                return
+
+    def _block_steps(self, candidate: Candidate) -> float:
+        """About so many steps of blocks that its simulation follows."""
+        config = candidate.config
+        return self.space.least_time(self.workload, config) * config.wave_blocks / self.space.step(config.tile)
+
+    def worst(self, candidate: Candidate) -> int:
+        """The most that a candidate moves under the conditions that it was simulated under."""
+        return self.scored[candidate.key].worst_bytes
+
+    def _note(self, candidate: Candidate, traffic: Traffic | None) -> None:
+        if traffic is not None:
+            before = self.scored.get(candidate.key)
+            daily, named = self._kinds.get(candidate.key, (False, False))
+            self.scored[candidate.key] = Scored(candidate, (*(before.traffic if before else ()), traffic), daily, named)
+
+    def _measured(self, candidate: Candidate, condition: Condition) -> Traffic | None:
+        try:
+            return measure(self.family, self.workload, candidate, condition)
+        except InputError as error:  # a schedule that this tile or this cache cannot take
+            self._error = error
+            return None
+
+    def _finish_daily(self) -> None:
+        """The best daily schedule under every condition, though others leave it behind."""
+        while daily := [s for s in self.scored.values() if s.daily]:
+            best = min(daily, key=lambda s: (s.worst_bytes, s.candidate.key))
+            if len(best.traffic) == len(self.conditions):
+                return
+            self._note(best.candidate, self._measured(best.candidate, self.conditions[len(best.traffic)]))
+
+    def _refine(self) -> None:
+        expanded: set[tuple[str, str]] = set()
+        for _ in range(_ROUNDS):
+            parents = [s for s in islice(self.ranked(), 2 * _PARENTS) if s.candidate.key not in expanded][:_PARENTS]
+            children = []
+            for parent in parents:
+                expanded.add(parent.candidate.key)
+                children += self._children(parent.candidate)
+            if not children or self._is_over():
+                return
+            fresh = [c for c in {c.key: c for c in children}.values() if c.key not in self.scored]
+            self._look("looking beside the best", fresh)
+            least = min(self.looks.get(s.candidate.key, inf) for s in self.ranked()[:_PARENTS])
+            worth = [c for c in self._promising(fresh) if self.looks[c.key] <= _WORTH * least]
+            self._simulate("simulating beside the best", worth[:_CHILDREN])
+
+    def _children(self, candidate: Candidate) -> list[Candidate]:
+        plan, config = candidate.plan, candidate.config
+        recipe = plan if hasattr(plan, "table") else self.space.recipe(self.workload, plan, config)
+        if recipe is None:
+            return []
+        return [Candidate(near, config) for near in self.space.near(self.workload, recipe, config)]
+
+    def _is_over(self) -> bool:
+        self.why_over = self.why_over or self.clock.why_over()
+        return self.why_over is not None

@@ -1,0 +1,58 @@
+"""O = softmax(Q K^T) V: operands, the launch, the library's own, and the float64 check of one query in 128."""
+
+import math
+
+import torch
+import torch.nn.functional as F  # noqa: N812 - its usual name
+from kernels import attention_kernel
+from launch import Waves, one_in_each, random_values
+
+
+class AttentionProblem:
+    """O = softmax(Q K^T) V per head, heads in groups that share K and V."""
+
+    def __init__(self, shape, tile, stages, dtype, out_dtype):
+        batch, heads, self.kv_heads = shape["batch"], shape["heads"], shape["kv_heads"]
+        self.queries, self.keys, self.dim = shape["queries"], shape["keys"], shape["head_dim"]
+        self.group, self.causal, self.tile, self.stages = heads // self.kv_heads, shape["causal"], tile, stages
+        self.q = random_values(batch, heads, self.queries, self.dim, dtype=dtype)
+        self.k, self.v = (random_values(batch, self.kv_heads, self.keys, self.dim, dtype=dtype) for _ in "kv")
+        self.operands = {"Q": self.q, "K": self.k, "V": self.v}
+        self.out = torch.empty(batch * heads * self.queries, self.dim, device="cuda", dtype=out_dtype)
+        self.rows = one_in_each(self.queries)
+
+    def launch(self, table, programs, barrier):
+        """The table's kernel."""
+        bm, bn = self.tile[:2]
+        meta = {"D": self.dim, "BM": bm, "BN": bn, "CAUSAL": self.causal, "BARRIER": barrier}
+        args = [self.q, self.k, self.v, self.out, "TABLE", self.queries, self.keys, self.group]
+        args += [math.log2(math.e) / self.dim**0.5]
+        return Waves(attention_kernel, args, meta, table, programs, self.stages)
+
+    def library(self):
+        """PyTorch's own attention; its causal mask is ours where there are as many keys as queries."""
+        F.scaled_dot_product_attention(self.q, self.k, self.v, is_causal=self.causal, enable_gqa=self.group > 1)
+
+    def poison(self):
+        """No value of the result is left from before."""
+        self.out.fill_(float("nan"))
+
+    def sampled(self):
+        """Some queries of each head."""
+        return self.out.view(-1, self.queries, self.dim)[:, self.rows]
+
+    def expected(self):
+        """The same in float64."""
+        visible = torch.arange(self.keys, device="cuda")[None] <= (self.keys - self.queries + self.rows)[:, None]
+        results = []
+        for q, k, v in zip(
+            self.q.flatten(0, 1),
+            self.k.repeat_interleave(self.group, 1).flatten(0, 1),
+            self.v.repeat_interleave(self.group, 1).flatten(0, 1),
+            strict=True,
+        ):
+            scores = q[self.rows].double() @ k.double().T / self.dim**0.5
+            if self.causal:
+                scores = scores.masked_fill(~visible, -math.inf)
+            results.append(scores.softmax(-1) @ v.double())
+        return torch.stack(results)

@@ -1,0 +1,182 @@
+"""A table as a Triton file that runs as it is, on a machine with PyTorch and Triton and nothing of ours.
+
+The file is put together from the templates beside this one, which are modules themselves: the text that all families
+share, the kernels that this one needs, its operands, and the table, compressed.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import json
+import textwrap
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from pebble.errors import InputError
+from pebble.schedules.export.slots import SLOT_COLUMNS, slots_of, statement
+from pebble.schedules.tables.table import TileTable
+from pebble.workloads import Attention, Ffn, Gemm
+
+TEMPLATES = Path(__file__).parent / "templates"
+_TORCH = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+_LIBRARY = {"gemm": "torch.matmul", "ffn": "torch (two products)", "attention": "torch attention"}
+_HELPERS = ("_tick", "_wait", "_k_step")
+_LEAST_SIDE = 16  # of a tile, for the matrix units
+_FILE = '''"""{head}
+
+    python THIS_FILE             # correct? how fast?
+    python THIS_FILE --help
+
+Written by pebble; it needs PyTorch, Triton and an NVIDIA GPU, nothing else.
+"""
+
+{imports}
+
+ABOUT = {about}
+SHAPE = {shape}
+TILE = {tile}
+STAGES = {stages}
+PROGRAMS = {programs}
+# {columns} of each slot
+TABLE = (
+{table}
+)
+
+{body}
+
+def problem():
+    """Operands on this GPU."""
+    return {problem}(SHAPE, TILE, STAGES, torch.{dtype}, torch.{out_dtype})
+
+
+if __name__ == "__main__":
+    sys.exit(main(problem, ABOUT, unpacked(TABLE, {count}), PROGRAMS))
+'''
+
+
+def triton_source(table: TileTable) -> str:
+    """The text of the file.
+
+    Parameters
+    ----------
+    table : TileTable
+        Of a GEMM, an ffn or attention without staggering.
+
+    Raises
+    ------
+    InputError
+        Tiles that do not divide the problem or are no powers of two, or what the kernels do not compute: types other
+        than 16-bit inputs, C += A B, V wider than K, staggered launches.
+    """
+    _check(table)
+    family, launch, workload = table.workload.family, table.launch, table.workload
+    imports, body = _joined(family)
+    about = {
+        "schedule": table.name, "workload": workload.label, "tile": str(launch.tile), "stages": launch.stages,
+        "blocks_per_sm": launch.blocks_per_sm, "machine": launch.machine, "execution": launch.execution,
+        "predicted_read_bytes": launch.read_bytes, "predicted_write_bytes": launch.write_bytes,
+        "library": _LIBRARY[family],
+    }  # fmt: skip
+    shape = {name: getattr(workload, name) for name in workload.DIMENSIONS}
+    shape |= {name: getattr(workload, name) for name in ("gated", "causal") if hasattr(workload, name)}
+    tile = launch.tile
+    return _FILE.format(
+        head=_quoted("\n".join(statement(table))), imports=imports, about=_literal(about), shape=_literal(shape),
+        tile=(tile.bm, tile.bn, tile.bk), stages=launch.stages, programs=launch.wave_blocks,
+        columns=", ".join(SLOT_COLUMNS), count=len(SLOT_COLUMNS), table=_packed(table), body=body,
+        problem=f"{family.capitalize()}Problem", dtype=_TORCH[workload.dtype], out_dtype=_TORCH[workload.out_dtype],
+    )  # fmt: skip
+
+
+def _joined(family: str) -> tuple[str, str]:
+    """The imports and the statements of the templates that a family needs."""
+    imports = {"import sys"}
+    body = ""
+    used = {*_HELPERS, f"{family}_kernel"}
+    for name in ("launch", "kernels", family):
+        text = (TEMPLATES / f"{name}.py").read_text(encoding="utf-8")
+        lines = text.splitlines()
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.Import):
+                imports.add(lines[node.lineno - 1])
+            elif isinstance(node, ast.Assign):
+                body += _text(lines, node) + "\n"
+            elif isinstance(node, ast.ClassDef) or (
+                isinstance(node, ast.FunctionDef) and (name != "kernels" or node.name in used)
+            ):
+                body += f"\n\n{_text(lines, node)}\n"
+    others = sorted(line for line in imports if line.split()[1].startswith(("torch", "triton")))
+    return "\n".join([*sorted(imports - {*others}), "", *others]), body
+
+
+def _text(lines: list[str], node: ast.stmt) -> str:
+    """The source of a statement, its decorators and a comment on its last line included."""
+    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+    return "\n".join(lines[first - 1 : node.end_lineno])
+
+
+def _quoted(text: str) -> str:
+    """Text that may stand in a docstring."""
+    return text.replace("\\", "\\\\").replace('"""', "'''")
+
+
+def _literal(values: dict[str, object]) -> str:
+    """A dictionary as Python source, an entry a line."""
+    entries = "".join(f"    {json.dumps(key)}: {_value(value)},\n" for key, value in values.items())
+    return "{\n" + entries + "}"
+
+
+def _value(value: object) -> str:
+    return json.dumps(value) if isinstance(value, str) else repr(value)
+
+
+def _packed(table: TileTable) -> str:
+    """Differences down each column, compressed, as lines of Python text; `unpacked` of the template reads it."""
+    columns = slots_of(table).T
+    steps = np.diff(columns, axis=1, prepend=np.zeros((len(columns), 1), np.int32)).astype("<i4")
+    text = base64.b64encode(zlib.compress(steps.tobytes(), 9)).decode()
+    return "\n".join(f'    "{line}"' for line in textwrap.wrap(text, 110))
+
+
+def _check(table: TileTable) -> None:
+    """Refuse what the kernels do not compute."""
+    workload, launch = table.workload, table.launch
+    tile = launch.tile
+    if workload.dtype not in ("bf16", "fp16") or workload.out_dtype not in _TORCH:
+        raise InputError(
+            f"triton: got {workload.dtype} -> {workload.out_dtype}, expected bf16 or fp16 inputs (--dtype)."
+        )
+    if launch.execution == "staggered":
+        raise InputError(
+            "triton: got a staggered launch, expected waves or free blocks; --format csv writes the table."
+        )
+    if isinstance(workload, Gemm):
+        sides = [("m", workload.m, tile.bm), ("n", workload.n, tile.bn), ("k", workload.k, tile.bk)]
+        if workload.accumulate:
+            raise InputError("triton: got C += A B, expected C := A B.")
+    elif isinstance(workload, Ffn):
+        sides = [
+            ("tokens", workload.tokens, tile.bm), ("hidden", workload.hidden, tile.bn),
+            ("d-out", workload.d_out, tile.bn), ("d-model", workload.d_model, tile.bk),
+        ]  # fmt: skip
+    else:
+        assert isinstance(workload, Attention)
+        sides = [("queries", workload.queries, tile.bm), ("keys", workload.keys, tile.bn)]
+        if workload.value_dim != workload.head_dim or not _is_side(workload.head_dim):
+            raise InputError(
+                f"triton: got head-dim {workload.head_dim} and value-dim {workload.value_dim}, expected the same power "
+                "of two for both."
+            )
+    for name, length, side in sides:
+        if length % side or not _is_side(side):
+            raise InputError(
+                f"triton: got {name} = {length} under a tile of {side}, expected a power of two of at least "
+                f"{_LEAST_SIDE} that divides it (--tile)."
+            )
+
+
+def _is_side(side: int) -> bool:
+    return side >= _LEAST_SIDE and side & (side - 1) == 0

@@ -1,0 +1,16 @@
+"""Recipes: tables of a family made from a few numbers, so that a search can turn them."""
+
+from pebble.schedules.recipes.attention import AttentionBands
+from pebble.schedules.recipes.base import Recipe, cut_heights, even_heights
+from pebble.schedules.recipes.ffn import FusedBands, SeparateBands
+from pebble.schedules.recipes.gemm import GemmBands
+
+__all__ = [
+    "AttentionBands",
+    "FusedBands",
+    "GemmBands",
+    "Recipe",
+    "SeparateBands",
+    "cut_heights",
+    "even_heights",
+]

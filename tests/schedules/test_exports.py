@@ -1,0 +1,174 @@
+"""Exported schedules: what stands in the files walks every tile over all of its k, computed in NumPy and in C++."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import shutil
+import subprocess
+import sys
+import zlib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pebble.errors import InputError
+from pebble.schedules.attention import parse_attention_schedule
+from pebble.schedules.export.cuda import cuda_header
+from pebble.schedules.export.slots import SLOT_COLUMNS, slots_of, statement
+from pebble.schedules.export.triton import triton_source
+from pebble.schedules.ffn import parse_ffn_schedule
+from pebble.schedules.orders import parse_order
+from pebble.schedules.tables import Blocks, Launch, TileTable, deal
+from pebble.schedules.tables.checks import check_table
+from pebble.schedules.tables.named import named_table
+from pebble.schedules.tile import TileShape
+from pebble.workloads import Attention, Ffn, Gemm
+
+ROOT = Path(__file__).parents[2]
+TILE = TileShape(32, 32, 16)
+GEMM = Gemm(96, 128, 64, dtype="fp16")
+TILES = np.array([(i, j) for i in range(3) for j in range(4)])
+RANDOM = np.random.default_rng(0)
+
+
+def tables() -> dict[str, TileTable]:
+    """One of each kind: uneven waves, k from anywhere, slabs, both products, heads."""
+    launch = Launch(TILE, 5, 1, 2)
+    turned = Blocks(TILES, 4, k_start=RANDOM.integers(0, 4, 12), k_direction=RANDOM.choice([-1, 1], 12))
+    slabs = [Blocks(TILES, 2), Blocks(TILES[::-1], 2, 2, phase=1, adds=True)]
+    ffn, attention = Ffn(96, 64, 128, 32, dtype="fp16"), Attention(96, 160, 32, heads=4, kv_heads=2, causal=True)
+    return {
+        "named": named_table(GEMM, parse_order("grouped-2+sawtooth"), launch),
+        "uneven": TileTable("bands", GEMM, launch, deal([Blocks(TILES[:7], 4), Blocks(TILES[7:], 4)], 5, True)),
+        "turned": TileTable("turned", GEMM, launch, deal([turned], 5)),
+        "slabs": TileTable("slabs", GEMM, launch, deal(slabs, 5, True)),
+        "fused": named_table(ffn, parse_ffn_schedule("row-fused-2-split-2+sawtooth"), launch),
+        "heads": named_table(attention, parse_attention_schedule("fa3"), Launch(TileShape(32, 32, 1), 5)),
+    }
+
+
+TABLES = tables()
+
+
+def embedded(source: str) -> np.ndarray:
+    """The table in a Triton file, as its `unpacked` reads it."""
+    (text,) = (
+        ast.literal_eval(node.value)
+        for node in ast.parse(source).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TABLE"
+    )
+    numbers = np.frombuffer(zlib.decompress(base64.b64decode(text)), "<i4")
+    return numbers.reshape(len(SLOT_COLUMNS), -1).cumsum(axis=1).T
+
+
+def walked(slot: np.ndarray) -> list[int]:
+    """k steps of a slot, as `_k_step` of the kernels and `k_step` of the header take them."""
+    first, steps, start, direction = slot[3:7].tolist()
+    at = [start + direction * step for step in range(steps)]
+    return [k - steps if k >= first + steps else k + steps if k < first else k for k in at]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_triton_file_holds_the_table_and_stands_alone(name: str, tmp_path: Path) -> None:
+    table = TABLES[name]
+    check_table(table)
+    source = triton_source(table)
+    np.testing.assert_array_equal(embedded(source), slots_of(table))
+    imports = {n.module if isinstance(n, ast.ImportFrom) else n.names[0].name for n in ast.walk(ast.parse(source))
+               if isinstance(n, ast.Import | ast.ImportFrom)}  # fmt: skip
+    assert {str(i).split(".")[0] for i in imports} - set(sys.stdlib_module_names) == {"torch", "triton"}
+    (tmp_path / "kernel.py").write_text(source)
+    words = ["check", "--config", str(ROOT / "pyproject.toml"), "kernel.py"]
+    subprocess.run([sys.executable, "-m", "ruff", *words], cwd=tmp_path, check=True)
+    assert statement(table)[0] in source
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_slots_take_every_k_of_every_tile_once_in_order(name: str) -> None:
+    table = TABLES[name]
+    slots = slots_of(table)
+    assert len(slots) == table.waves * table.launch.wave_blocks
+    seen: dict[tuple[int, ...], list[int]] = {}
+    for slot in slots[slots[:, 0] >= 0]:
+        done = seen.setdefault(tuple(slot[:3].tolist()), [])
+        assert (slot[7] == 1) == (len(done) > 0)  # adds exactly to what is there
+        done += walked(slot)
+    assert len(seen) == np.count_nonzero(table.column("adds") == 0)
+    assert all(sorted(k) == list(range(len(k))) for k in seen.values())
+    empty = slots[slots[:, 0] < 0]
+    assert not empty[:, 4].any() and (empty[:, 1] == -1).all()
+
+
+def test_slots_compute_the_product() -> None:
+    a, b = RANDOM.standard_normal((96, 64)), RANDOM.standard_normal((64, 128))
+    for name in ("named", "uneven", "turned", "slabs"):
+        c = np.full((96, 128), np.nan)
+        for slot in slots_of(TABLES[name]):
+            product, row, col = slot[:3].tolist()
+            if product == 0:
+                rows, cols = slice(32 * row, 32 * row + 32), slice(32 * col, 32 * col + 32)
+                k = np.concatenate([np.arange(16 * step, 16 * step + 16) for step in walked(slot)])
+                c[rows, cols] = a[rows, k] @ b[k, cols] + (c[rows, cols] if slot[7] else 0)
+        np.testing.assert_allclose(c, a @ b, err_msg=name)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
+@pytest.mark.parametrize("name", TABLES)
+def test_the_header_is_the_table_in_plain_cpp(name: str, tmp_path: Path) -> None:
+    table = TABLES[name]
+    (tmp_path / "schedule.h").write_text(cuda_header(table))
+    fields = ", ".join(f"b.{name}" for name in SLOT_COLUMNS)
+    (tmp_path / "main.cpp").write_text(
+        '#define PEBBLE_HOST_DEVICE inline\n#include <cstdio>\n#include "schedule.h"\n'
+        "using namespace pebble_schedule;\n"
+        "int main() {\n  for (int w = 0; w < waves; ++w) for (int s = 0; s < blocks_per_wave; ++s) {\n"
+        f'    const Block b = block_of(w, s);\n    std::printf("{"%d " * len(SLOT_COLUMNS)}", {fields});\n'
+        '    for (int i = 0; i < b.steps; ++i) std::printf("%d ", k_step(b, i));\n    std::printf("\\n");\n  }\n}\n'
+    )
+    subprocess.run(["g++", "-std=c++11", "-Wall", "-Werror", "-o", "main", "main.cpp"], cwd=tmp_path, check=True)
+    printed = subprocess.run(["./main"], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    rows = [[int(word) for word in line.split()] for line in printed.splitlines()]
+    slots = slots_of(table)
+    assert [row[: len(SLOT_COLUMNS)] for row in rows] == slots.tolist()
+    assert [row[len(SLOT_COLUMNS) :] for row in rows] == [walked(slot) for slot in slots]
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (replace(TABLES["named"], launch=Launch(TILE, 5, execution="staggered")), "staggered"),
+        (named_table(Gemm(100, 128, 64), parse_order("row"), Launch(TILE, 5)), "m = 100"),
+        (named_table(Gemm(96, 128, 64, dtype="fp8"), parse_order("row"), Launch(TILE, 5)), "fp8"),
+        (named_table(Gemm(96, 96, 96), parse_order("row"), Launch(TileShape(48, 48, 48), 5)), "power of two"),
+        (named_table(Gemm(96, 96, 96, accumulate=True), parse_order("row"), Launch(TILE, 5)), "C := A B"),
+        (
+            named_table(
+                Attention(64, 64, 32, 64), parse_attention_schedule("fa2"), Launch(TileShape(32, 32, 1), 5)
+            ),
+            "value-dim 64",
+        ),
+    ],
+)  # fmt: skip
+def test_what_the_kernels_do_not_compute_is_refused(table: TileTable, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        triton_source(table)
+
+
+def test_the_kernels_compute_in_the_interpreter(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("triton")
+    for name, table in TABLES.items():
+        alone = replace(table, launch=replace(table.launch, sms=1), entries=one_by_one(table))
+        (tmp_path / f"{name}.py").write_text(triton_source(alone).replace("torch.bfloat16", "torch.float16"))
+    script = Path(__file__).with_name("interpret_exports.py")
+    subprocess.run([sys.executable, script, *map(str, tmp_path.glob("*.py"))], check=True, timeout=300)
+
+
+def one_by_one(table: TileTable) -> np.ndarray:
+    """The entries with one block a wave: the interpreter runs one program after the other."""
+    entries = table.entries.copy()
+    entries[:, 0], entries[:, 1] = np.arange(len(entries)), 0
+    return entries

@@ -1,0 +1,245 @@
+"""What a search finds: never worse than what has a name, never below the bound, and it moves what is said."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pebble
+from pebble.cli import main
+from pebble.errors import InputError, UnknownNameError
+from pebble.families import kernel_family
+from pebble.reports.tune import Tuning, read_conditions, tune
+from pebble.schedules.tables import TileTable
+from pebble.schedules.tables.checks import check_table
+from pebble.schedules.tables.own import FixedTable
+from pebble.simulation import KernelConfig
+from pebble.simulation.table import simulate_table
+from pebble.tuning import Candidate, Condition, measure, runnable, space_of
+from pebble.workloads.base import Workload
+
+SMALL = pebble.Gemm(1024, 1536, 512)
+CHIP = {"cache": "512KiB", "sms": 12}
+
+
+def random_case(seed: int) -> tuple[Workload, dict[str, Any]]:
+    """A small workload of one of the families, and a small chip."""
+    draw = random.Random(seed)
+    kind = ("gemm", "ffn", "attention")[seed % 3]
+    sides = [128 * draw.randint(1, 9) for _ in range(3)]
+    workload: Workload
+    if kind == "gemm":
+        workload = pebble.Gemm(*sides, accumulate=draw.random() < 0.3)
+    elif kind == "ffn":
+        workload = pebble.Ffn(*sides, gated=draw.random() < 0.5)
+    else:
+        heads = draw.choice([2, 4, 6])
+        workload = pebble.Attention(sides[0], sides[0], 64, heads=heads, kv_heads=2, causal=draw.random() < 0.5)
+    policy = draw.choice(["lru", "partitions-2:oldest-of-8"])
+    return workload, {"cache": f"{draw.choice([192, 384, 768])}KiB", "sms": draw.randint(3, 20), "policy": policy}
+
+
+def named(workload: Workload, config: KernelConfig) -> list[Any]:
+    """Every named schedule, with every number that the search sweeps."""
+    family = kernel_family(workload)
+    return [*family.all_schedules(workload, config.tile), *space_of(workload).swept(workload, config)]
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_never_worse_than_a_named_schedule_and_never_below_the_bound(seed: int) -> None:
+    workload, chip = random_case(seed)
+    found = tune(workload, robust="waves", **chip)
+    family, config = kernel_family(workload), found.best.kernel.config
+    moved = []
+    for schedule in named(workload, config):
+        try:
+            moved.append(family.simulate(workload, schedule, config).dram_bytes)
+        except InputError:  # a schedule that so few blocks cannot run
+            continue
+    assert moved
+    assert found.best.worst.dram_bytes <= min(moved)
+    assert found.counts[2] == found.counts[3] or len(moved) < found.counts[3]
+    for each in found.schedules:
+        assert each.bound.bound.bytes <= min(t.dram_bytes for t in each.traffic)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_tables_compute_the_workload_and_move_what_is_said(seed: int) -> None:
+    workload, chip = random_case(seed)
+    found = tune(workload, **chip)
+    tables = [s for s in found.schedules if isinstance(s.schedule, TileTable)]
+    assert tables or not found.best.kernel.config.cache_bytes
+    for each in tables[:3]:
+        check_table(each.schedule)
+        replayed = kernel_family(workload).simulate(workload, FixedTable(each.schedule), each.kernel.config)
+        assert replayed.counts.read_misses == each.traffic[0].counts.read_misses
+        assert replayed.counts.write_backs == each.traffic[0].counts.write_backs
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_recipe_and_what_lies_beside_it_visits_every_tile_once(seed: int) -> None:
+    workload, chip = random_case(seed)
+    config = pebble.simulate(workload, named_first(workload), **chip).kernel.config
+    space, draw = space_of(workload), random.Random(seed)
+    recipes = list(space.made(workload, config))
+    for recipe in draw.sample(recipes, min(6, len(recipes))):
+        beside = list(space.near(workload, recipe, config))
+        for each in [recipe, *draw.sample(beside, min(6, len(beside)))]:
+            table = runnable(workload, Candidate(each, config))
+            check_table(table)
+            assert each.words
+            assert table.name == each.name
+
+
+def named_first(workload: Workload) -> str:
+    """Some schedule of the family."""
+    family = kernel_family(workload)
+    name: str = family.all_schedules(workload, family.default_tile(workload))[0].name
+    return name
+
+
+def test_a_named_schedule_and_its_recipe_move_the_same() -> None:
+    for workload in (SMALL, pebble.Ffn(1024, 512, 768), pebble.Attention(1024, 1024, 64, heads=4)):
+        config = pebble.simulate(workload, named_first(workload), **CHIP).kernel.config
+        space, compared = space_of(workload), 0
+        for schedule in named(workload, config):
+            recipe = space.recipe(workload, schedule, config)
+            if recipe is not None:
+                by_name, by_recipe = (
+                    measure(kernel_family(workload), workload, Candidate(plan, config)) for plan in (schedule, recipe)
+                )
+                assert by_name.counts == by_recipe.counts, schedule.name
+                compared += 1
+        assert compared > 3
+
+
+def test_the_closed_form_of_a_table_is_its_simulation() -> None:
+    config = pebble.simulate(SMALL, "row", **CHIP).kernel.config
+    seen = set()
+    for recipe in list(space_of(SMALL).made(SMALL, config))[::3]:
+        table = runnable(SMALL, Candidate(recipe, config))
+        fast = simulate_table(table, config).counts
+        assert fast == kernel_family(SMALL).simulate(SMALL, FixedTable(table), config).counts, recipe.name
+        seen.add((recipe.sawtooth, recipe.shift))
+    assert len(seen) > 2
+
+
+def test_more_conditions_rank_by_the_worst() -> None:
+    found = tune(SMALL, robust="waves,dynamic-5,waves@80", **CHIP)
+    config = found.best.kernel.config
+    assert found.executions == ("waves", "dynamic-5", "waves@80")
+    assert found.best.worst.dram_bytes == max(t.dram_bytes for t in found.best.traffic)
+    family = kernel_family(SMALL)
+    conditions = read_conditions("waves,dynamic-5,waves@80")
+    for order in family.all_schedules(SMALL, config.tile):
+        worst = max(measure(family, SMALL, Candidate(order, config), c).dram_bytes for c in conditions)
+        assert found.best.worst.dram_bytes <= worst
+    least = [s.traffic[i].dram_bytes for i, s in enumerate(found.least_by_execution)]
+    assert all(low <= t.dram_bytes for low, t in zip(least, found.best.traffic, strict=True))
+
+
+def test_ctrl_c_keeps_the_best_so_far() -> None:
+    steps = []
+
+    def interrupt(what: str, done: int, total: int) -> None:
+        steps.append(what)
+        if what.startswith("simulating"):
+            raise KeyboardInterrupt
+
+    found = tune(SMALL, progress=interrupt, **CHIP)
+    assert found.ended == "interrupted"
+    assert found.daily is not None
+    assert found.best.worst.dram_bytes <= found.daily.worst.dram_bytes
+    assert "interrupted" in " ".join(found.notes)
+    assert not found.to_dict()["complete"]
+
+    def at_once(what: str, done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tune(SMALL, progress=at_once, **CHIP)
+
+
+def test_report_is_a_table_a_document_and_a_figure() -> None:
+    pytest.importorskip("pandas")
+    found = pebble.tune(SMALL, **CHIP)
+    assert isinstance(found, Tuning)
+    document = found.to_dict()
+    assert found.daily is not None
+    assert document["best"]["worst_dram_bytes"] == found.best.worst.dram_bytes
+    assert document["best_daily"]["worst_dram_bytes"] == found.daily.worst.dram_bytes >= found.best.worst.dram_bytes
+    assert document["lower_bound"]["bytes"] <= found.best.worst.dram_bytes
+    frame = found.to_frame()
+    assert frame["worst_dram_bytes"].is_monotonic_increasing
+    assert frame["name"][0] == found.best.name
+    assert len(found.plot().patches) >= 2 * len(found.distinct[:3])
+    json.dumps(document)
+
+
+def test_the_best_can_be_saved_simulated_and_exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "best.json"
+    words = ["gemm", "-m", "1024", "-n", "1536", "-k", "512", "--cache", "512KiB", "--sms", "12"]
+    assert main(["tune", *words, "--save", str(path), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    again = pebble.simulate(SMALL, str(path), **CHIP)
+    assert again.traffic.dram_read_bytes == document["best"]["executions"]["waves"]["dram_read_bytes"]
+    assert main(["export", str(path), "--format", "csv"]) == 0
+    assert "wave,slot,row,col,k_start,k_direction" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("columns", [60, 120])
+def test_text_fits_the_terminal(columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    words = ["gemm", "-m", "1024", "-n", "1536", "-k", "512", "--cache", "512KiB", "--sms", "12", "--top", "3"]
+    assert main(["tune", *words, "--robust", "waves,dynamic-5"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert any(line.startswith("best found") for line in lines)
+    assert any(line.startswith("proved bound") for line in lines)
+
+
+def test_conditions_are_read() -> None:
+    assert [c.name for c in read_conditions("waves, lockstep,waves@90,dynamic-5")] == ["waves", "waves@90", "dynamic-5"]
+    assert read_conditions(["waves"]) == (Condition(),)
+    for wrong in ("", ",", "waves@", "waves@0", "waves@101", "waves@x"):
+        with pytest.raises(InputError):
+            read_conditions(wrong)
+    with pytest.raises(UnknownNameError):
+        read_conditions("waives")
+
+
+def test_what_cannot_be_tuned_is_refused() -> None:
+    with pytest.raises(InputError, match="robust instead"):
+        tune(SMALL, execution="waves", **CHIP)
+    with pytest.raises(InputError, match="runs in waves only"):
+        tune(pebble.Ffn(512, 256, 256), robust="waves,dynamic-5", **CHIP)
+    with pytest.raises(InputError, match="time-limit"):
+        tune(SMALL, time_limit=0, **CHIP)
+    with pytest.raises(InputError):
+        tune(SMALL, tile="512x512", gpu="l40s")
+
+
+def test_only_tiles_that_fit_and_cost_no_time_are_tried() -> None:
+    found = tune(pebble.Gemm(2048, 2048, 512), gpu="a40", robust="waves")
+    assert "128x128x64" in found.tiles
+    assert not any(tile.startswith(("64x64", "64x128", "256x256")) for tile in found.tiles)
+    assert tune(pebble.Gemm(2048, 2048, 512), gpu="a40", tile="64x64,128x64").tiles == ("64x64x64", "128x64x64")
+
+
+@pytest.mark.slow
+def test_a_large_gemm_on_one_partition() -> None:
+    found = tune(pebble.Gemm(8192, 8192, 8192), gpu="l40s")
+    assert found.best.traffic[0].dram_bytes <= 540_000_000
+    assert found.best.bound.bound.bytes <= found.best.worst.dram_bytes
+
+
+@pytest.mark.slow
+def test_a_large_ffn_on_two_partitions() -> None:
+    found = tune(pebble.Ffn(8192, 4096, 11008), gpu="h100-sxm5-80gb", time_limit=600)
+    assert found.best.traffic[0].dram_read_bytes <= 1_320_000_000
+    assert found.daily is not None
+    assert found.best.worst.dram_bytes <= found.daily.worst.dram_bytes
