@@ -79,8 +79,8 @@ class Exported(Report):
 
     def document(self) -> dict[str, Any]:
         about = {key: value for key, value in table_document(self.table).items() if key not in ("columns", "rows")}
-        moved = {"blocks": self.table.blocks, "waves": self.table.waves, "bytes": len(self.content)}
-        return {"schedule": self.table.name, **about, "format": self.format, **moved, "notes": list(self.notes)}
+        size = {"blocks": self.table.blocks, "waves": self.table.waves}
+        return {"schedule": self.table.name, **about, "format": self.format, **size, "notes": list(self.notes)}
 
     def save(self, path: str | Path) -> None:
         """Write the file.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pebble.errors import InputError
 from pebble.schedules.attention import AttentionKernel, attention_groups, parse_attention_schedule
 from pebble.schedules.execution import parse_execution
 from pebble.schedules.ffn import FfnKernel, ffn_groups, parse_ffn_schedule
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import OrderParams, parse_order
-from pebble.schedules.tables import Blocks, Launch, TileTable, deal
+from pebble.schedules.tables import COLUMNS, Blocks, Launch, TileTable, deal
 from pebble.schedules.tables.checks import check_table
 from pebble.schedules.tables.named import named_table
 from pebble.schedules.tables.walk import table_trace
@@ -69,3 +70,73 @@ def test_attention_tables_walk_as_the_named_schedules(name: str, causal: bool) -
     check_table(table)
     expected = program_trace(kernel.layout, attention_groups(kernel, schedule, 5, 5), 5)
     assert touched(table_trace(table)) == touched(expected)
+
+
+def test_a_slot_left_empty_keeps_the_others_on_their_sms() -> None:
+    tiles = np.array([(i, j) for i in range(8) for j in range(11)])
+    whole = deal([Blocks(tiles[:7], 5), Blocks(tiles[7:], 5)], 5)
+    moved = whole.copy()
+    moved[5:7, 1] = (1, 4)  # the second wave has two blocks, now on slots 1 and 4
+    ids, ops, sms = touched(table_trace(TileTable("whole", GEMM, Launch(TILE, 5), whole)))
+    table = TileTable("moved", GEMM, Launch(TILE, 5), moved)
+    check_table(table)
+    assert touched(table_trace(table))[:2] == (ids, ops)
+    second = slice(5 * (2 * 5 + 1), 7 * (2 * 5 + 1))
+    where = {0: 1, 1: 4}
+    assert touched(table_trace(table))[2][second] == [where[sm] for sm in sms[second]]
+    assert touched(table_trace(table))[2][second.stop :] == sms[second.stop :]
+
+
+def test_k_slabs_read_what_they_add_to() -> None:
+    tiles = np.array([(i, j) for i in range(8) for j in range(11)])
+    slabs = gemm_table([Blocks(tiles, 2), Blocks(tiles, 3, 2, phase=1, adds=True)])
+    check_table(slabs)
+    plain = gemm_table([Blocks(tiles, 5)])
+    ids, ops, _ = touched(table_trace(slabs))
+    once, written, _ = touched(table_trace(plain))
+    assert len(ids) == len(once) + 2 * len(tiles)  # C written once more, and read
+    assert ops.count(1) == 2 * written.count(1)
+
+
+@pytest.mark.parametrize(
+    ("column", "block", "value", "words"),
+    [
+        ("k_start", 3, 9, "k step that is not its own"), ("steps", 3, 4, "leaves out k steps"),
+        ("first", 3, 1, "k step that is not its own"), ("adds", 3, 1, "is missing"), ("row", 3, 7, "is there 2 times"),
+        ("col", 3, 99, "outside"), ("product", 3, 1, "products 0 to 0"),
+    ],
+)  # fmt: skip
+def test_a_table_that_does_not_compute_its_workload_is_refused(column: str, block: int, value: int, words: str) -> None:
+    tiles = np.array([(i, j) for i in range(8) for j in range(11)])
+    entries = gemm_table([Blocks(tiles, 5)]).entries.copy()
+    entries[block, COLUMNS.index(column)] = value
+    with pytest.raises(InputError, match=words):
+        check_table(TileTable("wrong", GEMM, Launch(TILE, 5), entries))
+
+
+def test_y_does_not_come_before_the_h_that_it_reads() -> None:
+    ffn, tile = Ffn(500, 300, 700), TileShape(64, 128, 64)
+    table = named_table(ffn, parse_ffn_schedule("separate:row"), Launch(tile, 5))
+    h = table.entries[table.column("product") == 0]
+    late = [h[:-1], table.entries[table.column("product") == 1], h[-1:]]
+    groups = [
+        Blocks(part[:, 2:4], part[:, COLUMNS.index("steps")], phase=i, product=int(part[0, COLUMNS.index("product")]))
+        for i, part in enumerate(late)
+    ]
+    wrong = TileTable("late", ffn, Launch(tile, 5), deal(groups, 5))
+    assert wrong.blocks == table.blocks
+    with pytest.raises(InputError, match="no earlier phase wrote"):
+        check_table(wrong)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [("slot", 7, "slots from 0 to 4"), ("wave", 5, "waves 0, 1, 2"), ("k_direction", 0, "directions"),
+     ("phase", 3, "each beginning with a wave")],
+)  # fmt: skip
+def test_a_table_has_waves_slots_and_phases_in_order(column: str, value: int, words: str) -> None:
+    tiles = np.array([(i, j) for i in range(8) for j in range(11)])
+    entries = gemm_table([Blocks(tiles, 5)]).entries.copy()
+    entries[-1 if column == "phase" else 2, COLUMNS.index(column)] = value
+    with pytest.raises(InputError, match=words):
+        TileTable("wrong", GEMM, Launch(TILE, 5), entries)

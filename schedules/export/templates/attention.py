@@ -17,6 +17,7 @@ class AttentionProblem:
         self.group, self.causal, self.tile, self.stages = heads // self.kv_heads, shape["causal"], tile, stages
         self.q = random_values(batch, heads, self.queries, self.dim, dtype=dtype)
         self.k, self.v = (random_values(batch, self.kv_heads, self.keys, self.dim, dtype=dtype) for _ in "kv")
+        self.operands = {"Q": self.q, "K": self.k, "V": self.v}
         self.out = torch.empty(batch * heads * self.queries, self.dim, device="cuda", dtype=out_dtype)
         self.rows = one_in_each(self.queries)
 

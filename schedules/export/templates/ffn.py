@@ -18,6 +18,8 @@ class FfnProblem:
         self.side_by_side = torch.cat(list(self.ups), dim=1)
         self.h = torch.empty(tokens, hidden, device="cuda", dtype=dtype)
         self.out = torch.empty(tokens, d_out, device="cuda", dtype=out_dtype)
+        names = ("Wg", "Wu") if self.gated else ("W1",)
+        self.operands = {"X": self.x, **dict(zip(names, self.ups, strict=True)), "W2": self.w2, "H": self.h}
         self.rows = one_in_each(tokens)
 
     def launch(self, table, programs, barrier):

@@ -12,6 +12,7 @@ class GemmProblem:
         self.m, self.n, self.k = shape["m"], shape["n"], shape["k"]
         self.tile, self.stages = tile, stages
         self.a, self.b = random_values(self.m, self.k, dtype=dtype), random_values(self.k, self.n, dtype=dtype)
+        self.operands = {"A": self.a, "B": self.b}
         self.out = torch.empty(self.m, self.n, device="cuda", dtype=out_dtype)
         self.product = torch.empty(self.m, self.n, device="cuda", dtype=dtype)
         self.rows, self.cols = one_in_each(self.m), one_in_each(self.n)

@@ -2,6 +2,7 @@
 
 import argparse
 import base64
+import ctypes
 import json
 import math
 import statistics
@@ -44,18 +45,57 @@ def one_in_each(length, tile=128):
     return first + torch.randint(0, tile, first.shape, device="cuda").clamp_(max=(length - 1) % tile)
 
 
+class Policy(ctypes.Structure):
+    """The driver's CUaccessPolicyWindow, as long as the union that holds it."""
+
+    _fields_ = (
+        ("base", ctypes.c_void_p), ("size", ctypes.c_size_t), ("hit_ratio", ctypes.c_float), ("hit", ctypes.c_int),
+        ("miss", ctypes.c_int), ("rest", ctypes.c_char * 36),
+    )  # fmt: skip
+
+
+class Window:
+    """An operand kept in a part of the L2 that is set aside: an access-policy window on the current stream."""
+
+    def __init__(self, tensor, share):
+        self.driver = ctypes.CDLL("libcuda.so.1")
+        most, longest = ctypes.c_int(), ctypes.c_int()
+        self._ask("cuDeviceGetAttribute", ctypes.byref(most), 108, 0)  # most that may be set aside, longest window
+        self._ask("cuDeviceGetAttribute", ctypes.byref(longest), 109, 0)
+        aside = min(int(share * torch.cuda.get_device_properties(0).L2_cache_size), most.value)
+        self._ask("cuCtxSetLimit", 6, ctypes.c_size_t(aside))
+        size = min(tensor.numel() * tensor.element_size(), longest.value)
+        self.policy = Policy(tensor.data_ptr(), size, min(1.0, aside / size), 2, 0)  # persisting, the rest normal
+
+    def _ask(self, name, *args):
+        code = getattr(self.driver, name)(*args)
+        if code:
+            raise SystemExit(f"refused: {name} says error {code}; this GPU or driver has no L2 set-aside.")
+
+    def set(self, on):
+        """For launches from here on."""
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        self._ask("cuStreamSetAttribute", stream, 1, ctypes.byref(self.policy if on else Policy()))
+
+
 class Library:
     """A library's own kernels."""
+
+    window = None
 
     def __init__(self, call):
         self.run = call
 
     def reset(self):
-        """Nothing to do."""
+        """Nothing is kept for it."""
+        if self.window:
+            self.window.set(False)
 
 
 class Waves:
     """A table of waves of P slots, compiled and ready: ``run()`` launches it, ``reset()`` must come before."""
+
+    window = None
 
     def __init__(self, kernel, args, meta, table, programs, stages):
         """``args`` has TABLE where table, number of slots and counter go."""
@@ -75,8 +115,10 @@ class Waves:
             )
 
     def reset(self):
-        """The barrier's counter back to zero."""
+        """The barrier's counter back to zero, and what is to be kept in L2."""
         self.counter.zero_()
+        if self.window:
+            self.window.set(True)
 
     def run(self):
         """Launch."""
@@ -131,6 +173,7 @@ def main(make_problem, about, table, programs):
     parser.add_argument("--no-barrier", action="store_true", help="let the blocks of a wave drift apart")
     parser.add_argument("--repeats", type=int, default=20, help="launches of each that are timed (20)")
     parser.add_argument("--profile", choices=("table", "library"), help="one launch between profiler start and stop")
+    parser.add_argument("--persist", metavar="OPERAND[:SHARE]", help="keep one in a SHARE of L2 set aside (0.5)")
     parser.add_argument("--json", action="store_true", help="one line of JSON")
     args = parser.parse_args()
     if not torch.cuda.is_available():
@@ -142,13 +185,21 @@ def main(make_problem, about, table, programs):
             f"{gpu.multi_processor_count} SMs. Export a table for it."
         )
     torch.manual_seed(0)
+    if args.persist:  # a stream of its own: the default one takes no attributes
+        torch.cuda.set_stream(torch.cuda.Stream())
     problem = make_problem()
     barrier = about["execution"] == "waves" and not args.no_barrier
     launch, library = problem.launch(table, programs, barrier), Library(problem.library)
+    if args.persist:
+        operand, _, share = args.persist.partition(":")
+        if operand not in problem.operands:
+            raise SystemExit(f"refused: --persist {operand}: expected one of {', '.join(problem.operands)}.")
+        launch.window = library.window = Window(problem.operands[operand], float(share or 0.5))
     if args.profile:
         profile(launch if args.profile == "table" else library)
         return 0
     found = {"gpu": gpu.name, "sms": gpu.multi_processor_count, "torch": torch.__version__, "barrier": barrier, **about}
+    found["persist"] = args.persist
     if args.check or not args.time:
         found["error"] = relative_error(problem, launch)
     if args.time or not args.check:
