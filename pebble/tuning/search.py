@@ -28,6 +28,7 @@ Progress = Callable[[str, int, int], None]
 _THIN = 6  # of the candidates, one in so many is looked at to choose tiles
 _TILES = 2  # kept of those
 _NEAR_TILE = 1.15  # a tile that looks worse than this times the best is not kept
+_EARLY = 2  # of those are simulated at once, so that there is an answer when somebody interrupts
 _FIRST = 16  # of what looks best, simulated in full
 _PARENTS, _CHILDREN, _ROUNDS = 3, 8, 6
 _FAR = 1.25  # a named schedule that looks worse than this times the best is simulated only if that takes no time
@@ -124,9 +125,9 @@ class Search:
 
     def _run(self) -> None:
         pools = [self._pool(config) for config in self.configs]
-        if len(pools) > 1:
-            pools = self._best_tiles(pools)
+        pools = self._best_tiles(pools)
         everything = [candidate for pool in pools for candidate in pool]
+        self._simulate("simulating what looks best", self._promising(everything)[:_EARLY])
         self._look("looking at schedules", everything)
         promising = self._promising(everything)
         plain = [c for c in promising if not getattr(c.plan, "shift", False)]  # a quick look flatters shifts
@@ -155,9 +156,9 @@ class Search:
         return list(found.values())
 
     def _best_tiles(self, pools: list[list[Candidate]]) -> list[list[Candidate]]:
-        """The tiles that look best, the first among them if it does."""
+        """The tiles that look best by a few of their candidates."""
         thin = [[*pool[::_THIN]] for pool in pools]
-        self._look("looking at tiles", [candidate for pool in thin for candidate in pool])
+        self._look("looking at a few", [candidate for pool in thin for candidate in pool])
         best = [min(self.looks.get(c.key, inf) for c in pool) for pool in thin]
         order = sorted(range(len(pools)), key=lambda i: best[i])
         kept = [i for i in order[:_TILES] if best[i] <= _NEAR_TILE * best[order[0]]]
