@@ -33,7 +33,7 @@ ROBUST = "waves,waves@90"
 _LEAST_STAGES = 2  # so that a block loads while it multiplies
 _SLOWER = 1.06  # a tile whose full waves take longer than this times those of the family's tile is not tried
 _SAME = 1.005  # times as much is no more
-_FREE, _LESS = "dynamic-5", f"with {LESS_CACHE} % less cache"
+_FREE, _SKEWED, _LESS = "free", "dynamic-5", f"with {LESS_CACHE} % less cache"
 
 
 @dataclass(frozen=True)
@@ -419,9 +419,10 @@ def _beyond(
     """What both move with less cache, and when no barrier keeps waves together."""
     family = kernel_family(workload)
     first = conditions[0]
+    apart = _SKEWED if best.kernel.config.speeds is None else _FREE
     tried = {
         _LESS: replace(first, cache_percent=first.cache_percent - LESS_CACHE),
-        f"without a barrier, blocks of unequal speed ({_FREE})": replace(first, execution=parse_execution(_FREE)),
+        f"without a barrier ({apart})": replace(first, execution=parse_execution(apart)),
     }
     found = []
     for what, condition in tried.items():
