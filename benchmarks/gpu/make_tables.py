@@ -2,7 +2,9 @@
 
     python benchmarks/gpu/make_tables.py plan PLAN                  # layers of named models, orders in daily use
     python benchmarks/gpu/make_tables.py plan PLAN --which drift    # what free-running blocks are to be tested on
+    python benchmarks/gpu/make_tables.py plan PLAN --which held-out # shapes that no number of the model was chosen on
     python benchmarks/gpu/make_tables.py plan PLAN --which small    # a quick one: does everything work on this GPU?
+    python benchmarks/gpu/make_tables.py plan PLAN --tuned a.json   # tuned schedules beside orders in daily use
     python benchmarks/gpu/make_tables.py order grouped-8 --grid 32x64 -o table.csv
 
 A plan is a folder: ``plan.csv`` with one row a case, in the columns of the library of measurements and ``table``, the
@@ -13,6 +15,9 @@ from __future__ import annotations
 
 import argparse
 import csv
+import dataclasses
+import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,8 +32,10 @@ from library import SHAPE_COLUMNS  # noqa: E402
 from tables import FFN_COLUMNS, Table, write_table  # noqa: E402
 
 from pebble.families import kernel_family, read_workload  # noqa: E402
+from pebble.schedules.export.slots import slots_of  # noqa: E402
 from pebble.schedules.orders import OrderParams, parse_order  # noqa: E402
 from pebble.schedules.tables import Launch  # noqa: E402
+from pebble.schedules.tables.files import read_document  # noqa: E402
 from pebble.schedules.tables.named import named_table  # noqa: E402
 from pebble.schedules.tile import TileShape  # noqa: E402
 from pebble.workloads import Workload  # noqa: E402
@@ -72,12 +79,12 @@ def write_plan(folder: Path, cases: Iterator[Case], sms: int) -> int:
     rows = []
     for case in cases:
         if case["launch"] != "library":
-            table = case_table(case, sms)
+            found = case.pop("slots", None)
+            table = case_table(case, sms) if found is None else np.asarray(found)
             key = table.tobytes()
             if key not in written:
-                written[key] = (
-                    f"{len(written):03d}-{str(case['order']).removesuffix('+sawtooth').replace(':', '-')}.npy"
-                )
+                name = re.sub(r"[^\w.+-]", "-", str(case["order"]).removesuffix("+sawtooth"))
+                written[key] = f"{len(written):03d}-{name[:60]}.npy"
                 write_table(folder / written[key], table)
             case = case | {"table": written[key]}
         rows.append(case)
@@ -89,13 +96,30 @@ def write_plan(folder: Path, cases: Iterator[Case], sms: int) -> int:
     return len(rows)
 
 
+def tuned_cases(paths: list[Path]) -> Iterator[Case]:
+    """Each schedule that `pebble tune --save` wrote, in its waves, beside orders in daily use and the library."""
+    for path in paths:
+        table = read_document(json.loads(path.read_text()), path.name)
+        launch, sizes = table.launch, dataclasses.asdict(table.workload)  # type: ignore[call-overload]
+        family = table.workload.family
+        base: Case = {"family": family, "dtype": table.workload.dtype, "note": path.stem}
+        base |= {name: int(sizes[name]) for name in SHAPE_COLUMNS[family]}
+        kernel = {"tile": str(launch.tile) if family != "attention" else f"{launch.tile.bm}x{launch.tile.bn}"}
+        kernel |= {"stages": launch.stages, "blocks_per_sm": launch.blocks_per_sm}
+        once: Case = {"order": f"tuned:{table.name}", "execution": "waves", "launch": "persistent"}
+        yield base | kernel | once | {"slots": slots_of(table)}
+        yield from plans.daily_beside(base | kernel)
+        yield from plans.library_beside(base)
+
+
 def main() -> int:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     plan = commands.add_parser("plan", help="a folder of tables and plan.csv")
     plan.add_argument("folder", type=Path)
-    plan.add_argument("--which", choices=("daily", "drift", "small"), default="daily")
+    plan.add_argument("--which", choices=("daily", "drift", "held-out", "small"), default="daily")
+    plan.add_argument("--tuned", type=Path, nargs="+", metavar="FILE", help="instead: what `pebble tune --save` wrote")
     one = commands.add_parser("order", help="one tile order as a table")
     one.add_argument("name")
     one.add_argument("--grid", required=True, help="RxC, tile rows and columns")
@@ -109,7 +133,8 @@ def main() -> int:
         bm, bn = (int(side) for side in args.tile.split("x")[:2])
         write_table(args.output, order_table(args.name, rows, cols, bm, bn, args.sms))
         return 0
-    print(f"{write_plan(args.folder, plans.cases(args.which), args.sms)} cases in {args.folder}/plan.csv")
+    cases = tuned_cases(args.tuned) if args.tuned else plans.cases(args.which)
+    print(f"{write_plan(args.folder, cases, args.sms)} cases in {args.folder}/plan.csv")
     return 0
 
 

@@ -61,6 +61,25 @@ ATTENTION_ORDERS = ("fa2", "fa2+sawtooth", "fa2-heads-first", "fa3")
 SDPA = ("sdpa-flash", "sdpa-cudnn")
 
 
+# shapes and layers that no number of the model was chosen on
+HELD_OUT_GEMMS = {
+    "qwen-2.5-32b:gate or up": (8192, 27648, 5120),
+    "qwen-2.5-32b:down": (8192, 5120, 27648),
+    "mistral-7b:gate or up, 16384 tokens": (16384, 14336, 4096),
+    "llama-3-405b:q, 4096 tokens": (4096, 16384, 16384),
+    "wide, short k": (12288, 12288, 2048),
+}
+HELD_OUT_ORDERS = ("row", "grouped-8", "grouped-16+sawtooth", "hilbert")
+HELD_OUT_FFNS = {"mistral-7b:mlp, 4096 tokens": (4096, 4096, 14336, 1), "gpt-3-13b:mlp": (4096, 5120, 20480, 0)}
+HELD_OUT_FFN_ORDERS = ("separate:grouped-8", "separate:hilbert", "row-fused-8", "row-fused-32+sawtooth")
+HELD_OUT_ATTENTIONS = {
+    "qwen-2.5-32b:attention": (16384, 16384, 128, 40, 8, 1),
+    "long, one KV head": (32768, 32768, 128, 8, 1, 1),
+    "narrow, batch 4": (8192, 8192, 64, 16, 16, 4),
+}
+HELD_OUT_ATTENTION_ORDERS = ("fa2", "fa2+sawtooth", "fa3")
+
+
 def _runs(base: Case, orders: tuple[str, ...], launches: dict[str, str], blocks_per_sm: int = 1) -> Iterator[Case]:
     """Each order under each execution."""
     for order in orders:
@@ -73,9 +92,9 @@ def _library(base: Case, name: str) -> Case:
 
 
 def cases(which: str) -> Iterator[Case]:
-    """All cases of a plan: ``daily``, ``drift`` or ``small``."""
-    if which == "drift":
-        yield from drift_cases()
+    """All cases of a plan: ``daily``, ``drift``, ``held-out`` or ``small``."""
+    if which in ("drift", "held-out"):
+        yield from drift_cases() if which == "drift" else held_out_cases()
         return
     for make in (gemm_cases, ffn_cases, attention_cases):
         yield from make(which == "small")
@@ -113,6 +132,38 @@ def drift_cases() -> Iterator[Case]:
         for tile, stages in GEMM_TILES.items():
             for _ in range(3):
                 yield from _runs(base(note, GEMMS[note], tile, stages), DRIFT_ORDERS, {"free": "block-per-tile"})
+
+
+def held_out_cases() -> Iterator[Case]:
+    """Every family at shapes that no other plan has."""
+    names = ("queries", "keys", "head_dim", "heads", "kv_heads", "batch")
+    both = {"waves": "persistent", "free": "block-per-tile"}
+    for note, (m, n, k) in HELD_OUT_GEMMS.items():
+        base: Case = {"family": "gemm", "m": m, "n": n, "k": k, "dtype": "bf16", "note": note}
+        for tile, stages in GEMM_TILES.items():
+            yield from _runs(base | {"tile": tile, "stages": stages}, HELD_OUT_ORDERS, both)
+    for note, (tokens, d_model, hidden, gated) in HELD_OUT_FFNS.items():
+        base = {"family": "ffn", "tokens": tokens, "d_model": d_model, "hidden": hidden, "gated": gated}
+        tile = {"tile": "128x128x64" if gated else "128x256x64", "stages": 3, "dtype": "bf16", "note": note}
+        yield from _runs(base | tile, HELD_OUT_FFN_ORDERS, {"waves": "persistent", "free": "persistent"})
+    for note, shape in HELD_OUT_ATTENTIONS.items():
+        for causal in (0, 1):
+            base = {"family": "attention", **dict(zip(names, shape, strict=True)), "causal": causal}
+            kernel: Case = {"dtype": "bf16", "note": note, "tile": "128x128", "stages": 2}
+            yield from _runs(base | kernel, HELD_OUT_ATTENTION_ORDERS, both)
+
+
+def daily_beside(kernel: Case) -> Iterator[Case]:
+    """Orders in daily use in the same kernel, waves kept together and free-running."""
+    orders = {"gemm": GEMM_ORDERS, "ffn": FFN_ORDERS, "attention": ATTENTION_ORDERS}[str(kernel["family"])]
+    free = "persistent" if kernel["family"] == "ffn" else "block-per-tile"
+    yield from _runs(kernel, orders, {"waves": "persistent", "free": free})
+
+
+def library_beside(base: Case) -> Iterator[Case]:
+    """The library's own kernels for the same problem."""
+    names = {"gemm": ("cuBLAS",), "ffn": ("cuBLAS, two calls",), "attention": SDPA}[str(base["family"])]
+    yield from (_library(base, name) for name in names)
 
 
 def ffn_cases(small: bool = False) -> Iterator[Case]:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
 from launch import WARPS, Library, occupancy, one_in_each, random_values
-from tables import check_cover, ffn_slots, read_table, tile_slots
+from tables import Table, check_cover, ffn_slots, is_ready, read_table, tile_slots
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 Case = dict[str, str]
@@ -92,6 +92,12 @@ class Problem:
     def launch(self, case: Case) -> Launch:
         raise NotImplementedError
 
+    def slots(self, case: Case, slots_of: Callable[[Table, int], Table]) -> Table:
+        """The case's table as kernels read it: ready-made (the float64 check is then all that tests it), or dealt."""
+        table = read_table(self.folder / case["table"])
+        sms = torch.cuda.get_device_properties(0).multi_processor_count
+        return table if is_ready(table) else slots_of(table, sms * int(case["blocks_per_sm"]))
+
     def sampled(self) -> torch.Tensor:
         raise NotImplementedError
 
@@ -128,12 +134,14 @@ class GemmProblem(Problem):
         bm, bn, bk = sides(case)
         if self.m % bm or self.n % bn or self.k % bk:
             raise ValueError(f"tile {case['tile']}: expected a divisor of {self.m} x {self.n} x {self.k}.")
-        table = read_table(self.folder / case["table"])
-        check_cover(table, self.m // bm, self.n // bn)
-        sms = torch.cuda.get_device_properties(0).multi_processor_count
-        wave = sms * int(case["blocks_per_sm"])
-        slots = tile_slots(table, self.k // bk, wave, case["order"].endswith("+sawtooth"))
-        meta = {"BM": bm, "BN": bn, "BK": bk, "PHASES": False, "BARRIER": case["execution"] == "waves"}
+
+        def slots_of(table: Table, wave: int) -> Table:
+            check_cover(table, self.m // bm, self.n // bn)
+            return tile_slots(table, self.k // bk, wave, case["order"].endswith("+sawtooth"))
+
+        slots = self.slots(case, slots_of)
+        phases = bool(slots[:, 8].any())
+        meta = {"BM": bm, "BN": bn, "BK": bk, "PHASES": phases, "BARRIER": case["execution"] == "waves"}
         args = [self.a, self.b, self.out, "TABLE", self.n, self.k]
         return Launch(case, kernels.gemm_kernel, _Args(args), meta, torch.from_numpy(slots).cuda())
 
@@ -174,12 +182,14 @@ class FfnProblem(Problem):
 
     def launch(self, case: Case) -> Launch:
         bm, bn, bk = sides(case)
-        table = read_table(self.folder / case["table"])
         if self.tokens % bm or self.hidden % bn or self.d_model % bn or self.d_model % bk or bn % bk:
             raise ValueError(f"tile {case['tile']}: expected a divisor of {self.tokens} x {self.hidden}.")
-        check_cover(table[table[:, 1] == 0][:, 2:4], self.tokens // bm, self.hidden // bn)
-        sms = torch.cuda.get_device_properties(0).multi_processor_count
-        slots = ffn_slots(table, sms * int(case["blocks_per_sm"]), case["order"].endswith("+sawtooth"))
+
+        def slots_of(table: Table, wave: int) -> Table:
+            check_cover(table[table[:, 1] == 0][:, 2:4], self.tokens // bm, self.hidden // bn)
+            return ffn_slots(table, wave, case["order"].endswith("+sawtooth"))
+
+        slots = self.slots(case, slots_of)
         meta = {"BM": bm, "BN": bn, "BK": bk, "GATED": self.gated, "BARRIER": case["execution"] == "waves"}
         args = [self.x, self.ups[0], self.ups[-1], self.h, self.w2, self.out, "TABLE"]
         args += [self.d_model, self.hidden, self.d_model]
@@ -241,13 +251,14 @@ class AttentionProblem(Problem):
         bm, bn = sides(case)
         if self.queries % bm or self.keys % bn:
             raise ValueError(f"tile {case['tile']}: expected divisors of {self.queries} queries, {self.keys} keys.")
-        table = read_table(self.folder / case["table"])
-        check_cover(table, self.queries // bm, self.batch * self.heads)
-        sms = torch.cuda.get_device_properties(0).multi_processor_count
-        wave = sms * int(case["blocks_per_sm"])
-        ahead = self.keys - self.queries if self.causal else self.keys  # of the first query, in keys
-        seen = np.minimum((ahead + (table[:, 0] + 1) * bm - 1) // bn + 1, self.keys // bn)
-        slots = tile_slots(table, seen, wave, case["order"].endswith("+sawtooth"), backwards=True)
+
+        def slots_of(table: Table, wave: int) -> Table:
+            check_cover(table, self.queries // bm, self.batch * self.heads)
+            ahead = self.keys - self.queries if self.causal else self.keys  # of the first query, in keys
+            seen = np.minimum((ahead + (table[:, 0] + 1) * bm - 1) // bn + 1, self.keys // bn)
+            return tile_slots(table, seen, wave, case["order"].endswith("+sawtooth"), backwards=True)
+
+        slots = self.slots(case, slots_of)
         meta = {"D": self.dim, "BM": bm, "BN": bn, "CAUSAL": self.causal, "BARRIER": case["execution"] == "waves"}
         self.result = self.out.view_as(self.q)
         args = [self.q, self.k, self.v, self.out, "TABLE", self.queries, self.keys, self.heads // self.kv_heads]

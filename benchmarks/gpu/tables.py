@@ -1,11 +1,12 @@
 """Tables of slots: reading them, and dealing a kernel's phases into waves. NumPy only.
 
-Two kinds, told apart by their columns (a ``.csv`` names them, a ``.npy`` has 2 to 4 columns or 7):
+Three kinds, told apart by their columns (a ``.csv`` names them, a ``.npy`` has 2 or 4 columns, 7 or 9):
 
 - GEMM and attention: ``row, col [, k_start, k_direction]``, one row a tile in issue order. For attention ``row`` is the
   Q tile and ``col`` the head, batch by batch.
 - FFN: ``phase, product, row, col, first, steps, adds``: product 0 computes a tile of H, 1 a tile of Y over ``steps`` k
   steps from ``first``, adding to Y if ``adds``. A phase begins when the one before it is complete.
+- Any family: the nine columns that kernels read, every slot of every wave, as `pebble` exports a schedule.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 TILE_COLUMNS = ("row", "col", "k_start", "k_direction")
 FFN_COLUMNS = ("phase", "product", "row", "col", "first", "steps", "adds")
+SLOT_COLUMNS = ("product", "row", "col", "first", "steps", "k_start", "k_direction", "adds", "depends")
 Table = NDArray[np.int32]
 
 
@@ -31,14 +33,14 @@ def read_table(path: str | Path) -> Table:
     """
     if str(path).endswith(".npy"):
         table = np.load(path)
-        known = table.ndim == 2 and table.shape[1] in (2, 4, len(FFN_COLUMNS))
+        known = table.ndim == 2 and table.shape[1] in (2, 4, len(FFN_COLUMNS), len(SLOT_COLUMNS))
     else:
         with open(path, newline="") as file:
             rows = list(csv.reader(file))
-        known = tuple(rows[0]) in (TILE_COLUMNS[:2], TILE_COLUMNS, FFN_COLUMNS)
+        known = tuple(rows[0]) in (TILE_COLUMNS[:2], TILE_COLUMNS, FFN_COLUMNS, SLOT_COLUMNS)
         table = np.array(rows[1:], dtype=np.int64) if known else np.empty((0, 0))
     if not known:
-        raise ValueError(f"{path}: expected columns {TILE_COLUMNS[:2]}, {TILE_COLUMNS} or {FFN_COLUMNS}.")
+        raise ValueError(f"{path}: expected columns {TILE_COLUMNS}, the first two, {FFN_COLUMNS} or {SLOT_COLUMNS}.")
     return np.ascontiguousarray(table, dtype=np.int32)
 
 
@@ -47,9 +49,15 @@ def write_table(path: str | Path, table: Table) -> None:
     if str(path).endswith(".npy"):
         np.save(path, table.astype(np.int16 if table.size and table.max() < 2**15 else np.int32))
         return
-    names = FFN_COLUMNS if table.shape[1] == len(FFN_COLUMNS) else TILE_COLUMNS[: table.shape[1]]
+    many = {len(FFN_COLUMNS): FFN_COLUMNS, len(SLOT_COLUMNS): SLOT_COLUMNS}
+    names = many.get(table.shape[1], TILE_COLUMNS[: table.shape[1]])
     with open(path, "w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([names, *table.tolist()])
+
+
+def is_ready(table: Table) -> bool:
+    """Whether these are slots as kernels read them."""
+    return table.shape[1] == len(SLOT_COLUMNS)
 
 
 def check_cover(table: Table, rows: int, cols: int) -> None:

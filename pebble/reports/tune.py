@@ -419,7 +419,7 @@ def _beyond(
     """What both move with less cache, and when no barrier keeps waves together."""
     family = kernel_family(workload)
     first = conditions[0]
-    apart = _SKEWED if best.kernel.config.speeds is None else _FREE
+    apart = _SKEWED if best.candidate.config.speeds is None else _FREE
     tried = {
         _LESS: replace(first, cache_percent=first.cache_percent - LESS_CACHE),
         f"without a barrier ({apart})": replace(first, execution=parse_execution(apart)),
