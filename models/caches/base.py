@@ -167,6 +167,13 @@ class CachePolicy(ABC):
         return self.what + ", no write-allocate" * (not self.write_allocate) + ", warm" * self.warm
 
     @property
+    def curve_note(self) -> str:
+        """How `curve` comes by its values, where it is by simulation."""
+        if type(self).curve is not CachePolicy.curve:
+            return ""
+        return "every cache size was simulated; those in which nothing is ever evicted are alike and simulated once"
+
+    @property
     def title(self) -> str:
         """The name for a title: short ones in capitals."""
         return self.name.upper() if self.name.isalpha() and len(self.name) <= 4 else self.name

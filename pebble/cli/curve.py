@@ -81,5 +81,5 @@ def _print(report: CurveReport) -> None:
     _output.say("* the cache of the GPU or of --cache; the bound is for each cache and what the blocks keep on the SMs")
     if not report.complete:
         _output.say(f"note: interrupted; the {len(report.schedules)} schedules above are all that was done")
-    for note in report.kernel.notes:
+    for note in report.notes:
         _output.say(f"note: {note}")

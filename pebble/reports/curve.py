@@ -62,6 +62,12 @@ class CurveReport(Report):
         return self.kernel.target.machine
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know of the assumptions."""
+        note = parse_policy(self.kernel.config.policy).curve_note
+        return (*self.kernel.notes, note) if note else tuple(self.kernel.notes)
+
+    @property
     def reference(self) -> int:
         """Index of the capacity to look at first."""
         return self.capacities_bytes.index(self.kernel.config.cache_bytes)
@@ -100,7 +106,7 @@ class CurveReport(Report):
                 }
                 for curve in self.schedules
             ],
-            "notes": list(self.kernel.notes),
+            "notes": list(self.notes),
             "complete": self.complete,
         }
 

@@ -176,6 +176,7 @@ def test_the_curve_is_one_simulation_at_each_capacity() -> None:
     assert engine.enough_lines is not None and engine.enough_lines > 9000
     assert policy.simulate(trace, engine.enough_lines) == full
     assert policy.simulate(trace, engine.enough_lines // 2) != full
+    assert "simulated" in policy.curve_note and not parse_policy("lru").curve_note
     small = OldestOfKEngine(trace, 9000, policy)
     counted(small)
     assert small.enough_lines is None
