@@ -112,6 +112,11 @@ def measured_bytes(row: Row) -> int:
     return int(row["dram_read_bytes"] or row["dram_bytes"] or 0)
 
 
+def named(row: Row) -> bool:
+    """Whether the row's order has a name that says it all; what a search found stands in its own table."""
+    return bool(row["order"]) and not row["order"].startswith("tuned:")
+
+
 def question(row: Row) -> Key:
     """What the model needs of a row: rows that agree in it share one simulation."""
     kernel = ("dtype", "tile", "stages", "blocks_per_sm", "order", "execution")
@@ -130,7 +135,7 @@ def _answer(key: Key) -> tuple[Key, tuple[int, int] | None]:
 
 def pairs(rows: Iterable[Row], jobs: int) -> list[Pair]:
     """Predictions of all rows that can have one."""
-    asked = [row for row in rows if row["family"] in MODELLED and row["tile"] and row["order"] and measured_bytes(row)]
+    asked = [row for row in rows if row["family"] in MODELLED and row["tile"] and named(row) and measured_bytes(row)]
     keys = sorted({question(row) for row in asked})
     with multiprocessing.Pool(jobs) as pool:
         answers = {}

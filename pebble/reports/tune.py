@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pebble.errors import InputError, check_text
+from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.export import Exported, export
+<<<<<<< HEAD
 from pebble.reports.kernel_compare import Bounded, trace_bound
 from pebble.reports.target import Kernel, KernelOptions, read_kernel, whole
+=======
+from pebble.reports.target import Kernel, KernelOptions
+from pebble.reports.tune_target import check_execution, read_conditions, read_kernels
+>>>>>>> t14b
 from pebble.schedules.execution import parse_execution
 from pebble.schedules.tables import TileTable
 from pebble.simulation import Traffic
 from pebble.system.clock import Clock, check_seconds
-from pebble.tuning import Condition, Scored, Search, measure, runnable, space_of
+from pebble.tuning import Condition, Scored, Search, measure, runnable
 from pebble.units import format_bytes
 from pebble.workloads.base import Workload
 
@@ -30,8 +34,6 @@ LESS_CACHE = 10  # percent, to see how near a cliff is
 CLIFF = 1.1  # times as much with so much less cache is worth a warning
 SECONDS = 60.0
 ROBUST = "waves,waves@90"
-_LEAST_STAGES = 2  # so that a block loads while it multiplies
-_SLOWER = 1.06  # a tile whose full waves take longer than this times those of the family's tile is not tried
 _SAME = 1.005  # times as much is no more
 _FREE, _SKEWED, _LESS = "free", "dynamic-5", f"with {LESS_CACHE} % less cache"
 
@@ -241,80 +243,6 @@ class Tuning(Report):
         return plot_tuning(self, ax)
 
 
-def read_conditions(text: str | Sequence[str]) -> tuple[Condition, ...]:
-    """The conditions named, each once: executions, with ``@90`` where 90 % of the cache is there.
-
-    Raises
-    ------
-    InputError
-        None, or a share that is no whole percentage.
-    UnknownNameError
-        An unknown execution.
-
-    Examples
-    --------
-    >>> [condition.name for condition in read_conditions("waves,waves@90")]
-    ['waves', 'waves@90']
-    """
-    found = []
-    for each in text.split(",") if isinstance(text, str) else text:
-        name, at, percent = check_text("--robust", each, "the name of an execution").strip().partition("@")
-        share = whole("--robust: percent of the cache", percent, 1, 100) if at else 100
-        found += [Condition(parse_execution(name), share)] if name else []
-    if not found:
-        raise InputError(f"--robust: got {text!r}, expected executions separated by commas, such as waves,dynamic-5.")
-    return tuple(dict.fromkeys(found))
-
-
-def read_kernels(workload: Workload, options: KernelOptions) -> list[Kernel]:
-    """The kernels to tune: those asked for by tile, or all whose tile costs no time.
-
-    A tile is tried if a block of it fits an SM with two stages at least, if it loads no more bytes from L2 per product
-    than the family's own tile, and if its full waves take at most 6 % longer.
-
-    Raises
-    ------
-    InputError
-        As `read_kernel`.
-    """
-    family, space = kernel_family(workload), space_of(workload)
-    text = options.get("tile")
-    if text is not None:
-        asked = dict.fromkeys(re.split(r"[,\s]+", text.strip())) if isinstance(text, str) else [text]
-        return [read_kernel(workload, **_with(options, tile)) for tile in asked]
-    own = read_kernel(workload, **options)
-    found = {own.config.tile: own}
-    if own.target.machine is None:  # nothing is known of its SMs
-        return [own]
-    for tile in space.tiles(workload, family.default_tile(workload)):
-        try:
-            kernel = read_kernel(workload, **_with(options, str(tile)))
-        except InputError:  # it does not fit
-            continue
-        config = kernel.config
-        if (
-            kernel.stages >= _LEAST_STAGES
-            and space.intensity(workload, config.tile) >= space.intensity(workload, own.config.tile)
-            and space.least_time(workload, config) <= _SLOWER * space.least_time(workload, own.config)
-        ):
-            found.setdefault(config.tile, kernel)
-    return list(found.values())
-
-
-def _check_execution(workload: Workload, options: KernelOptions, condition: Condition) -> None:
-    """Refuse an execution that the family has not; errors as `read_kernel`."""
-    asked = options.copy()
-    asked.pop("tile", None)
-    asked["execution"] = condition.execution.name
-    read_kernel(workload, **asked)
-
-
-def _with(options: KernelOptions, tile: str) -> KernelOptions:
-    changed = options.copy()
-    changed["tile"] = tile
-    return changed
-
-
 def tune(
     workload: Workload,
     *,
@@ -363,7 +291,7 @@ def tune(
     conditions = read_conditions(robust)
     clock = Clock(check_seconds("--time-limit", time_limit))
     for condition in conditions:  # refused before any work is done for it
-        _check_execution(workload, options, condition)
+        check_execution(workload, options, condition)
     options["execution"] = conditions[0].execution.name
     kernels = {kernel.config.tile: kernel for kernel in read_kernels(workload, options)}
     family = kernel_family(workload)
@@ -429,7 +357,7 @@ def _beyond(
         if condition in conditions or condition.cache_percent < 1:
             continue
         try:
-            _check_execution(workload, options, condition)
+            check_execution(workload, options, condition)
             moved = [measure(family, workload, s.candidate, condition).dram_bytes for s in (best, daily)]
         except InputError:  # a family or a schedule that runs in waves only
             continue

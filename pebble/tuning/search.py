@@ -31,7 +31,7 @@ _NEAR_TILE = 1.15  # a tile that looks worse than this times the best is not kep
 _EARLY = 2  # of those are simulated at once, so that there is an answer when somebody interrupts
 _FIRST = 16  # of what looks best, simulated in full
 _PARENTS, _CHILDREN, _ROUNDS = 3, 8, 6
-_FAR = 1.25  # a named schedule that looks worse than this times the best is simulated only if that takes no time
+_FAR, _FAR_DAILY = 1.25, 2.0  # a named schedule that looks worse than this times the best is simulated only if all are
 _FREE_STEPS = 20_000_000  # steps of blocks that are simulated in a few seconds
 _AT_ONCE = 8
 _WORTH = 1.04  # a neighbour is simulated if it looks no worse than this times what was found
@@ -136,7 +136,8 @@ class Search:
         self._simulate("simulating what looks best", list(dict.fromkeys(first)))
         self._refine()
         rest = [c for c in promising if self._kinds[c.key][1]]
-        near = [c for c in rest if self.looks[c.key] <= _FAR * self.looks[promising[0].key]]
+        least = self.looks[promising[0].key] if promising else inf
+        near = [c for c in rest if self.looks[c.key] <= (_FAR_DAILY if self._kinds[c.key][0] else _FAR) * least]
         self._simulate("simulating other named schedules", near)
         if sum(map(self._block_steps, rest)) <= _FREE_STEPS:
             self._simulate("simulating the rest of the named", rest)

@@ -13,7 +13,8 @@ import pebble
 from pebble.cli import main
 from pebble.errors import InputError, UnknownNameError
 from pebble.families import kernel_family
-from pebble.reports.tune import Tuning, read_conditions, tune
+from pebble.reports.tune import Tuning, tune
+from pebble.reports.tune_target import read_conditions
 from pebble.schedules.tables import TileTable
 from pebble.schedules.tables.checks import check_table
 from pebble.schedules.tables.own import FixedTable

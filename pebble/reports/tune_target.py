@@ -1,0 +1,90 @@
+"""What a search is asked for: the conditions to rank by, and the kernels whose tiles cost no time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pebble.errors import InputError, check_text
+from pebble.families import kernel_family
+from pebble.reports.target import Kernel, KernelOptions, read_kernel, whole
+from pebble.schedules.execution import parse_execution
+from pebble.tuning import Condition, space_of
+from pebble.workloads.base import Workload
+
+_LEAST_STAGES = 2  # so that a block loads while it multiplies
+_SLOWER = 1.06  # a tile whose full waves take longer than this times those of the family's tile is not tried
+
+
+def read_conditions(text: str | Sequence[str]) -> tuple[Condition, ...]:
+    """The conditions named, each once: executions, with ``@90`` where 90 % of the cache is there.
+
+    Raises
+    ------
+    InputError
+        None, or a share that is no whole percentage.
+    UnknownNameError
+        An unknown execution.
+
+    Examples
+    --------
+    >>> [condition.name for condition in read_conditions("waves,waves@90")]
+    ['waves', 'waves@90']
+    """
+    found = []
+    for each in text.split(",") if isinstance(text, str) else text:
+        name, at, percent = check_text("--robust", each, "the name of an execution").strip().partition("@")
+        share = whole("--robust: percent of the cache", percent, 1, 100) if at else 100
+        found += [Condition(parse_execution(name), share)] if name else []
+    if not found:
+        raise InputError(f"--robust: got {text!r}, expected executions separated by commas, such as waves,dynamic-5.")
+    return tuple(dict.fromkeys(found))
+
+
+def read_kernels(workload: Workload, options: KernelOptions) -> list[Kernel]:
+    """The kernels to tune: those asked for by tile, or all whose tile costs no time.
+
+    A tile is tried if a block of it fits an SM with two stages at least, if it loads no more bytes from L2 per product
+    than the family's own tile, and if its full waves take at most 6 % longer.
+
+    Raises
+    ------
+    InputError
+        As `read_kernel`.
+    """
+    family, space = kernel_family(workload), space_of(workload)
+    text = options.get("tile")
+    if text is not None:
+        asked = dict.fromkeys(re.split(r"[,\s]+", text.strip())) if isinstance(text, str) else [text]
+        return [read_kernel(workload, **_with(options, tile)) for tile in asked]
+    own = read_kernel(workload, **options)
+    found = {own.config.tile: own}
+    if own.target.machine is None:  # nothing is known of its SMs
+        return [own]
+    for tile in space.tiles(workload, family.default_tile(workload)):
+        try:
+            kernel = read_kernel(workload, **_with(options, str(tile)))
+        except InputError:  # it does not fit
+            continue
+        config = kernel.config
+        if (
+            kernel.stages >= _LEAST_STAGES
+            and space.intensity(workload, config.tile) >= space.intensity(workload, own.config.tile)
+            and space.least_time(workload, config) <= _SLOWER * space.least_time(workload, own.config)
+        ):
+            found.setdefault(config.tile, kernel)
+    return list(found.values())
+
+
+def check_execution(workload: Workload, options: KernelOptions, condition: Condition) -> None:
+    """Refuse an execution that the family has not; errors as `read_kernel`."""
+    asked = options.copy()
+    asked.pop("tile", None)
+    asked["execution"] = condition.execution.name
+    read_kernel(workload, **asked)
+
+
+def _with(options: KernelOptions, tile: str) -> KernelOptions:
+    changed = options.copy()
+    changed["tile"] = tile
+    return changed
