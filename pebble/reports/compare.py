@@ -6,27 +6,11 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-<<<<<<< HEAD
 from pebble.errors import InputError, check_flag
 from pebble.families import kernel_family
 from pebble.reports.bound import wants_l2
 from pebble.reports.kernel_compare import Comparison, Own, compare_kernels
 from pebble.reports.target import KernelOptions, TargetOptions, check_options
-=======
-from pebble.bounds.base import LowerBound
-from pebble.errors import InputError, check_flag, check_text
-from pebble.families import Explicit, kernel_family
-from pebble.models.caches import parse_policy
-from pebble.models.caches.persisting import without_persisting
-from pebble.models.machine import Machine
-from pebble.reports.base import Report
-from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, trace_capacity
-from pebble.reports.target import Kernel, KernelOptions, read_kernel
-from pebble.schedules.tables import TileTable
-from pebble.simulation import KernelConfig, Traffic
-from pebble.system.parallel import each
-from pebble.units import Size, format_bytes
->>>>>>> t14b
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
@@ -104,7 +88,6 @@ def compare(
     kernel_family(workload)  # refused before anything else is looked at
     check_options(options, KernelOptions.__optional_keys__)
     check_flag("residual", residual)
-<<<<<<< HEAD
     check_flag("exact", exact)
     if progress is not None and not callable(progress):
         raise InputError(f"progress: got {repr(progress)[:40]}, expected a function.")
@@ -116,30 +99,6 @@ def compare(
     where: TargetOptions = {key: options.get(key) for key in TargetOptions.__optional_keys__}  # type: ignore[assignment]
     if l2:
         from pebble.reports.sm_compare import compare_sms
-=======
-    chosen = read_schedules(schedules, family.all_schedules(workload, kernel.config.tile), family.read_schedule)
-    own = schedule if isinstance(schedule, list | tuple) else [schedule]
-    chosen += [family.read_schedule(one) for one in own if one is not None]
-    config = kernel.config
-    family.check(workload, config)
-    trace = trace_bound(workload, kernel)
-    held_bytes = config.cache_bytes + parse_policy(config.policy).last_level_bytes
-    cache = cache_capacity(Size(held_bytes, None, f"{held_bytes}B"), workload)
-    chip = None
-    if kernel.target.machine is not None:
-        capacity = chip_capacity(kernel.target.machine, workload)
-        chip = Bounded(capacity, family.lower_bound(workload, capacity.elements))
-    separate = family.separate_bound(workload, trace.capacity.elements)
-    explicit = family.best_schedule(workload, trace.capacity.schedule_elements)
-    assert explicit is not None
-    notes = [*kernel.notes, *family.notes(residual)]
-    show = progress(len(chosen))
-    beside = kernel.idealised
-    alike: dict[Hashable, list[int]] = {}  # schedules that walk alike move alike
-    ideals: dict[int, int] = {}
-    moved: dict[int, Traffic] = {}
-    complete = True
->>>>>>> t14b
 
         if residual or schedules != "all" or schedule is not None:
             option = "residual" if residual else "schedules" if schedule is None else "schedule"
@@ -152,7 +111,6 @@ def compare(
     if exact:
         from pebble.reports.exact import compare_exactly
 
-<<<<<<< HEAD
         _without(options, ("tile",), "--exact")
         if schedule is not None:
             raise InputError("--schedule: got it with --exact, which plays orders that have names; leave it out.")
@@ -160,40 +118,6 @@ def compare(
         return compare_exactly(workload, schedules, tile=options.get("tile"), **solver, **where)  # type: ignore[arg-type]
     shown = progress or (lambda total: lambda name: None)
     return compare_kernels(workload, schedules, schedule, residual=residual, progress=shown, **options)
-=======
-    try:
-        for i, one in enumerate(chosen):
-            alike.setdefault(family.walk(workload, one, config), []).append(i)
-        walks = list(alike.values())
-        for walk, (found, ideal) in each(run, walks):
-            for i in walks[walk]:
-                moved[i] = replace(found, order=chosen[i].name)
-                if ideal is not None:
-                    ideals[i] = ideal
-                show(chosen[i].name)
-    except KeyboardInterrupt:
-        complete = False
-    done = [moved[i] for i in sorted(moved)]
-    lru_bytes = {chosen[i].name: ideals[i] for i in sorted(ideals)}
-    notes += _what_counters_do_not_see(done)
-    if lru_bytes:
-        notes.append(_what_lru_ranks_first(lru_bytes))
-    if not complete:
-        notes.append(f"interrupted after {len(done)} schedule{'s' * (len(done) != 1)}; the rest are missing")
-    return Comparison(
-        workload,
-        kernel,
-        trace,
-        chip,
-        Bounded(cache, family.lower_bound(workload, cache.elements)),
-        Bounded(trace.capacity, separate) if separate else None,
-        explicit,
-        tuple(sorted(done, key=lambda t: t.dram_bytes)),
-        tuple(notes),
-        complete,
-        lru_bytes,
-    )
->>>>>>> t14b
 
 
 def _without(options: KernelOptions, known: tuple[str, ...], what: str) -> None:

@@ -12,13 +12,9 @@ from pebble.families import kernel_family
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.export import Exported, export
-<<<<<<< HEAD
 from pebble.reports.kernel_compare import Bounded, trace_bound
-from pebble.reports.target import Kernel, KernelOptions, read_kernel, whole
-=======
 from pebble.reports.target import Kernel, KernelOptions
 from pebble.reports.tune_target import check_execution, read_conditions, read_kernels
->>>>>>> t14b
 from pebble.schedules.execution import parse_execution
 from pebble.schedules.tables import TileTable
 from pebble.simulation import Traffic
