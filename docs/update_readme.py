@@ -10,9 +10,14 @@ from pathlib import Path
 from pebble.cli import main
 
 BLOCK = re.compile(r"(```sh\n(?:.*&& \S*)?(pebble [^\n]+)\n```\n+(?:prints\n+)?```text\n)(.*?)(\n```)", re.DOTALL)
+SOME = "--schedules " + ",".join(
+    f"{order}{way}"
+    for order in ("row", "morton", "hilbert", "grouped-8", "snake-strips-16")
+    for way in ("", "+sawtooth")
+)  # every order at every size takes minutes
 FIGURES = {
     "docs/figures/compare.svg": "compare gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb --figure",
-    "docs/figures/curve.svg": "curve gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb --figure",
+    "docs/figures/curve.svg": f"curve gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb --points 16 {SOME} --figure",
     "docs/figures/ski-slope.svg": "figure ski-slope --out",
     "docs/figures/projections.svg": "figure projections --out",
     "docs/figures/fusion.svg": "figure fusion --out",

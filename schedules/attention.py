@@ -25,7 +25,8 @@ import numpy as np
 from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.traces import READ, WRITE, Layout, Trace
 from pebble.traces.layout import Index
-from pebble.traces.program import Group, Phase, Script, Steps, Walk, program_trace
+from pebble.traces.program import Group, Phase, Steps, program_trace
+from pebble.traces.walk import Script, Walk
 from pebble.units import ceil_div
 from pebble.workloads import Attention
 

@@ -92,7 +92,7 @@ class Execution:
         return self.kind == "free"
 
 
-WAVES = Execution()
+WAVES, FREE = Execution(), Execution("free")
 _SPELLINGS = {"lockstep": "waves"}
 
 

@@ -26,7 +26,8 @@ from pebble.schedules.orders import ALL_ORDERS, OrderParams, parse_order
 from pebble.schedules.tile import TileShape
 from pebble.traces import READ, WRITE, Layout, OperandTiles, Trace
 from pebble.traces.layout import Index
-from pebble.traces.program import Flags, Group, Phase, Steps, Walk, program_trace
+from pebble.traces.program import Group, Phase, Steps, program_trace
+from pebble.traces.walk import Flags, Walk
 from pebble.units import ceil_div
 from pebble.workloads import Ffn
 

@@ -23,7 +23,8 @@ from pebble.schedules.tile import TileShape
 from pebble.system.memory import check_memory
 from pebble.traces import READ, WRITE, Layout, LockstepGemm, Trace
 from pebble.traces.layout import Index
-from pebble.traces.program import TICKS, Clock, Group, Phase, Steps, Walk, check_length, program_trace, timed_trace
+from pebble.traces.program import TICKS, Clock, Group, Phase, Steps, check_length, program_trace, timed_trace
+from pebble.traces.walk import Walk
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
 

@@ -16,7 +16,8 @@ from pebble.schedules.orders import OrderParams, TileOrder
 from pebble.schedules.tile import TileShape
 from pebble.traces import READ, WRITE, Layout
 from pebble.traces.layout import Strided
-from pebble.traces.program import Group, Phase, Steps, Walk, check_length
+from pebble.traces.program import Group, Phase, Steps, check_length
+from pebble.traces.walk import Walk
 from pebble.units import ceil_div
 from pebble.workloads import GroupedGemm
 

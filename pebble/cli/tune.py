@@ -24,7 +24,8 @@ from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kern
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.families import kernel_family
 from pebble.reports.target import whole
-from pebble.reports.tune import ROBUST, SECONDS, Tuned, Tuning, tune
+from pebble.reports.tune import SECONDS, Tuned, Tuning, tune
+from pebble.reports.tune_target import ROBUST, UNEVEN
 from pebble.system.files import check_output
 from pebble.units import format_bytes
 
@@ -38,9 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble tune``."""
     add_workload_arguments(parser)
     parser.add_argument(
-        "--robust", default=ROBUST, metavar="NAMES",
+        "--robust", metavar="NAMES",
         help="executions, @90 with 90 percent of the cache, such as waves,waves@90,dynamic-5; schedules are ranked by "
-        f"the most that they move under any of them ({ROBUST})",
+        f"the most that they move under any of them ({ROBUST}; {UNEVEN} for causal attention on a GPU)",
     )  # fmt: skip
     parser.add_argument("--top", default="10", metavar="N", help="schedules to show (10)")
     parser.add_argument("--time-limit", default=f"{SECONDS:g}", metavar="S", help=f"seconds ({SECONDS:g})")

@@ -23,11 +23,10 @@ from pebble.schedules.tables import Launch, TileTable
 from pebble.schedules.tables.named import named_table
 from pebble.schedules.tables.own import OwnSchedule
 from pebble.schedules.tables.source import own_schedule, packaged_order
-from pebble.schedules.tables.walk import free_phases, table_kernel, table_trace
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig, Traffic, simulate_trace
+from pebble.simulation.table import run_table
 from pebble.traces import LINE_BYTES, Trace
-from pebble.traces.program import Group
 from pebble.workloads.base import DTYPE_BYTES, Workload
 from pebble.workloads.parameters import Parameter, read_values
 
@@ -303,11 +302,7 @@ class KernelFamily(Family[W], Generic[W, S]):
             Too long, or a tile that the schedule cannot take.
         """
         if isinstance(schedule, OwnSchedule):
-            table = self.table(workload, schedule, config)
-            if not config.execution.is_free:
-                return table_trace(table, config.execution, residual)
-            kernel = table_kernel(table, residual)
-            return config.trace(kernel.layout, [Group(free_phases(table, kernel), config.wave_blocks)])
+            return run_table(self.table(workload, schedule, config), config, residual)
         return self.named_trace(workload, schedule, config, residual)
 
     @abstractmethod

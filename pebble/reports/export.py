@@ -33,7 +33,7 @@ FORMATS: dict[str, tuple[str, Callable[[TileTable], str | bytes]]] = {
     "triton": (".py", triton_source),
     "cuda": (".h", cuda_header),
 }
-_HOW = {"waves": "waves", "persistent": "free", "dynamic": "free", "staggered": "staggered"}
+_HOW = {"waves": "waves", "free": "free", "persistent": "free", "dynamic": "free", "staggered": "staggered"}
 _SMALL_TILE = 128 * 128  # values of C, beside whose stages there is shared memory for one more
 
 
@@ -159,7 +159,7 @@ def _made(schedule: Own, workload: Workload, options: KernelOptions) -> tuple[Ti
     if config.execution.kind not in _HOW or config.execution.blocks_in_cluster > 1:
         raise InputError(
             f"export: got --execution {config.execution.name}, expected waves (blocks of a wave wait for each "
-            "other), persistent or dynamic-S (they run free) or staggered, without clusters."
+            "other), free, persistent or dynamic-S (they run free) or staggered, without clusters."
         )
     chosen = family.read_schedule(schedule)
     table = family.table(workload, chosen, config)

@@ -21,7 +21,7 @@ from pebble.workloads.base import Workload
 
 MAX_SMS = 100_000
 HARDWARE, IDEAL = "hardware", "lru"
-WAVES_NOTE = "blocks run in waves, a barrier before each; blocks that run free drift apart and may move more or less"
+WAVES_NOTE = "blocks run in waves, a barrier before each; those that run free drift apart"
 FREE_NOTE = (
     "blocks run free, without a barrier: each at the pace that its data allow, by speeds fitted once to launches on an "
     "H100 and an H200; single launches drift by more or less than that"
@@ -316,17 +316,19 @@ def read_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> Kernel:
         cluster = "x".join(map(str, execution.cluster))
         notes.append(f"execution {execution.name}, clusters of {cluster}; the reference is waves, 1x1")
     policy, cache_bytes, about = read_cache_model(options.get("policy"), target, workload.narrowest_bytes)
-    if execution.is_reference:
-        notes.append(WAVES_NOTE)
-    notes += [*check_chip(target.machine, sms, parse_policy(policy), allow), *about]
-    speeds = None
-    if target.machine is not None and (execution.is_free or execution.is_reference):
+    speeds, unknown = None, ""
+    if target.machine is not None:
         try:
             speeds = speeds_of(target.machine, workload.dtype)
         except InputError as error:
             if execution.is_free:
                 raise
-            notes.append(f"not shown free-running: {error}")
+            unknown = f"not shown free-running: {error}"
+    if execution.is_reference:
+        notes.append(WAVES_NOTE + (", which execution free simulates" if speeds else " and may move more or less"))
+    notes += [*check_chip(target.machine, sms, parse_policy(policy), allow), *about]
+    if unknown and execution.is_reference:
+        notes.append(unknown)
     config = KernelConfig(fitted.tile, sms, blocks, cache_bytes, policy, execution, fitted.stages, speeds)
     return Kernel(target, config, fitted.stages, family.tile_text(fitted.tile), tuple(notes), fitted.fit)
 

@@ -14,8 +14,8 @@ from pebble.reports.base import Report
 from pebble.reports.export import Exported, export
 from pebble.reports.kernel_compare import Bounded, trace_bound
 from pebble.reports.target import Kernel, KernelOptions
-from pebble.reports.tune_target import check_execution, read_conditions, read_kernels
-from pebble.schedules.execution import parse_execution
+from pebble.reports.tune_target import check_execution, default_conditions, read_conditions, read_kernels
+from pebble.schedules.execution import FREE, WAVES, Execution
 from pebble.schedules.tables import TileTable
 from pebble.simulation import Traffic
 from pebble.system.clock import Clock, check_seconds
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 LESS_CACHE = 10  # percent, to see how near a cliff is
 CLIFF = 1.1  # times as much with so much less cache is worth a warning
 SECONDS = 60.0
-ROBUST = "waves,waves@90"
 _SAME = 1.005  # times as much is no more
-_FREE, _SKEWED, _LESS = "free", "dynamic-5", f"with {LESS_CACHE} % less cache"
+_SKEWED, _LESS = Execution("dynamic", 5), f"with {LESS_CACHE} % less cache"
 
 
 @dataclass(frozen=True)
@@ -242,7 +241,7 @@ class Tuning(Report):
 def tune(
     workload: Workload,
     *,
-    robust: str | Sequence[str] = ROBUST,
+    robust: str | Sequence[str] | None = None,
     time_limit: float = SECONDS,
     progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     **options: Unpack[KernelOptions],
@@ -252,9 +251,10 @@ def tune(
     Parameters
     ----------
     workload : Gemm, Ffn or Attention
-    robust : str or sequence of str
+    robust : str or sequence of str, optional
         Executions, such as ``"waves,dynamic-5"``: schedules are ranked by the most that they move under any of them.
-        ``waves`` is a kernel that keeps its waves together by a barrier; ``waves@90`` the same with 90 % of the cache.
+        ``waves`` is a kernel that keeps its waves together by a barrier; ``waves@90`` the same with 90 % of the cache;
+        by default these two, but ``free,free@90`` for causal attention on a GPU, whose waves would wait long.
     time_limit : float
         Seconds, after which the best so far is returned.
     progress : callable, optional
@@ -284,7 +284,7 @@ def tune(
     """
     if "execution" in options:
         raise InputError("execution: expected robust instead, the executions to rank by, such as 'waves,dynamic-5'.")
-    conditions = read_conditions(robust)
+    conditions, why = default_conditions(workload, options) if robust is None else (read_conditions(robust), ())
     clock = Clock(check_seconds("--time-limit", time_limit))
     for condition in conditions:  # refused before any work is done for it
         check_execution(workload, options, condition)
@@ -305,7 +305,7 @@ def tune(
 
     ranked = search.ranked()
     daily = next((s for s in ranked if s.daily), None)
-    notes = list(dict.fromkeys(note for kernel in kernels.values() for note in kernel.notes))
+    notes = list(dict.fromkeys((*why, *(note for kernel in kernels.values() for note in kernel.notes))))
     if search.why_over:
         notes.append(f"{search.why_over}: this is the best until then")
     beyond = (
@@ -340,13 +340,15 @@ def tune(
 def _beyond(
     workload: Workload, options: KernelOptions, best: Scored, daily: Scored, conditions: Sequence[Condition]
 ) -> tuple[Beyond, ...]:
-    """What both move with less cache, and when no barrier keeps waves together."""
+    """What both move with less cache, and without a barrier, or with one where blocks run free."""
     family = kernel_family(workload)
     first = conditions[0]
-    apart = _SKEWED if best.candidate.config.speeds is None else _FREE
+    other, barrier = WAVES, "with a barrier before each wave"
+    if not first.execution.is_free:
+        other, barrier = _SKEWED if best.candidate.config.speeds is None else FREE, "without a barrier"
     tried = {
         _LESS: replace(first, cache_percent=first.cache_percent - LESS_CACHE),
-        f"without a barrier ({apart})": replace(first, execution=parse_execution(apart)),
+        f"{barrier} ({other.name})": replace(first, execution=other),
     }
     found = []
     for what, condition in tried.items():

@@ -7,9 +7,10 @@ import numpy as np
 from pebble.models.caches import CacheCounts, parse_policy
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.tables import TileTable
-from pebble.schedules.tables.walk import table_kernel, table_trace
+from pebble.schedules.tables.walk import free_phases, table_kernel, table_trace
 from pebble.simulation.kernel import KernelConfig, Traffic, simulate_trace
-from pebble.traces import LINE_BYTES
+from pebble.traces import LINE_BYTES, Trace
+from pebble.traces.program import Group
 
 
 def simulate_table(table: TileTable, config: KernelConfig, residual: bool = False) -> Traffic:
@@ -24,8 +25,15 @@ def simulate_table(table: TileTable, config: KernelConfig, residual: bool = Fals
         counts = _closed_form(table, config)
         if counts is not None:
             return Traffic(table.name, counts)
-    trace = table_trace(table, config.execution, residual)
-    return simulate_trace(table.name, trace, config.cache_bytes, config.policy)
+    return simulate_trace(table.name, run_table(table, config, residual), config.cache_bytes, config.policy)
+
+
+def run_table(table: TileTable, config: KernelConfig, residual: bool = False) -> Trace:
+    """The trace of a table under the execution of the kernel; errors as for `simulate_table`."""
+    if not config.execution.is_free:
+        return table_trace(table, config.execution, residual)
+    kernel = table_kernel(table, residual)
+    return config.trace(kernel.layout, [Group(free_phases(table, kernel), config.wave_blocks)])
 
 
 def _closed_form(table: TileTable, config: KernelConfig) -> CacheCounts | None:

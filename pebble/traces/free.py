@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from pebble.system.memory import check_memory
 from pebble.traces.jit import jit
 from pebble.traces.layout import Layout
-from pebble.traces.program import Group, Script, Steps, Walk, check_length, traced
+from pebble.traces.program import Group, Steps, check_length, traced
 from pebble.traces.trace import Trace, TraceChunk, part
+from pebble.traces.walk import Script, Walk
 
 _BLOCK_BYTES = 200
 _LEAST_PACE = 0.5

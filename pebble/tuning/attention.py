@@ -31,6 +31,9 @@ class AttentionSpace(Space[Attention, AttentionBands]):
     def intensity(self, workload: Attention, tile: TileShape) -> float:
         return float(tile.bm)  # each key and value that a block loads meets all of its queries
 
+    def uneven(self, workload: Attention) -> bool:
+        return workload.causal  # the last queries see all keys, the first see few
+
     def least_time(self, workload: Attention, config: KernelConfig) -> float:
         """As if every wave were as long as the mean block: under a causal mask blocks are of any length."""
         kernel = AttentionKernel(workload, config.tile.bm, config.tile.bn)

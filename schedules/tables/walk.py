@@ -16,7 +16,8 @@ from pebble.schedules.tables.table import COLUMNS, Column, Entries, TileTable
 from pebble.schedules.tile import TileShape
 from pebble.traces import Trace
 from pebble.traces.layout import Strided
-from pebble.traces.program import Group, Phase, Steps, Walk, program_trace, timed_trace
+from pebble.traces.program import Group, Phase, Steps, program_trace, timed_trace
+from pebble.traces.walk import Walk
 from pebble.workloads import Attention, Ffn, Gemm
 from pebble.workloads.base import Workload
 
@@ -127,8 +128,10 @@ def table_phases(table: TileTable, kernel: Kernel) -> list[Phase]:
 
 
 def free_phases(table: TileTable, kernel: Kernel) -> list[Phase]:
-    """The phases where blocks do not wait for a wave: all at once, unless some need what others wrote."""
-    return [_phase(kernel, table.entries)] if table.plain else table_phases(table, kernel)
+    """The phases where blocks wait for no wave, only for what other phases wrote; slots that stay empty are no more."""
+    key = table.entries[:, [_PHASE, _PRODUCT]]
+    cut = np.flatnonzero(np.any(key[1:] != key[:-1], axis=1)) + 1
+    return [_phase(kernel, entries) for entries in np.split(table.entries, cut)]
 
 
 def _phase(kernel: Kernel, entries: Entries) -> Phase:

@@ -63,7 +63,7 @@ def answer(document: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key != "command"}
 
 
-def test_partitioned_chips_have_one_lru_as_a_second_column(capsys: pytest.CaptureFixture[str]) -> None:
+def test_partitioned_chips_have_one_lru_as_another_column(capsys: pytest.CaptureFixture[str]) -> None:
     kernel = (*CUBE, "--gpu", "h100-sxm5-80gb", "--schedules", "row,hilbert")
     found = run(capsys, "compare", *kernel)
     assert answer(found) == answer(run(capsys, "compare", *kernel, "--policy", "hardware"))
@@ -78,6 +78,19 @@ def test_partitioned_chips_have_one_lru_as_a_second_column(capsys: pytest.Captur
     for arguments, header in ((kernel, True), ((*kernel, "--policy", "lru"), False)):
         assert main(["compare", *arguments]) == 0
         assert ("LRU MB" in capsys.readouterr().out) is header
+
+
+def test_free_running_blocks_are_a_column_beside_waves(capsys: pytest.CaptureFixture[str]) -> None:
+    kernel = (*CUBE, "--gpu", "h100-sxm5-80gb", "--schedules", "row,hilbert")
+    found, free = run(capsys, "compare", *kernel), run(capsys, "compare", *kernel, "--execution", "free")
+    assert {s["name"]: s["free_dram_bytes"] for s in found["schedules"]} == {
+        s["name"]: s["dram_bytes"] for s in free["schedules"]
+    }
+    assert any(note.startswith("free MB: if blocks run free") for note in found["notes"])
+    bare = run(capsys, "compare", *CUBE, "--cache", "1MiB", "--sms", "16", "--schedules", "row")
+    assert "free_dram_bytes" not in bare["schedules"][0]
+    assert main(["compare", *kernel]) == 0
+    assert "free MB" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["simulate", "curve"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pebble
 from pebble.cli import main
 from pebble.errors import InputError, UnknownNameError
 from pebble.families import kernel_family
+from pebble.reports.target import read_kernel
 from pebble.reports.tune import Tuning, tune
 from pebble.reports.tune_target import read_conditions
 from pebble.schedules.tables import TileTable
@@ -116,6 +118,52 @@ def test_a_named_schedule_and_its_recipe_move_the_same() -> None:
                 assert by_name.counts == by_recipe.counts, schedule.name
                 compared += 1
         assert compared > 3
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [SMALL, pebble.Ffn(1024, 512, 768, gated=True), pebble.Attention(1024, 1024, 64, heads=4, causal=True)],
+    ids=["gemm", "ffn", "attention"],
+)
+def test_so_they_do_where_blocks_run_free(workload: Workload) -> None:
+    config = replace(read_kernel(workload, gpu="h100-sxm5-80gb", sms=12).config, cache_bytes=1 << 19)
+    space, (free,) = space_of(workload), read_conditions("free")
+    compared = 0
+    for schedule in named(workload, config):
+        recipe = space.recipe(workload, schedule, config)
+        if recipe is not None:
+            by_name, by_recipe = (
+                measure(kernel_family(workload), workload, Candidate(plan, config), free) for plan in (schedule, recipe)
+            )
+            assert by_name.counts == by_recipe.counts, schedule.name
+            compared += 1
+    assert compared > 3
+
+
+@pytest.mark.parametrize("workload", [SMALL, pebble.Ffn(512, 256, 512)], ids=["gemm", "ffn"])
+def test_free_running_schedules_are_searched_for(workload: Workload) -> None:
+    found = tune(workload, robust="free", gpu="h100-sxm5-80gb", sms=12)
+    assert found.executions == ("free",)
+    assert found.best.kernel.config.execution.is_free
+    assert found.daily is not None
+    assert found.best.bound.bound.bytes <= found.best.worst.dram_bytes <= found.daily.worst.dram_bytes
+    assert [b.what for b in found.beyond] == ["with 10 % less cache", "with a barrier before each wave (waves)"]
+
+
+def test_under_a_causal_mask_blocks_run_free() -> None:
+    causal = pebble.Attention(1024, 1024, 64, heads=4, causal=True)
+    found = tune(causal, gpu="h100-sxm5-80gb", sms=12)
+    assert found.executions == ("free", "free@90")
+    assert any("waves wait for the longest" in note for note in found.notes)
+    best = found.best
+    where = {"gpu": "h100-sxm5-80gb", "sms": 12, "tile": best.kernel.tile}
+    again = pebble.simulate(causal, best.name if best.named else best.schedule, execution="free", **where)  # type: ignore[arg-type]
+    assert again.traffic.dram_bytes == found.best.traffic[0].dram_bytes
+    assert found.export("csv").table.launch.execution == "free"
+    for others in ({"cache": "512KiB", "sms": 12}, {"gpu": "h100-sxm5-80gb", "sms": 12, "robust": "waves,waves@90"}):
+        assert tune(causal, **others).executions == ("waves", "waves@90")  # type: ignore[arg-type]
+    square = pebble.Attention(512, 512, 64, heads=4)
+    assert tune(square, gpu="h100-sxm5-80gb", sms=12).executions == ("waves", "waves@90")
 
 
 def test_the_closed_form_of_a_table_is_its_simulation() -> None:
