@@ -305,6 +305,7 @@ def compare_kernels(
     except KeyboardInterrupt:
         complete = False
     done = [moved[i] for i in sorted(moved)]
+    beside = {name: {t.order: by_name[t.order] for t in done} for name, by_name in beside.items()}  # not as they ended
     notes += _what_counters_do_not_see(done)
     for name, by_name in beside.items() if done else ():
         if name == "lru":
