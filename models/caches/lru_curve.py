@@ -144,7 +144,7 @@ def lru_curve(trace: Trace) -> LruCurve:
     if bins > _MAX_BINS:
         raise InputError(f"curve: got {bins} distinct capacities, expected at most {_MAX_BINS}; use larger tiles.")
     n = len(lines)
-    depth = 1
+    depth = 2  # the top of the tree has few enough nodes to be added up one by one, and room is 256 at least
     while _FAN**depth < 3 * n:
         depth += 1
     room = _FAN ** max(2, depth - 1) * ceil_div(3 * n, _FAN ** max(2, depth - 1))

@@ -64,6 +64,15 @@ def test_lru_with_many_tiles(seed: int) -> None:
         assert curve.at(capacity)[0] == LRU.simulate(trace, capacity).misses_lines
 
 
+@pytest.mark.parametrize("count", range(1, 8))
+def test_lru_with_a_handful_of_tiles(count: int) -> None:
+    """Fewer tiles than a level of the tree has nodes, some untouched for long."""
+    random = np.random.default_rng(count)
+    touched = (count * random.random(3_000) ** 3).astype(int)
+    trace = make_trace([3] * count, [(int(t), 0) for t in touched], 700)
+    check_lru(trace, range(3, 3 * count + 2))
+
+
 @pytest.mark.parametrize("order", ["row", "morton+sawtooth", "grouped-8"])
 def test_lru_on_a_gemm(order: str) -> None:
     named = parse_order(order)
