@@ -263,7 +263,7 @@ def test_the_milp_alone_proves_2x2x2_at_every_capacity():
         "game = Game.from_dag(gemm_dag(2, 2, 2), 'in-place')\n"
         "for S in (3, 4, 5, 6):\n"
         "    model = MilpModel(game, S)\n"
-        "    print('found', minimise(model.program, 120), round(model.value()))\n"
+        "    print('found', minimise(model.program, 120), round(model.objective.value()))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     found = [line for line in done.stdout.splitlines() if line.startswith("found")]
