@@ -270,6 +270,9 @@ def test_what_cannot_be_tuned_is_refused() -> None:
         tune(SMALL, time_limit=0, **CHIP)
     with pytest.raises(InputError):
         tune(SMALL, tile="512x512", gpu="l40s")
+    for limits in (CHIP, {"gpu": "h100-sxm5-80gb"}):  # batched and grouped products have kernels, but no search
+        with pytest.raises(InputError, match="expected one of gemm, ffn, attention"):
+            tune(pebble.GroupedGemm((512, 384), n=256, k=256), **limits)
 
 
 def test_only_tiles_that_fit_and_cost_no_time_are_tried() -> None:
