@@ -240,6 +240,21 @@ def test_the_best_can_be_saved_simulated_and_exported(tmp_path: Path, capsys: py
     assert "wave,slot,row,col,k_start,k_direction" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("workload", "tile"),
+    [(SMALL, "64x128x64"), (pebble.Ffn(512, 256, 512), "128x64x64"), (pebble.Attention(1024, 1024, 64), "64x128")],
+)
+def test_a_saved_table_brings_its_tile(workload: Workload, tile: str, tmp_path: Path) -> None:
+    path = tmp_path / "best.json"
+    found = tune(workload, tile=tile, robust="waves", **CHIP)
+    found.save(path)
+    again = pebble.simulate(workload, str(path), **CHIP)
+    assert again.kernel.tile == found.best.kernel.tile == tile
+    assert again.traffic.dram_bytes == found.best.worst.dram_bytes
+    with pytest.raises(InputError, match="expected"):
+        pebble.simulate(workload, str(path), tile="32x32x64" if tile.count("x") == 2 else "32x64", **CHIP)
+
+
 @pytest.mark.parametrize("columns", [60, 120])
 def test_text_fits_the_terminal(columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
