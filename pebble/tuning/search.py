@@ -48,8 +48,8 @@ def space_of(workload: Workload) -> Space[Any, Any]:
     family = kernel_family(workload)
     if family.name not in SPACES:
         raise InputError(
-            f"got {workload.label}, expected one of {', '.join(SPACES)}: no search for {family.name} kernels is written; "
-            "`pebble compare` ranks their tile orders."
+            f"got {workload.label}, expected one of {', '.join(SPACES)}: no search for {family.name} kernels is "
+            "written; `pebble compare` ranks their tile orders."
         )
     return SPACES[family.name]
 
