@@ -29,6 +29,7 @@ from pebble.reports.target import (
     target_of,
     whole,
 )
+from pebble.schedules.tables.own import FixedTable
 from pebble.simulation import Traffic, simulate_trace
 from pebble.system.files import check_output, check_path
 from pebble.traces import LINE_BYTES, Trace
@@ -239,6 +240,8 @@ def _simulate_schedule(
     options: KernelOptions,
 ) -> Simulation:
     family = kernel_family(workload)
+    if beside is None:
+        options = _with_its_tile(workload, schedule, options)
     kernel = read_kernel(workload, **options)
     if beside is not None:
         if sensitive:
@@ -250,6 +253,14 @@ def _simulate_schedule(
     moved = vary(workload, chosen, kernel.config) if sensitive else None
     warm = "+warm" in kernel.config.policy
     return Simulation(workload, kernel, traffic, None if warm else trace_bound(workload, kernel), moved)
+
+
+def _with_its_tile(workload: Workload, schedule: Own, options: KernelOptions) -> KernelOptions:
+    """The options; where they name no tile, with that of a saved table, which runs under no other."""
+    chosen = kernel_family(workload).read_schedule(schedule)
+    if options.get("tile") is not None or not isinstance(chosen, FixedTable):
+        return options
+    return {**options, "tile": kernel_family(workload).tile_text(chosen.found.launch.tile)}
 
 
 def _side_by_side(
@@ -266,6 +277,7 @@ def _write_schedule_trace(
     workload: Workload, schedule: Own, path: str | Path, residual: bool, options: KernelOptions
 ) -> WrittenTrace:
     family = kernel_family(workload)
+    options = _with_its_tile(workload, schedule, options)
     kernel = read_kernel(workload, **options)
     chosen = family.read_schedule(schedule)
     trace = family.trace(workload, chosen, kernel.config, residual)

@@ -38,8 +38,20 @@ _WORTH = 1.04  # a neighbour is simulated if it looks no worse than this times w
 
 
 def space_of(workload: Workload) -> Space[Any, Any]:
-    """What can be tried for a workload."""
-    return SPACES[kernel_family(workload).name]
+    """What can be tried for a workload.
+
+    Raises
+    ------
+    InputError
+        Its kernels are simulated, but not searched for, or it has none.
+    """
+    family = kernel_family(workload)
+    if family.name not in SPACES:
+        raise InputError(
+            f"got {workload.label}, expected one of {', '.join(SPACES)}: no search for {family.name} kernels is "
+            "written; `pebble compare` ranks their tile orders."
+        )
+    return SPACES[family.name]
 
 
 @dataclass(frozen=True)

@@ -240,6 +240,21 @@ def test_the_best_can_be_saved_simulated_and_exported(tmp_path: Path, capsys: py
     assert "wave,slot,row,col,k_start,k_direction" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("workload", "tile"),
+    [(SMALL, "64x128x64"), (pebble.Ffn(512, 256, 512), "128x64x64"), (pebble.Attention(1024, 1024, 64), "64x128")],
+)
+def test_a_saved_table_brings_its_tile(workload: Workload, tile: str, tmp_path: Path) -> None:
+    path = tmp_path / "best.json"
+    found = tune(workload, tile=tile, robust="waves", **CHIP)
+    found.save(path)
+    again = pebble.simulate(workload, str(path), **CHIP)
+    assert again.kernel.tile == found.best.kernel.tile == tile
+    assert again.traffic.dram_bytes == found.best.worst.dram_bytes
+    with pytest.raises(InputError, match="expected"):
+        pebble.simulate(workload, str(path), tile="32x32x64" if tile.count("x") == 2 else "32x64", **CHIP)
+
+
 @pytest.mark.parametrize("columns", [60, 120])
 def test_text_fits_the_terminal(columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
@@ -270,6 +285,9 @@ def test_what_cannot_be_tuned_is_refused() -> None:
         tune(SMALL, time_limit=0, **CHIP)
     with pytest.raises(InputError):
         tune(SMALL, tile="512x512", gpu="l40s")
+    for limits in (CHIP, {"gpu": "h100-sxm5-80gb"}):  # batched and grouped products have kernels, but no search
+        with pytest.raises(InputError, match="expected one of gemm, ffn, attention"):
+            tune(pebble.GroupedGemm((512, 384), n=256, k=256), **limits)
 
 
 def test_only_tiles_that_fit_and_cost_no_time_are_tried() -> None:
