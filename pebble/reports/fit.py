@@ -63,7 +63,7 @@ def fit_kernel(
         cut, notes = _cut(family, workload, default if tile is None else TileShape.parse(tile, default.bk))
         return Fitted(cut, stages or 1, None, notes)
 
-    def sit(tile: TileShape) -> Fit:
+    def sit(tile: TileShape, stages: int | None = None) -> Fit:
         held = stages or most_stages(machine, family.kernel_needs(workload, tile), blocks_per_sm)
         return fits(machine, family.kernel_needs(workload, tile, held), blocks_per_sm)
 
@@ -78,7 +78,7 @@ def fit_kernel(
             notes += (f"the tile {family.tile_text(own)} would need {lacks}; {family.tile_text(cut)} fits",)
     else:
         cut, notes = _cut(family, workload, TileShape.parse(tile, default.bk))
-    fit = sit(cut)
+    fit = sit(cut, stages)  # stages that do not fit are refused: no smaller tile is taken for them
     if not fit.fits:
         option, got, why, fix = _refusal(family.tile_text(cut), fit)
         if not allow_infeasible:
