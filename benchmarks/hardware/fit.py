@@ -19,9 +19,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
 
 from library import read_rows  # noqa: E402 - beside this file
-from predict import Key, measured_bytes, question, simulated_bytes, summary  # noqa: E402
-
-FITTED = "*_kit_drift.csv"
+from predict import FITTED, Key, measured_bytes, question, simulated_bytes, summary  # noqa: E402
 
 
 def _read_bytes(spread: float, key: Key) -> int:

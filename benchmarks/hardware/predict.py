@@ -25,10 +25,11 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
 
-from library import SHAPE_COLUMNS, Row, read_rows, shape_name  # noqa: E402 - beside this file
+from library import HERE, SHAPE_COLUMNS, Row, read_rows, shape_name  # noqa: E402 - beside this file
 
 MODELLED = ("gemm", "ffn", "attention")
 STAGES_NOT_SAID = 3
+FITTED = "*_kit_drift.csv"  # free-running rows that `fit.py` chose a number on
 WITHIN = (0.05, 0.10, 0.15)
 Key = tuple[tuple[str, str], ...]
 
@@ -151,6 +152,19 @@ def pairs(rows: Iterable[Row], jobs: int) -> list[Pair]:
     return found
 
 
+def recorded_pairs(rows: Iterable[Row], path: str) -> list[Pair]:
+    """The same rows with predictions that were written down."""
+    with open(path, newline="") as file:
+        recorded = list(csv.DictReader(file))
+    known = {(r["chip"], r["problem"], r["tile"], r["order"], r["execution"], r["measured_bytes"]): r for r in recorded}
+    found = []
+    for row in rows:
+        key = (row["chip"], shape_name(row), row["tile"], row["order"], row["execution"], str(measured_bytes(row)))
+        if key in known:
+            found.append(Pair(row, measured_bytes(row), int(known[key]["predicted_bytes"])))
+    return found
+
+
 def summary(ratios: list[float]) -> str:
     """Number, geometric mean, spread and shares within 5, 10 and 15 %."""
     logs = [log(ratio) for ratio in ratios]
@@ -158,6 +172,24 @@ def summary(ratios: list[float]) -> str:
     spread = (sum((x - middle) ** 2 for x in logs) / len(logs)) ** 0.5
     shares = " ".join(f"{sum(abs(r - 1) <= limit for r in ratios) / len(ratios):7.0%}" for limit in WITHIN)
     return f"{len(ratios):5} {exp(middle):9.3f}   x/{exp(spread):.3f} {shares}"
+
+
+def print_summary(execution: str, what: str, here: list[Pair]) -> None:
+    """One line, if there are any."""
+    if here:
+        print(f"{execution:<10}{what:<36}{summary([pair.ratio for pair in here])}")
+
+
+def drifts(row: Row) -> bool:
+    """Whether blocks drift further than the model says, or less: long GEMMs, and causal attention with heads first.
+
+    Long: 128 steps of k or more in a tile, and more than 6,000 on an SM.
+    """
+    if row["family"] != "gemm":
+        return row["causal"] == "1" and row["order"].startswith("fa2-heads-first")
+    m, n, k = (int(row[name]) for name in "mnk")
+    bm, bn, bk = (int(side) for side in row["tile"].split("x"))
+    return k // bk >= 128 and m // bm * (n // bn) * (k // bk) > 6000 * 132
 
 
 def group_of(pair: Pair) -> tuple[str, str, str]:
@@ -235,10 +267,11 @@ def main() -> int:
     parser.add_argument("--csv", metavar="FILE", help="write each row's prediction")
     parser.add_argument("--list", action="store_true", help="print each row")
     parser.add_argument("--peer", nargs="?", const="", metavar="LIBRARY", help="nvidia-matmul-heuristics beside ours")
+    parser.add_argument("--recorded", metavar="FILE", help="take the predictions from what --csv wrote")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     args = parser.parse_args()
     rows = list(read_rows(args.files))
-    found = pairs(rows, args.jobs)
+    found = recorded_pairs(rows, args.recorded) if args.recorded else pairs(rows, args.jobs)
     theirs = [0.0] * len(found)
     if args.peer is not None:
         from peer import Peer, installed
@@ -263,9 +296,15 @@ def main() -> int:
     for (execution, family, chip), here in groups(found):
         print(f"{execution:<10}{family:<18}{chip:<18}{summary([pair.ratio for pair in here])}")
     for execution in ("waves", "free"):
-        here = [pair.ratio for pair in found if pair.row["execution"] == execution]
-        if here:
-            print(f"{execution:<10}{'all':<36}{summary(here)}")
+        print_summary(execution, "all", [pair for pair in found if pair.row["execution"] == execution])
+    free = [pair for pair in found if pair.row["execution"] == "free"]
+    fitted = {tuple(row.values()) for row in read_rows(sorted(HERE.glob(FITTED)))}
+    chosen = [pair for pair in free if tuple(pair.row.values()) in fitted]
+    print_summary("free", "rows of the choice (drift plans)", chosen)
+    print_summary("free", "rows kept out of it", [pair for pair in free if pair not in chosen])
+    drifting = [pair for pair in free if drifts(pair.row)]
+    print_summary("free", "long GEMMs, causal heads first", drifting)
+    print_summary("free", "all but these", [pair for pair in free if pair not in drifting])
     if args.peer is not None:
         beside_peer(found, theirs)
     if args.figure:
