@@ -34,6 +34,7 @@ _PARENTS, _CHILDREN, _ROUNDS = 3, 8, 6
 _FAR, _FAR_DAILY = 1.25, 2.0  # a named schedule that looks worse than this times the best is simulated only if all are
 FREE_STEPS = 20_000_000  # steps of blocks that are simulated in a few seconds
 _AT_ONCE = 8
+_SHARE = 0.9  # of the time, the rest is for what is tried beside
 _WORTH = 1.04  # a neighbour is simulated if it looks no worse than this times what was found
 
 
@@ -178,7 +179,7 @@ class Search:
         for done, (i, look) in enumerate(each(self._glanced, fresh), 1):
             self.looks[fresh[i].key] = look
             self.progress(what, done, len(fresh))
-            if self.is_over():
+            if self._is_over():
                 return
 
     def _glanced(self, candidate: Candidate) -> float:
@@ -196,7 +197,7 @@ class Search:
                     self._note(left[n], traffic)
                 left = [c for c in left if c.key in self.scored]
             self.progress(what, min(start + _AT_ONCE, len(fresh)), len(fresh))
-            if self.is_over():
+            if self._is_over():
                 return
 
     def block_steps(self, candidate: Candidate) -> float:
@@ -237,7 +238,7 @@ class Search:
             for parent in parents:
                 expanded.add(parent.candidate.key)
                 children += self._children(parent.candidate)
-            if not children or self.is_over():
+            if not children or self._is_over():
                 return
             fresh = [c for c in {c.key: c for c in children}.values() if c.key not in self.scored]
             self._look("looking beside the best", fresh)
@@ -252,7 +253,7 @@ class Search:
             return []
         return [Candidate(near, config) for near in self.space.near(self.workload, recipe, config)]
 
-    def is_over(self) -> bool:
+    def _is_over(self) -> bool:
         """Whether no more should be done."""
-        self.why_over = self.why_over or self.clock.why_over()
+        self.why_over = self.why_over or self.clock.why_over(_SHARE)
         return self.why_over is not None
