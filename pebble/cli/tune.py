@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"table: {args.save}", file=sys.stderr)
     if args.save_pinned is not None:
         if found.set_aside is None:
-            print("no set-aside saves more than 1 %: --save-pinned writes nothing", file=sys.stderr)
+            print("no set-aside moves less than the best without: --save-pinned writes nothing", file=sys.stderr)
         else:
             found.save(args.save_pinned, found.set_aside.schedule)
             print(f"table: {args.save_pinned}, run with {found.set_aside.flag}", file=sys.stderr)
@@ -158,9 +158,8 @@ def _pinned(found: Tuning, kept: SetAside) -> str:
         which, how = "the best", f"`python best.py {kept.flag}`"
     else:
         which = f"tile {s.kernel.tile}, {s.name},"
-        saved = kept is found.set_aside
-        how = "`--save-pinned pinned.json`, and of its export" if saved else "of its export by name,"
-        how += f" `python pinned.py {kept.flag}`"
+        file = "the table of --save-pinned" if kept is found.set_aside else "the order by its name"
+        how = f"export {file}, `python pinned.py {kept.flag}`"
     return (
         f"pinned: {which} moves {format_bytes(moved)} with {kept.operand} in up to {kept.share:.0%} of L2 set aside, "
         f"{format_bytes(plain)} without (saves {format_bytes(plain - moved)}): {how}"

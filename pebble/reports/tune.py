@@ -19,7 +19,7 @@ from pebble.reports.tune_target import check_execution, default_conditions, read
 from pebble.schedules.tables import TileTable
 from pebble.simulation import Traffic
 from pebble.system.clock import Clock, check_seconds
-from pebble.tuning import Scored, Search, launches, runnable, set_asides
+from pebble.tuning import Launched, Pinned, Scored, Search, launches, runnable, set_asides
 from pebble.units import format_bytes
 from pebble.workloads.base import Workload
 
@@ -153,8 +153,9 @@ class Tuning(Report):
 
     @property
     def set_aside(self) -> SetAside | None:
-        """The one that moves least; None where none is worth it."""
-        return min(self.set_asides, key=lambda s: s.traffic.dram_bytes, default=None)
+        """The one that moves least; None where none moves less than the best without."""
+        less = [s for s in self.set_asides if s.traffic.dram_bytes < self.best.traffic[0].dram_bytes]
+        return min(less, key=lambda s: s.traffic.dram_bytes, default=None)
 
     @property
     def distinct(self) -> tuple[tuple[Tuned, ...], ...]:
@@ -300,8 +301,6 @@ def tune(
     bounds = {tile: trace_bound(workload, kernel) for tile, kernel in kernels.items()}
     search = Search(family, workload, [k.config for k in kernels.values()], conditions, clock, progress)
     search.run()
-    pinned = set_asides(search) if has_set_aside(next(iter(kernels.values())).target.machine) else ()
-    launched = launches(search)
 
     def told(scored: Scored) -> Tuned:
         plan, config = scored.candidate.plan, scored.candidate.config
@@ -312,14 +311,20 @@ def tune(
 
     ranked = search.ranked()
     daily = next((s for s in ranked if s.daily), None)
+    pinned: tuple[Pinned, ...] = ()
+    launched: tuple[Launched, ...] = ()
+    beyond: tuple[Beyond, ...] = ()
+    try:
+        if has_set_aside(kernels[ranked[0].candidate.config.tile].target.machine):
+            pinned = set_asides(search)
+        launched = launches(search)
+        if search.why_over != "interrupted":
+            beyond = tried_beyond(workload, options, ranked[0], daily or ranked[0], conditions)
+    except KeyboardInterrupt:
+        search.why_over = "interrupted"
     notes = list(dict.fromkeys((*why, *(note for kernel in kernels.values() for note in kernel.notes))))
     if search.why_over:
         notes.append(f"{search.why_over}: this is the best until then")
-    beyond = (
-        ()
-        if search.why_over == "interrupted"
-        else tried_beyond(workload, options, ranked[0], daily or ranked[0], conditions)
-    )
     for b in beyond:
         if b.what == LESS and b.best_bytes > CLIFF * ranked[0].traffic[0].dram_bytes:
             notes.append(
@@ -329,7 +334,7 @@ def tune(
     if daily is not None and not ranked[0].daily and daily.worst_bytes <= _SAME * ranked[0].worst_bytes:
         notes.append(f"the daily order {daily.candidate.plan.name} moves the same to 0.5 %: nothing is to be gained")
     if any(each.condition.execution.kind == "split-k" for each in launched):
-        notes.append("fewer tiles than blocks that run at once: with k in slices all are busy, which moves more")
+        notes.append("fewer tiles than blocks that run at once: with k in slices more are busy, which moves more")
     named, all_named = search.named_count
     counts = (len(search.looks), len(search.scored), named, all_named)
     return Tuning(
