@@ -25,6 +25,7 @@ from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.families import kernel_family
 from pebble.reports.target import whole
 from pebble.reports.tune import SECONDS, Tuned, Tuning, tune
+from pebble.reports.tune_beside import OtherLaunch, SetAside
 from pebble.reports.tune_target import ROBUST, UNEVEN
 from pebble.system.files import check_output
 from pebble.units import format_bytes
@@ -46,6 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--top", default="10", metavar="N", help="schedules to show (10)")
     parser.add_argument("--time-limit", default=f"{SECONDS:g}", metavar="S", help=f"seconds ({SECONDS:g})")
     parser.add_argument("--save", metavar="FILE", help="write the best as a table (.json), which `pebble export` reads")
+    parser.add_argument(
+        "--save-pinned", metavar="FILE",
+        help="write the schedule that moves least with a set-aside as a table (.json), as --save does the best",
+    )  # fmt: skip
     add_machine_arguments(parser)
     add_kernel_arguments(parser, execution=False)
 
@@ -56,13 +61,20 @@ def run(args: argparse.Namespace) -> int:
     kernel_family(workload)  # refused before anything else is looked at
     top = whole("--top", args.top, 1, 10_000)
     limit = seconds("--time-limit", args.time_limit)
-    if args.save is not None:
-        check_output(args.save, "--save", (".json",))
+    for option, path in (("--save", args.save), ("--save-pinned", args.save_pinned)):
+        if path is not None:
+            check_output(path, option, (".json",))
     with _progress() as show:
         found = tune(workload, robust=args.robust, time_limit=limit, progress=show, **kernel(args))
     if args.save is not None:
         found.save(args.save)
         print(f"table: {args.save}", file=sys.stderr)
+    if args.save_pinned is not None:
+        if found.set_aside is None:
+            print("no set-aside moves less than the best without: --save-pinned writes nothing", file=sys.stderr)
+        else:
+            found.save(args.save_pinned, found.set_aside.schedule)
+            print(f"table: {args.save_pinned}, run with {found.set_aside.flag}", file=sys.stderr)
     if args.json:
         document = found.document()
         _output.print_report(found, schedules=document["schedules"][:top])
@@ -119,6 +131,12 @@ def _print(found: Tuning, top: int) -> None:
         say(f"under {name:<11}{format_bytes(here.dram_bytes)}, {format_bytes(here.dram_read_bytes)} of it read{beside}")
     for b in found.beyond:
         say(f"{b.what}: {format_bytes(b.best_bytes)}, the daily order {format_bytes(b.daily_bytes)}")
+    for kept in found.set_asides:
+        say(_pinned(found, kept))
+    for launch in _least_launches(found):
+        s = launch.schedule
+        moved, ranked = format_bytes(launch.traffic.dram_bytes), format_bytes(s.traffic[0].dram_bytes)
+        say(f"launched {launch.execution}: {moved}: tile {s.kernel.tile}, {s.name} ({found.executions[0]}: {ranked})")
     print()
     rows = [_row(found, tied) for tied in found.distinct[:top]]
     heads = [f"{found.executions[0]} read MB", *(f"{name} MB" for name in found.executions)]
@@ -131,6 +149,26 @@ def _print(found: Tuning, top: int) -> None:
     )
     for note in found.notes:
         say(f"note: {note}")
+
+
+def _pinned(found: Tuning, kept: SetAside) -> str:
+    """What a set-aside saves, and how to run it."""
+    s, plain, moved = kept.schedule, kept.schedule.traffic[0].dram_bytes, kept.traffic.dram_bytes
+    if (s.name, s.kernel.tile) == (found.best.name, found.best.kernel.tile):
+        which, how = "the best", f"`python best.py {kept.flag}`"
+    else:
+        which = f"tile {s.kernel.tile}, {s.name},"
+        file = "the table of --save-pinned" if kept is found.set_aside else "the order by its name"
+        how = f"export {file}, `python pinned.py {kept.flag}`"
+    return (
+        f"pinned: {which} moves {format_bytes(moved)} with {kept.operand} in up to {kept.share:.0%} of L2 set aside, "
+        f"{format_bytes(plain)} without (saves {format_bytes(plain - moved)}): {how}"
+    )
+
+
+def _least_launches(found: Tuning) -> list[OtherLaunch]:
+    """Of each launch what moves least."""
+    return list({launch.execution: launch for launch in reversed(found.launches)}.values())[::-1]
 
 
 def _row(found: Tuning, tied: tuple[Tuned, ...]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -14,23 +14,21 @@ from pebble.reports.base import Report
 from pebble.reports.export import Exported, export
 from pebble.reports.kernel_compare import Bounded, trace_bound
 from pebble.reports.target import Kernel, KernelOptions
+from pebble.reports.tune_beside import LESS, LESS_CACHE, Beyond, OtherLaunch, SetAside, has_set_aside, tried_beyond
 from pebble.reports.tune_target import check_execution, default_conditions, read_conditions, read_kernels
-from pebble.schedules.execution import FREE, WAVES, Execution
 from pebble.schedules.tables import TileTable
 from pebble.simulation import Traffic
 from pebble.system.clock import Clock, check_seconds
-from pebble.tuning import Condition, Scored, Search, measure, runnable
+from pebble.tuning import Launched, Pinned, Scored, Search, launches, runnable, set_asides
 from pebble.units import format_bytes
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LESS_CACHE = 10  # percent, to see how near a cliff is
 CLIFF = 1.1  # times as much with so much less cache is worth a warning
 SECONDS = 60.0
 _SAME = 1.005  # times as much is no more
-_SKEWED, _LESS = Execution("dynamic", 5), f"with {LESS_CACHE} % less cache"
 
 
 @dataclass(frozen=True)
@@ -91,15 +89,6 @@ class Tuned:
         }
 
 
-@dataclass(frozen=True)
-class Beyond:
-    """What the best and the best daily schedule move where they were not tuned for."""
-
-    what: str
-    best_bytes: int
-    daily_bytes: int
-
-
 @dataclass(frozen=True, repr=False)
 class Tuning(Report):
     """What ``pebble tune`` found.
@@ -125,6 +114,12 @@ class Tuning(Report):
     notes : tuple of str
     ended : str
         Why the search ended early: ``interrupted``, or the time limit; empty when nothing better was near.
+    set_asides : tuple of SetAside
+        With an operand kept in L2: the least over all schedules, the best schedule, a daily one. Only what moves at
+        least 1 % less than the same schedule, and the best or the best daily one, without; ``best`` has none.
+    launches : tuple of OtherLaunch
+        The best few and a daily schedule launched staggered, where the cache is one; a daily one with k in slices,
+        where a GEMM has fewer tiles than run at once.
     """
 
     workload: Workload
@@ -137,6 +132,8 @@ class Tuning(Report):
     seconds: float
     notes: tuple[str, ...]
     ended: str = ""
+    set_asides: tuple[SetAside, ...] = ()
+    launches: tuple[OtherLaunch, ...] = ()
 
     question = "tune"
 
@@ -153,6 +150,12 @@ class Tuning(Report):
     def least_by_execution(self) -> tuple[Tuned, ...]:
         """The schedule that moves least under each of them alone."""
         return tuple(min(self.schedules, key=lambda s: s.traffic[i].dram_bytes) for i in range(len(self.executions)))
+
+    @property
+    def set_aside(self) -> SetAside | None:
+        """The one that moves least; None where none moves less than the best without."""
+        less = [s for s in self.set_asides if s.traffic.dram_bytes < self.best.traffic[0].dram_bytes]
+        return min(less, key=lambda s: s.traffic.dram_bytes, default=None)
 
     @property
     def distinct(self) -> tuple[tuple[Tuned, ...], ...]:
@@ -201,6 +204,9 @@ class Tuning(Report):
                 {"what": b.what, "best_dram_bytes": b.best_bytes, "daily_dram_bytes": b.daily_bytes}
                 for b in self.beyond
             ],
+            "set_aside": self.set_aside.to_json() if self.set_aside else None,
+            "set_asides": [s.to_json() for s in self.set_asides],
+            "launches": [launch.to_json() for launch in self.launches],
             "schedules": [s.to_json(self.executions) for s in self.schedules],
             "search": {
                 "tiles": list(self.tiles), "looked_at": looked, "simulated": simulated, "named_simulated": named,
@@ -210,9 +216,9 @@ class Tuning(Report):
             "complete": not self.ended,
         }  # fmt: skip
 
-    def export(self, format: str = "json") -> Exported:
-        """The best schedule as a table, a Triton file or a CUDA header; arguments and errors as `pebble.export`."""
-        best = self.best
+    def export(self, format: str = "json", found: Tuned | None = None) -> Exported:
+        """A schedule (the best) as a table, a Triton file or a CUDA header; arguments and errors as `pebble.export`."""
+        best = found or self.best
         machine = best.kernel.target.machine
         where = {"gpu": machine} if machine is not None else {"cache": best.kernel.target.cache}
         config = best.kernel.config
@@ -221,15 +227,15 @@ class Tuning(Report):
         options |= {"policy": config.policy, "execution": config.execution.name}
         return export(schedule, self.workload, format, **where, **options)  # type: ignore[arg-type]
 
-    def save(self, path: str | Path) -> None:
-        """Write the best schedule as a table (.json), which `pebble export` and `pebble simulate` read.
+    def save(self, path: str | Path, found: Tuned | None = None) -> None:
+        """Write a schedule (the best) as a table (.json), which `pebble export` and `pebble simulate` read.
 
         Raises
         ------
         InputError
             It cannot be written, or is a named schedule that has no table.
         """
-        self.export("json").save(path)
+        self.export("json", found).save(path)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The best schedules and the best daily one over the bound, as bars."""
@@ -305,22 +311,30 @@ def tune(
 
     ranked = search.ranked()
     daily = next((s for s in ranked if s.daily), None)
+    pinned: tuple[Pinned, ...] = ()
+    launched: tuple[Launched, ...] = ()
+    beyond: tuple[Beyond, ...] = ()
+    try:
+        if has_set_aside(kernels[ranked[0].candidate.config.tile].target.machine):
+            pinned = set_asides(search)
+        launched = launches(search)
+        if search.why_over != "interrupted":
+            beyond = tried_beyond(workload, options, ranked[0], daily or ranked[0], conditions)
+    except KeyboardInterrupt:
+        search.why_over = "interrupted"
     notes = list(dict.fromkeys((*why, *(note for kernel in kernels.values() for note in kernel.notes))))
     if search.why_over:
         notes.append(f"{search.why_over}: this is the best until then")
-    beyond = (
-        ()
-        if search.why_over == "interrupted"
-        else _beyond(workload, options, ranked[0], daily or ranked[0], conditions)
-    )
     for b in beyond:
-        if b.what == _LESS and b.best_bytes > CLIFF * ranked[0].traffic[0].dram_bytes:
+        if b.what == LESS and b.best_bytes > CLIFF * ranked[0].traffic[0].dram_bytes:
             notes.append(
                 f"the best stands at a cliff: {b.what} it moves {format_bytes(b.best_bytes)}; "
                 f"`--robust {conditions[0].name},{conditions[0].execution.name}@{100 - LESS_CACHE}` ranks by both"
             )
     if daily is not None and not ranked[0].daily and daily.worst_bytes <= _SAME * ranked[0].worst_bytes:
         notes.append(f"the daily order {daily.candidate.plan.name} moves the same to 0.5 %: nothing is to be gained")
+    if any(each.condition.execution.kind == "split-k" for each in launched):
+        notes.append("fewer tiles than blocks that run at once: with k in slices more are busy, which moves more")
     named, all_named = search.named_count
     counts = (len(search.looks), len(search.scored), named, all_named)
     return Tuning(
@@ -334,30 +348,6 @@ def tune(
         clock.passed,
         (*notes, *family.notes(False)),
         search.why_over or "",
+        tuple(SetAside(told(p.scored), p.operand, p.share, p.traffic) for p in pinned),
+        tuple(OtherLaunch(each.condition.name, told(each.scored), each.traffic) for each in launched),
     )
-
-
-def _beyond(
-    workload: Workload, options: KernelOptions, best: Scored, daily: Scored, conditions: Sequence[Condition]
-) -> tuple[Beyond, ...]:
-    """What both move with less cache, and without a barrier, or with one where blocks run free."""
-    family = kernel_family(workload)
-    first = conditions[0]
-    other, barrier = WAVES, "with a barrier before each wave"
-    if not first.execution.is_free:
-        other, barrier = _SKEWED if best.candidate.config.speeds is None else FREE, "without a barrier"
-    tried = {
-        _LESS: replace(first, cache_percent=first.cache_percent - LESS_CACHE),
-        f"{barrier} ({other.name})": replace(first, execution=other),
-    }
-    found = []
-    for what, condition in tried.items():
-        if condition in conditions or condition.cache_percent < 1:
-            continue
-        try:
-            check_execution(workload, options, condition)
-            moved = [measure(family, workload, s.candidate, condition).dram_bytes for s in (best, daily)]
-        except InputError:  # a family or a schedule that runs in waves only
-            continue
-        found.append(Beyond(what, moved[0], moved[1]))
-    return tuple(found)

@@ -44,11 +44,11 @@ class Clock:
         """Seconds since the start."""
         return time.monotonic() - self.started
 
-    def why_over(self) -> str | None:
-        """Why no more should be done, or None."""
+    def why_over(self, share: float = 1.0) -> str | None:
+        """Why no more should be done, or None; for what may take only a share of the time."""
         if self.stop.is_set():
             return "interrupted"
-        return f"time limit of {self.seconds:g} s" if self.passed >= self.seconds else None
+        return f"time limit of {self.seconds:g} s" if self.passed >= share * self.seconds else None
 
     def finish(self, work: Callable[[], Answer], grace: float = 0.0, limited: bool = True) -> Answer:
         """Do some work in a thread of its own, which is left behind when the time is over.

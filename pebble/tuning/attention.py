@@ -28,6 +28,9 @@ class AttentionSpace(Space[Attention, AttentionBands]):
     def tiles(self, workload: Attention, default: TileShape) -> Iterable[TileShape]:
         return dict.fromkeys([default, *(TileShape(bm, bn, default.bk) for bm in _QUERIES for bn in _KEYS)])
 
+    def operands(self, workload: Attention) -> tuple[str, ...]:
+        return "Q", "K", "V"
+
     def intensity(self, workload: Attention, tile: TileShape) -> float:
         return float(tile.bm)  # each key and value that a block loads meets all of its queries
 

@@ -50,6 +50,10 @@ class Space(ABC, Generic[W, R]):
     def least_time(self, workload: W, config: KernelConfig) -> float:
         """Products that the busiest SM must do in full waves, each block taking as long as it multiplies."""
 
+    @abstractmethod
+    def operands(self, workload: W) -> tuple[str, ...]:
+        """What an exported file can keep in a set-aside."""
+
     def uneven(self, workload: W) -> bool:
         """Whether blocks are of so unequal length that waves would take much longer than blocks that run free."""
         return False

@@ -59,12 +59,16 @@ def runnable(workload: Workload, candidate: Candidate, **about: Any) -> Any:
 
 
 def measure(
-    family: KernelFamily[Any, Any], workload: Workload, candidate: Candidate, condition: Condition = IN_WAVES
+    family: KernelFamily[Any, Any],
+    workload: Workload,
+    candidate: Candidate,
+    condition: Condition = IN_WAVES,
+    policy: str | None = None,
 ) -> Traffic:
-    """What it moves; errors as `KernelFamily.simulate`."""
+    """What it moves, through another cache model if one is given; errors as `KernelFamily.simulate`."""
     config = candidate.config
     cache_bytes = config.cache_bytes * condition.cache_percent // 100
-    there = replace(config, execution=condition.execution, cache_bytes=cache_bytes)
+    there = replace(config, execution=condition.execution, cache_bytes=cache_bytes, policy=policy or config.policy)
     return moved(family, workload, runnable(workload, candidate), there)
 
 

@@ -34,6 +34,9 @@ class FfnSpace(Space[Ffn, FfnRecipe]):
     def tiles(self, workload: Ffn, default: TileShape) -> Iterable[TileShape]:
         return dict.fromkeys([default, *(TileShape(bm, bn, default.bk) for bm in SIDES for bn in SIDES)])
 
+    def operands(self, workload: Ffn) -> tuple[str, ...]:
+        return "X", *(("Wg", "Wu") if workload.gated else ("W1",)), "H", "W2"
+
     def intensity(self, workload: Ffn, tile: TileShape) -> float:
         ups = workload.up_products
         first, second = ups * tile.bm * tile.bn / (tile.bm + ups * tile.bn), tile.bm * tile.bn / (tile.bm + tile.bn)

@@ -28,6 +28,9 @@ class GemmSpace(Space[Gemm, GemmBands]):
         alike = workload.m == workload.n  # then the mirror image of a tile moves the same
         return [tile for tile in dict.fromkeys(found) if not (alike and tile.bm > tile.bn)]
 
+    def operands(self, workload: Gemm) -> tuple[str, ...]:
+        return "A", "B"
+
     def intensity(self, workload: Gemm, tile: TileShape) -> float:
         return tile.bm * tile.bn / (tile.bm + tile.bn)
 

@@ -32,8 +32,9 @@ _EARLY = 2  # of those are simulated at once, so that there is an answer when so
 _FIRST = 16  # of what looks best, simulated in full
 _PARENTS, _CHILDREN, _ROUNDS = 3, 8, 6
 _FAR, _FAR_DAILY = 1.25, 2.0  # a named schedule that looks worse than this times the best is simulated only if all are
-_FREE_STEPS = 20_000_000  # steps of blocks that are simulated in a few seconds
+FREE_STEPS = 20_000_000  # steps of blocks that are simulated in a few seconds
 _AT_ONCE = 8
+_SHARE = 0.9  # of the time, the rest is for what is tried beside
 _WORTH = 1.04  # a neighbour is simulated if it looks no worse than this times what was found
 
 
@@ -151,7 +152,7 @@ class Search:
         least = self.looks[promising[0].key] if promising else inf
         near = [c for c in rest if self.looks[c.key] <= (_FAR_DAILY if self._kinds[c.key][0] else _FAR) * least]
         self._simulate("simulating other named schedules", near)
-        if sum(map(self._block_steps, rest)) <= _FREE_STEPS:
+        if sum(map(self.block_steps, rest)) <= FREE_STEPS:
             self._simulate("simulating the rest of the named", rest)
 
     def _pool(self, config: KernelConfig) -> list[Candidate]:
@@ -211,7 +212,7 @@ class Search:
             if self._is_over():
                 return
 
-    def _block_steps(self, candidate: Candidate) -> float:
+    def block_steps(self, candidate: Candidate) -> float:
         """About so many steps of blocks that its simulation follows."""
         config = candidate.config
         return self.space.least_time(self.workload, config) * config.wave_blocks / self.space.step(config.tile)
@@ -265,5 +266,6 @@ class Search:
         return [Candidate(near, config) for near in self.space.near(self.workload, recipe, config)]
 
     def _is_over(self) -> bool:
-        self.why_over = self.why_over or self.clock.why_over()
+        """Whether no more should be done."""
+        self.why_over = self.why_over or self.clock.why_over(_SHARE)
         return self.why_over is not None

@@ -1,0 +1,202 @@
+"""Beside the schedules that a search found: an operand kept in a set-aside, and other launches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from pebble.errors import InputError
+from pebble.models.caches import parse_policy
+from pebble.models.caches.persisting import MOST, OPTION
+from pebble.schedules.execution import Execution
+from pebble.schedules.tables.walk import kernel_of
+from pebble.simulation import Traffic
+from pebble.system.parallel import each
+from pebble.tuning.evaluate import Condition, measure
+from pebble.tuning.search import FREE_STEPS, Scored, Search
+from pebble.workloads import Gemm
+
+SHARES = (0.25, 0.5, MOST)  # of the cache, at most set aside
+WORTH = 0.01  # of what moves without: a set-aside that saves no more is not spoken of
+_PAIRS = 4  # of a schedule and an operand, of all schedules and of the daily ones
+_STAGGERED = 3  # of the best schedules
+_SPLITS = (2, 4)
+
+Trial = TypeVar("Trial")
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """A schedule with an operand in a set-aside.
+
+    Attributes
+    ----------
+    scored : Scored
+        Without it.
+    operand : str
+    share : float
+        Of the cache, at most set aside.
+    traffic : Traffic
+        Under the first condition, beside what the schedule moves without.
+    """
+
+    scored: Scored
+    operand: str
+    share: float
+    traffic: Traffic
+
+    @property
+    def saves(self) -> bool:
+        """Whether it is worth speaking of."""
+        return self.traffic.dram_bytes < (1 - WORTH) * self.scored.traffic[0].dram_bytes
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A schedule launched otherwise than it was ranked for."""
+
+    scored: Scored
+    condition: Condition
+    traffic: Traffic
+
+
+def set_asides(search: Search) -> tuple[Pinned, ...]:
+    """What a set-aside saves: with the best, over all schedules, and with a daily one.
+
+    The pairs of schedule and operand that could move least are simulated with every share; the answer is the best
+    share of the best pair of each kind, if it saves more than 1 % of what the same schedule, and the best of its
+    kind, moves without.
+    """
+    trials = [(scored, operand, share) for scored, operand in _pairs(search) for share in SHARES]
+
+    def pinned(trial: tuple[Scored, str, float]) -> Pinned | None:
+        scored, operand, share = trial
+        policy = f"{scored.candidate.config.policy}+{OPTION}-{operand}-{share:g}"
+        traffic = _measured(search, scored, search.conditions[0], policy)
+        if traffic is None:
+            return None
+        return Pinned(scored, operand, share, replace(traffic, plain_bytes=scored.traffic[0].dram_bytes))
+
+    found = [p for p in _tried(search, "keeping an operand", pinned, trials) if p.saves]
+    ranked = search.ranked()
+    best, daily = ranked[0], next((s for s in ranked if s.daily), ranked[0])
+    kinds = (
+        (found, best),
+        ([p for p in found if p.scored is best], best),
+        ([p for p in found if p.scored.daily], daily),
+    )
+    answer = []
+    for kind, plain in kinds:
+        least = min(
+            kind, key=lambda p: (p.traffic.dram_bytes, p.share, p.operand, p.scored.candidate.key), default=None
+        )
+        if least is not None and least.traffic.dram_bytes < (1 - WORTH) * plain.traffic[0].dram_bytes:
+            answer.append(least)
+    return tuple({id(p): p for p in answer}.values())
+
+
+def _pairs(search: Search) -> list[tuple[Scored, str]]:
+    """Schedules and operands to try: if what is kept is read once and nothing else changes, these move least."""
+    ranked = search.ranked()
+    daily = [s for s in search.scored.values() if s.daily]
+    steps = search.block_steps(ranked[0].candidate) * len(SHARES)
+    most = int(max(1, min(_PAIRS, FREE_STEPS / 2 / steps)))
+    found = []
+    for schedules in (ranked[:1], ranked, daily):
+        hopes = sorted((hope for s in _differing(schedules) for hope in _hopes(search, s)), key=lambda hope: hope[0])
+        found += [(s, operand) for _, s, operand in hopes[:most]]
+    return list({(s.candidate.key, operand): (s, operand) for s, operand in found}.values())
+
+
+def _differing(schedules: Iterable[Scored]) -> list[Scored]:
+    """One of those that move the same."""
+    found: dict[tuple[str, int, int], Scored] = {}
+    for s in schedules:
+        traffic = s.traffic[0]
+        found.setdefault((s.candidate.key[1], traffic.dram_read_bytes, traffic.dram_write_bytes), s)
+    return list(found.values())
+
+
+def _hopes(search: Search, scored: Scored) -> Iterator[tuple[tuple[float, tuple[str, str], str], Scored, str]]:
+    """For each operand what the schedule could move if that were kept, and what tells it in a tie."""
+    config, traffic = scored.candidate.config, scored.traffic[0]
+    layout = kernel_of(search.workload, config.tile).layout
+    lines = np.bincount(layout.tile_operand(), layout.tile_lines(), len(layout.names))
+    room = MOST * config.cache_bytes * search.conditions[0].cache_percent / 100 / parse_policy(config.policy).parts
+    moved = traffic.by_operand()
+    for name, count in zip(layout.names, lines.tolist(), strict=True):
+        if name in search.space.operands(search.workload):
+            size = count * traffic.counts.unit_bytes
+            saved = min(1.0, room / size) * (moved[name]["read_bytes"] - size)
+            if saved > WORTH * traffic.dram_bytes:
+                yield (traffic.dram_bytes - saved, scored.candidate.key, name), scored, name
+
+
+def launches(search: Search) -> tuple[Launched, ...]:
+    """What the best move launched otherwise, the least of each launch first.
+
+    Staggered, where the cache is one: blocks then are at different steps of k, which keeps more of a band in an LRU.
+    With k in 2 or 4 slices, where a GEMM has fewer tiles than run at once: it moves more, and takes less time.
+    """
+    first = search.conditions[0]
+    if not (isinstance(search.workload, Gemm) and first.execution.is_reference):
+        return ()
+    ranked = search.ranked()
+    daily = [s for s in ranked if s.daily][:1]
+    trials = []
+    if all(_is_one(config.policy) for config in search.configs):
+        best = dict.fromkeys(s.candidate.key for s in [*_differing(ranked)[:_STAGGERED], *daily])
+        trials += [(search.scored[key], Execution("staggered")) for key in best]
+    for scored in daily:
+        config = scored.candidate.config
+        rows, cols, depth = config.tile.grid(search.workload)
+        if rows * cols < config.wave_blocks:
+            trials += [(scored, Execution("split-k", splits)) for splits in _SPLITS if splits <= depth]
+
+    def launched(trial: tuple[Scored, Execution]) -> Launched | None:
+        scored, execution = trial
+        condition = Condition(execution, first.cache_percent)
+        traffic = _measured(search, scored, condition)
+        return None if traffic is None else Launched(scored, condition, traffic)
+
+    found = _tried(search, "launching otherwise", launched, trials)
+    return tuple(sorted(found, key=lambda s: (s.condition.name, s.traffic.dram_bytes, s.scored.candidate.key)))
+
+
+def _is_one(policy: str) -> bool:
+    """Whether a cache model is of one partition."""
+    model = parse_policy(policy)
+    return model.structure == "full" and model.parts == 1
+
+
+def _measured(search: Search, scored: Scored, condition: Condition, policy: str | None = None) -> Traffic | None:
+    try:
+        return measure(search.family, search.workload, scored.candidate, condition, policy)
+    except InputError:  # a schedule that cannot be launched so, or a cache model that has no set-aside
+        return None
+
+
+def _tried(search: Search, what: str, work: Callable[[Trial], Answer | None], trials: Sequence[Trial]) -> list[Answer]:
+    """The answers in the order of the trials, those that there are when the time is over or somebody interrupts."""
+    found: dict[int, Answer] = {}
+
+    def is_over() -> bool:  # of the whole time: the search leaves some
+        search.why_over = search.why_over or search.clock.why_over()
+        return search.why_over == "interrupted" or search.clock.why_over() is not None
+
+    if is_over():
+        return []
+    try:
+        for done, (i, answer) in enumerate(each(work, trials), 1):
+            if answer is not None:
+                found[i] = answer
+            search.progress(what, done, len(trials))
+            if is_over():
+                break
+    except KeyboardInterrupt:
+        search.why_over = "interrupted"
+    return [found[i] for i in sorted(found)]
