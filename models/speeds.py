@@ -1,7 +1,8 @@
 """How fast the blocks of a chip run, for free-running kernels: peaks of the machine file, and what kernels sustain.
 
-What the machine file does not say is fitted once, for all chips, to free-running launches on an H100 and an H200
-(``benchmarks/hardware``, the rows that ``fit.py`` names); nothing is fitted to a chip or to a family of kernels.
+What the machine file does not say is one number for all chips and families, from free-running launches on an H100 and
+an H200. Shares of peaks and rates were read off times of launches; latencies are round numbers, to which bytes answer
+little; the spread of the pace of SMs was fitted to bytes (``benchmarks/hardware/fit.py``).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ SUSTAINED_FLOPS = 0.72  # share of the peak: from times of launches that nothing
 SUSTAINED_DRAM = 0.9
 L2_BYTES_PER_CLOCK = 32.5  # that one SM loads, from times of launches with 128 x 128 tiles, which L2 holds up
 EXPS_PER_CLOCK = 6.4  # with what goes with each in a softmax, from times of attention with head-dim 64 and 128
-HIT_NS, MISS_NS, TURN_NS = 600.0, 500.0, 2000.0
+HIT_NS, MISS_NS, TURN_NS = 600.0, 500.0, 2000.0  # round numbers
 SPREAD = 0.0025  # of the pace of SMs: fitted to the bytes of free-running launches
 
 

@@ -23,7 +23,7 @@ from pebble.schedules.tile import TileShape
 from pebble.system.memory import check_memory
 from pebble.traces import READ, WRITE, Layout, LockstepGemm, Trace
 from pebble.traces.layout import Index
-from pebble.traces.program import TICKS, Clock, Group, Phase, Steps, check_length, program_trace, timed_trace
+from pebble.traces.program import TICKS, Clock, Phase, Steps, check_length, timed_trace
 from pebble.traces.walk import Walk
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
@@ -107,10 +107,6 @@ class GemmKernel:
         adds = adds & (not self.gemm.accumulate)  # which reads C in any case
         c = self.c.ids(tiles[:, 0], tiles[:, 1])
         return self.phase(tiles, walk, self._results(tiles, [np.where(adds, c, -1)] if adds.any() else ()))
-
-    def lockstep(self, phase: Phase, wave_blocks: int, sawtooth: bool = False, sms: int | None = None) -> Trace:
-        """The blocks of a phase in waves."""
-        return program_trace(self.layout, [Group([phase], wave_blocks, sawtooth)], sms)
 
     def closed_form(self, tiles: Tiles, wave_blocks: int, sawtooth: bool = False) -> LockstepGemm | None:
         """What a closed form needs to know of the lock-step trace; None where tiles share lines."""

@@ -6,7 +6,13 @@ from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.grid import Tiles
 from pebble.schedules.tile import TileShape
 from pebble.traces import Trace
+from pebble.traces.program import Group, Phase, program_trace
 from pebble.workloads import Gemm
+
+
+def waves(kernel: GemmKernel, phase: Phase, wave_blocks: int, sawtooth: bool = False, sms: int | None = None) -> Trace:
+    """The blocks of a phase in waves."""
+    return program_trace(kernel.layout, [Group([phase], wave_blocks, sawtooth)], sms)
 
 
 def lockstep_trace(
@@ -14,4 +20,4 @@ def lockstep_trace(
 ) -> Trace:
     """``wave_blocks`` blocks at once, in the order of ``tiles``."""
     kernel = GemmKernel(gemm, tile)
-    return kernel.lockstep(kernel.phase(tiles), wave_blocks, sawtooth, sms)
+    return waves(kernel, kernel.phase(tiles), wave_blocks, sawtooth, sms)

@@ -19,7 +19,7 @@ from pebble.traces import Trace
 from pebble.traces.program import Clock, timed_trace
 from pebble.traces.walk import Walk
 from pebble.workloads import Gemm
-from tests.schedules.lockstep import lockstep_trace
+from tests.schedules.lockstep import lockstep_trace, waves
 
 TILE = TileShape(8, 64, 64)
 
@@ -210,7 +210,7 @@ def test_blocks_ahead_and_backwards(
         for values in (st.integers(0, steps - 1), st.booleans())
     )
     phase = kernel.phase(tiles, Walk(0, steps, turned, starts))
-    ids, ops, sm = flat(kernel.lockstep(phase, slots, sawtooth))
+    ids, ops, sm = flat(waves(kernel, phase, slots, sawtooth))
     expected = []
     for wave in range(0, len(tiles), slots):
         blocks = range(wave, min(wave + slots, len(tiles)))

@@ -181,3 +181,22 @@ def test_compare_shows_both_and_says_whether_the_first_depends_on_it() -> None:
     assert any(note.startswith("waves MB:") for note in alone.notes)
     rows = found.to_dict()["schedules"]
     assert [row["free_dram_bytes"] for row in rows] == [found.beside["free"][row["name"]] for row in rows]
+
+
+@given(
+    st.integers(1, 700), st.integers(1, 700), st.integers(1, 700), st.sampled_from(["row", "hilbert", "grouped-2"]),
+    st.sampled_from(["64x64x32", "128x64x64"]), st.booleans(),
+)  # fmt: skip
+@settings(max_examples=25, deadline=None)
+def test_no_order_moves_less_than_the_bound(m: int, n: int, k: int, order: str, tile: str, accumulate: bool) -> None:
+    found = pebble.compare(pebble.Gemm(m, n, k, accumulate=accumulate), [order], gpu="h100-sxm5-80gb", sms=3, tile=tile)
+    assert min(found.beside["free"].values()) >= found.trace.bound.bytes
+    assert found.orders[0].dram_bytes >= found.trace.bound.bytes
+
+
+@given(st.integers(1, 300), st.integers(1, 300), st.booleans(), st.sampled_from(["fa2", "fa3", "unfused"]))
+@settings(max_examples=15, deadline=None)
+def test_no_attention_moves_less_than_the_bound(queries: int, more: int, causal: bool, schedule: str) -> None:
+    attention = pebble.Attention(queries, queries + more, 32, heads=2, causal=causal)
+    found = pebble.compare(attention, [schedule], gpu="h100-sxm5-80gb", sms=3, execution="free")
+    assert found.orders[0].dram_bytes >= found.trace.bound.bytes

@@ -21,6 +21,7 @@ from pebble.traces import Trace
 from pebble.workloads import Gemm
 from tests.models.caches.every_granule import EveryGranule
 from tests.models.caches.literal import SMS, Case, Line, Touched, cases, lines_of, make_trace, queue_model, totals
+from tests.schedules.lockstep import waves
 
 
 class LineByLine(OldestOfKEngine):
@@ -152,7 +153,7 @@ def test_every_touch_misses_what_it_misses_granule_by_granule(
 def gemm_trace(gemm: Gemm, tile: TileShape, order: str) -> Trace:
     kernel = GemmKernel(gemm, tile)
     found = parse_order(order)
-    return kernel.lockstep(kernel.phase(found.tiles(*kernel.grid)), 12, found.sawtooth, 12)
+    return waves(kernel, kernel.phase(found.tiles(*kernel.grid)), 12, found.sawtooth, 12)
 
 
 @pytest.mark.parametrize("gemm", [Gemm(1024, 1536, 2048), Gemm(1000, 904, 1096, accumulate=True)])
