@@ -118,7 +118,7 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     plan = commands.add_parser("plan", help="a folder of tables and plan.csv")
     plan.add_argument("folder", type=Path)
-    plan.add_argument("--which", choices=("daily", "drift", "held-out", "small"), default="daily")
+    plan.add_argument("--which", choices=("daily", "drift", "held-out", "tiles", "small"), default="daily")
     plan.add_argument("--tuned", type=Path, nargs="+", metavar="FILE", help="instead: what `pebble tune --save` wrote")
     one = commands.add_parser("order", help="one tile order as a table")
     one.add_argument("name")

@@ -79,6 +79,30 @@ HELD_OUT_ATTENTIONS = {
 }
 HELD_OUT_ATTENTION_ORDERS = ("fa2", "fa2+sawtooth", "fa3")
 
+# tile shapes and stages in one order, free-running: which tile wins where
+TILE_GEMMS = {
+    "tiles: 2048 cube": (2048, 2048, 2048),
+    "tiles: 1536 x 1536, k 6144": (1536, 1536, 6144),
+    "tiles: 3072 cube": (3072, 3072, 3072),
+    "tiles: 4096 cube": (4096, 4096, 4096),
+    "tiles: 6144 cube": (6144, 6144, 6144),
+    "tiles: 8192 cube": (8192, 8192, 8192),
+    "tiles: 512 rows, square": (512, 4096, 4096),
+    "tiles: 1024 rows, square": (1024, 4096, 4096),
+    "tiles: 2048 rows, square": (2048, 4096, 4096),
+    "tiles: 512 rows, wide": (512, 28672, 8192),
+    "tiles: 1024 rows, long k": (1024, 4096, 14336),
+    "tiles: 2048 rows, long k": (2048, 5120, 13824),
+    "tiles: 2048 rows, llama-2-7b": (2048, 11008, 4096),
+    "tiles: 4096 rows, llama-3-8b": (4096, 14336, 4096),
+    "tiles: short k": (8192, 8192, 1024),
+    "tiles: narrow": (16384, 1024, 4096),
+}
+TILES = {
+    "64x64x64": (4, 6), "64x128x64": (3, 4, 6), "128x64x64": (3, 4, 6), "128x128x32": (4, 6), "128x128x64": (3, 4, 5),
+    "128x128x128": (3,), "64x256x64": (3, 4), "256x64x64": (3, 4), "128x256x64": (3, 4), "256x128x64": (3, 4),
+}  # fmt: skip
+
 
 def _runs(base: Case, orders: tuple[str, ...], launches: dict[str, str], blocks_per_sm: int = 1) -> Iterator[Case]:
     """Each order under each execution."""
@@ -92,9 +116,10 @@ def _library(base: Case, name: str) -> Case:
 
 
 def cases(which: str) -> Iterator[Case]:
-    """All cases of a plan: ``daily``, ``drift``, ``held-out`` or ``small``."""
-    if which in ("drift", "held-out"):
-        yield from drift_cases() if which == "drift" else held_out_cases()
+    """All cases of a plan: ``daily``, ``drift``, ``held-out``, ``tiles`` or ``small``."""
+    others = {"drift": drift_cases, "held-out": held_out_cases, "tiles": tile_cases}
+    if which in others:
+        yield from others[which]()
         return
     for make in (gemm_cases, ffn_cases, attention_cases):
         yield from make(which == "small")
@@ -132,6 +157,20 @@ def drift_cases() -> Iterator[Case]:
         for tile, stages in GEMM_TILES.items():
             for _ in range(3):
                 yield from _runs(base(note, GEMMS[note], tile, stages), DRIFT_ORDERS, {"free": "block-per-tile"})
+
+
+def tile_cases() -> Iterator[Case]:
+    """Tile shapes and stages that divide each problem, one order, free-running; cuBLAS beside."""
+    for note, (m, n, k) in TILE_GEMMS.items():
+        base: Case = {"family": "gemm", "m": m, "n": n, "k": k, "dtype": "bf16", "note": note}
+        for tile, depths in TILES.items():
+            bm, bn, bk = (int(side) for side in tile.split("x"))
+            if m % bm or n % bn or k % bk:
+                continue
+            for stages in depths:
+                kernel = base | {"tile": tile, "stages": stages}
+                yield from _runs(kernel, ("grouped-8",), {"free": "block-per-tile"})
+        yield _library(base, "cuBLAS")
 
 
 def held_out_cases() -> Iterator[Case]:
