@@ -1,0 +1,35 @@
+"""The values that Coq computes for the least number of values touched are those of the program's own search."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pebble.bounds.box import Box
+
+FORMAL = Path(__file__).parents[2] / "docs/formal"
+EXAMPLE = re.compile(r"least (\d+) (\d+) (\d+) v \| v <- iota 0 (\d+)\] =\s*\[::([\d;\s]+)\]")
+
+
+def test_least_values_are_those_of_the_program() -> None:
+    found = EXAMPLE.findall((FORMAL / "Values.v").read_text())
+    assert len(found) == 4
+    for *sides, count, values in found:
+        box = Box(*map(int, sides))
+        assert [int(value) for value in values.split(";")] == [box.touched_whole(v) for v in range(int(count))]
+        assert int(count) == box.rows * box.cols * box.depth + 1
+
+
+def test_nothing_is_admitted() -> None:
+    for path in FORMAL.glob("*.v"):
+        assert not re.search(r"\b(Admitted|admit|Axiom|Axioms|Parameter|Conjecture|Abort)\b", path.read_text()), path
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("coqc") is None, reason="no coqc")
+def test_the_proofs_are_accepted_without_axioms(tmp_path: Path) -> None:
+    shutil.copytree(FORMAL, tmp_path / "formal", ignore=shutil.ignore_patterns("*.vo", "*.vos", "*.vok", "*.glob"))
+    done = subprocess.run(["make", "-s", "-C", tmp_path / "formal"], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n").count("Closed under the global context") == 6
