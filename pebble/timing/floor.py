@@ -42,8 +42,8 @@ from pebble.models.rates import (
 from pebble.units import ceil_div
 
 MICRO = 1e6  # microseconds of a second
+TITLES = {"operations": "operations", "dram": "DRAM", "l2": "L2"}
 _UNITS = {"operations": "operations", "dram": "bytes", "l2": "bytes"}
-_BINDS = {"operations": "compute-bound", "dram": "DRAM-bound", "l2": "L2-bound"}
 
 
 @dataclass(frozen=True)
@@ -131,11 +131,6 @@ class TimeFloor:
         """The part that sets the floor."""
         return max(self.parts, key=lambda part: part.seconds, default=None)
 
-    @property
-    def bound_word(self) -> str:
-        """``compute-bound``, ``DRAM-bound`` or ``L2-bound``."""
-        return "" if self.binds is None else _BINDS[self.binds.name]
-
     def part(self, name: str) -> FloorPart | None:
         """The part of that name."""
         return next((part for part in self.parts if part.name == name), None)
@@ -200,7 +195,7 @@ def floor_of(
         if rate is not None
     ]
     missing = [
-        f"{'DRAM' if name == 'dram' else 'L2' if name == 'l2' else name}: the machine file of {machine.name} has no {key}"
+        f"{TITLES[name]}: the machine file of {machine.name} has no {key}"
         for name, _, rate, key in asked
         if rate is None
     ]
@@ -231,8 +226,8 @@ def time_floor(
     >>> from pebble.workloads import Gemm
     >>> gemm = Gemm(8192, 8192, 8192)
     >>> floor = time_floor(accounting(gemm), load_machine("a100-sxm4-40gb"), lower_bound(gemm, 40 << 20))
-    >>> floor.bound_word, round(floor.seconds * 1e3, 3)  # ms: 2 x 8192^3 / 312 TFLOPS
-    ('compute-bound', 3.524)
+    >>> floor.binds.name, round(floor.seconds * 1e3, 3)  # ms: 2 x 8192^3 / 312 TFLOPS
+    ('operations', 3.524)
     """
     workload = told.workload
     multiplied = "two for each multiply-add, each executed at least once"
@@ -242,20 +237,22 @@ def time_floor(
         accumulator,
         (workload.flops, multiplied),
         (dram.bytes, f"{dram.method}, for {dram.capacity:,} values on chip"),
-        into_sms(told, machine, recompute),
+        _busier_direction(told, *sm_traffic(told, machine, recompute)),
     )
 
 
-def into_sms(told: Accounting, machine: Machine, recompute: bool = False) -> tuple[int, str]:
-    """Bytes of the busier direction between L2 and the SMs, and why: the third part of the theorem."""
-    workload, cluster = told.workload, min(machine.cluster_blocks, machine.sms)
-    memories, held = ceil_div(machine.sms, cluster), machine.sm_bytes // workload.narrowest_bytes
-    if memories > 1 and covers_memories(told, recompute):
-        bound = buffer_lower_bound(told, held * cluster, BufferModel("sm-local", memories))
-    else:
-        memories, bound = 1, lower_bound(told, held * machine.sms, recompute)
-    as_one = "all SMs" if memories == 1 else f"clusters of {cluster} SMs" if cluster > 1 else ""
-    reads = sum(o.bytes for o in workload.operands if o.read)
-    writes = sum(o.bytes for o in workload.operands if o.written)
-    why = f"the busier direction: {bound.method}{as_one and f', {as_one} as one memory'}"
-    return max(ceil_div(bound.bytes, 2), reads, writes), why
+def sm_traffic(told: Accounting, machine: Machine, recompute: bool = False) -> tuple[LowerBound, str]:
+    """The least reads of L2 plus writes, and what shares one memory in that: the third part of the theorem."""
+    cluster = min(machine.cluster_blocks, machine.sms)
+    memories, held = ceil_div(machine.sms, cluster), machine.sm_bytes // told.workload.narrowest_bytes
+    if memories == 1 or not covers_memories(told, recompute):
+        return lower_bound(told, held * machine.sms, recompute), "all SMs as one memory"
+    bound = buffer_lower_bound(told, held * cluster, BufferModel("sm-local", memories))
+    return bound, f"clusters of {cluster} SMs as one memory" if cluster > 1 else "each SM a memory"
+
+
+def _busier_direction(told: Accounting, both: LowerBound, who: str) -> tuple[int, str]:
+    """Bytes that one direction between L2 and the SMs carries at least, and why."""
+    operands = told.workload.operands
+    reads, writes = sum(o.bytes for o in operands if o.read), sum(o.bytes for o in operands if o.written)
+    return max(ceil_div(both.bytes, 2), reads, writes), f"the busier direction: {both.method}, {who}"
