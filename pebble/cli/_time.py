@@ -44,8 +44,16 @@ def print_floor(floor: TimeFloor, verdict: str, dtype: str) -> None:
 
 def _part_text(part: FloorPart, floor: TimeFloor, dtype: str) -> str:
     types = f"{dtype}, sums in {floor.accumulator}; " if part.name == "operations" else ""
-    amount = f"{part.amount:.4g}" if part.name == "operations" else format_bytes(part.amount)
+    amount = _operations(part.amount) if part.name == "operations" else format_bytes(part.amount)
     return f"{format_seconds(part.seconds)} = {amount} at {_rate_text(part, part.rate)} ({types}{part.theorem})"
+
+
+def _operations(count: int) -> str:
+    """Such as ``1.1 TFLOP``."""
+    for scale, unit in ((10**12, "TFLOP"), (10**9, "GFLOP"), (10**6, "MFLOP")):
+        if count >= scale:
+            return f"{count / scale:,.4g} {unit}"
+    return f"{count:,} FLOP"
 
 
 def _rate_text(part: FloorPart, rate: Rate) -> str:
