@@ -9,7 +9,7 @@ from pebble.models.rates import ACCUMULATORS, Rate
 from pebble.reports.timed import Timed
 from pebble.timing.energy import Energy, energy_tables
 from pebble.timing.floor import TITLES, FloorPart, TimeFloor
-from pebble.units import format_bytes, format_seconds
+from pebble.units import format_bytes, format_capacity, format_seconds
 
 _LEVELS = {"dram": "DRAM", "l2": "L2", "shared": "shared memory", "operations": "operations"}
 
@@ -36,6 +36,12 @@ def print_floor(floor: TimeFloor, verdict: str, dtype: str) -> None:
         say(f"{TITLES[part.name]:<11}{_part_text(part, floor, dtype)}", "  ")
     for missing in floor.missing:
         say(missing, "  ")
+    if floor.warm_seconds < floor.seconds:
+        say(
+            f"warm       {format_seconds(floor.warm_seconds)} if L2 ({format_capacity(floor.kept_bytes)}) is full of "
+            "what is needed at the start and of dirty lines at the end",
+            "  ",
+        )
     reached = ", ".join(_rate_text(part, part.sustained) for part in floor.parts if part.sustained is not None)
     say(
         f"sustained  {format_seconds(floor.sustained_seconds)} at rates that kernels reach, not proved: {reached}", "  "

@@ -17,8 +17,11 @@ r"""A floor on the time of a workload on a chip, and what sets it.
   what is charged is the busier one: at least half of the sum, all inputs, and all outputs. With a recomputed chain, and
   for families that Theorem 5 does not cover, all SMs count as one memory.
 
-A launch that finds part of its inputs in L2, where the one before left them, or that leaves dirty lines there, moves
-less than the DRAM bound and may be faster than this floor.
+**A warm cache.** A launch among others may find values in L2, where the one before left them, and leave dirty lines
+there. Load first what it finds, and write last what it leaves: that is a launch as in the theorem, with at most
+:math:`2 C` more bytes, where :math:`C` is what the caches between DRAM and the SMs hold. So its DRAM traffic is at
+least the bound minus :math:`2 C`, and the time with that in place of the bound is a floor for any launch. What the SMs
+hold does not outlive a launch.
 """
 
 from __future__ import annotations
@@ -110,16 +113,27 @@ class TimeFloor:
         Of operations, DRAM and L2, those that are known.
     missing : tuple of str
         Which are not, and why.
+    kept_bytes : int
+        What caches hold from one launch to the next.
     """
 
     accumulator: str
     parts: tuple[FloorPart, ...]
     missing: tuple[str, ...] = ()
+    kept_bytes: int = 0
 
     @property
     def seconds(self) -> float:
         """The floor; 0 where no rate is known."""
         return max((part.seconds for part in self.parts), default=0.0)
+
+    @property
+    def warm_seconds(self) -> float:
+        """The floor of a launch that may find values in L2 and leave dirty lines there."""
+        dram = self.part("dram")
+        others = [part.seconds for part in self.parts if part is not dram]
+        moved = 0 if dram is None else max(0, dram.amount - 2 * self.kept_bytes)
+        return max([*others, self.dram_seconds(moved) or 0.0], default=0.0)
 
     @property
     def sustained_seconds(self) -> float:
@@ -157,6 +171,7 @@ class TimeFloor:
             "parts": [part.to_json() for part in self.parts],
             "missing": list(self.missing),
             "sustained_us": self.sustained_seconds * MICRO if self.parts else None,
+            "warm_floor_us": self.warm_seconds * MICRO if self.parts else None,
         }
 
 
@@ -199,7 +214,8 @@ def floor_of(
         for name, _, rate, key in asked
         if rate is None
     ]
-    return TimeFloor(accumulator, tuple(parts), tuple(missing))
+    kept = machine.l2_bytes + machine.memory_side_cache_bytes
+    return TimeFloor(accumulator, tuple(parts), tuple(missing), kept)
 
 
 def time_floor(

@@ -132,6 +132,7 @@ def test_no_launch_was_faster() -> None:
     for sku, workload, ms in launches:
         fastest[sku, workload] = min(ms, fastest.get((sku, workload), ms))
     assert len(launches) > 2500 and len(fastest) > 90
+    assert all(floor_of_chip(w, load_machine(sku)).warm_seconds * 1e3 <= ms for (sku, w), ms in fastest.items())
     shares = [floor_of_chip(w, load_machine(sku)).seconds * 1e3 / ms for (sku, w), ms in fastest.items()]
     assert max(shares) <= 1
     assert max(shares) > 0.7  # the floor is no trifle either: the best launches are near it
@@ -169,6 +170,20 @@ def test_a_larger_problem_takes_no_less(m: int, n: int, k: int, side: int, sku: 
     machine, small = load_machine(sku), [m, n, k]
     large = [2 * size if i == side else size for i, size in enumerate(small)]
     assert floor_of_chip(Gemm(*small), machine).seconds <= floor_of_chip(Gemm(*large), machine).seconds
+
+
+def test_a_warm_cache_saves_twice_what_it_holds() -> None:
+    h100 = load_machine("h100-sxm5-80gb")
+    large = floor_of_chip(Gemm(1, 8192, 128256), h100)  # 2.1 GB of weights
+    dram = large.part("dram")
+    assert dram is not None
+    assert large.warm_seconds == pytest.approx((dram.amount - 2 * 50 * 2**20) / 3.35e12)
+    small = floor_of_chip(Gemm(1, 4096, 4096), h100)  # all of it fits
+    assert small.warm_seconds == max(part.seconds for part in small.parts if part.name != "dram") < small.seconds
+    busy = floor_of_chip(Gemm(8192, 8192, 8192), h100)
+    assert busy.warm_seconds == busy.seconds
+    # where nothing is known but DRAM, and all fits, nothing is left
+    assert floor_of_chip(Gemm(16, 16, 16), load_machine("gb10")).warm_seconds == 0
 
 
 def test_a_higher_bound_is_a_higher_floor() -> None:
