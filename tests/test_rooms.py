@@ -17,7 +17,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("traces", "cdag"),
     ("models", "schedules", "game"),
     ("bounds", "simulation"),
-    ("solvers", "families"),
+    ("solvers", "families", "timing"),
     ("proof", "tuning"),
     ("plots",),
     ("reports",),

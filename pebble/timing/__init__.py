@@ -1,0 +1,1 @@
+"""What bytes and operations cost in time and energy: the proved floor, and estimates labelled as such."""
