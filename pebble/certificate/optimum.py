@@ -5,14 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .games import check_pebbling, read_game
+from .cutting_planes import MAX_LOG_BYTES, check_log
+from .formula import Formula, check_first
+from .games import Game, check_pebbling, read_game
 from .geometry import Box
 from .lower import Part, by_segments
 from .positions import check_positions
 from .potential import check_potential, read_gemm
 from .reading import RefusedError, equal, fields, integer, tagged
+from .sidefile import beside
 
-METHODS = ("compulsory", "segments", "potential", "positions")
+METHODS = ("compulsory", "segments", "potential", "positions", "cutting planes")
 
 
 def check_optimum(statement: Any, claims: list[Any], folder: Path | None) -> list[str]:
@@ -41,6 +44,8 @@ def check_optimum(statement: Any, claims: list[Any], folder: Path | None) -> lis
             part = Part(Box(products.m, products.n, products.k), products.count, 0)
             bound = by_segments(part, game.capacity, proof, where, ("method", "m", "n", "k", "values"))
             equal(lower, bound, f"{at}.cost", "moves, at least")
+        elif method == "cutting planes":
+            _check_log(game, lower, proof, folder, where)
         else:
             (check_potential if method == "potential" else check_positions)(game, lower, proof, folder, where)
         bounds.append(lower)
@@ -53,3 +58,16 @@ def check_optimum(statement: Any, claims: list[Any], folder: Path | None) -> lis
         if min(costs) == max(bounds):
             said.append(f"so the optimum is {min(costs)}")
     return said
+
+
+def _check_log(game: Game, cost: int, proof: dict[str, Any], folder: Path | None, at: str) -> None:
+    """The formula that a pebbling costs less, made here from the game, is refuted by the log."""
+    fields(proof, at, ("method", "first", "symmetries", "log"))
+    first = check_first(game, proof["first"], proof["symmetries"], at)
+    fields(proof["log"], f"{at}.log", ("file", "sha256"))
+    content = beside(folder, proof["log"], MAX_LOG_BYTES, f"{at}.log")
+    try:
+        log = content.decode("ascii")
+    except UnicodeDecodeError:
+        raise RefusedError(f"{at}.log.file", "it is no text") from None
+    check_log(Formula(game, cost - 1, first).constraints, log, f"{at}.log")

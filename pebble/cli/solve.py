@@ -56,6 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write the pebbling and a proof of the bound (looked for as long as --time-limit, 120 s at least)",
     )
+    parser.add_argument(
+        "--proof-log",
+        action="store_true",
+        help="with --certificate: prove the bound by cutting planes, in files .opb and .pbp beside it that checkers of "
+        "others read (needs the extra redblue-pebble[proofs])",
+    )
     add_buffer_arguments(parser)
     parser.add_argument("--sms", metavar="P", help="with --buffers: memories, --capacity each (2)")
     parser.add_argument("--tasks-per-sm", metavar="N", help="with --buffers: no SM does more operations (no limit)")
@@ -70,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
         if args.buffers not in (None, "single"):
             raise InputError("--certificate: the checker does not know games of several memories yet; leave it out.")
         check_output(args.certificate, "--certificate")
+    elif args.proof_log:
+        raise InputError("--proof-log: the log is part of a certificate; add --certificate c.json.")
     memories = {key: getattr(args, key) for key in ("buffers", "sms", "omega", "topology", "tasks_per_sm")}
     with interruptible(stop):
         try:
@@ -95,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         except GapOpenError as error:
             return _nothing_known(args, capacity, error, stop.is_set())
         if args.certificate is not None:
-            _certify(found, args.certificate, limit, stop)
+            _certify(found, args, limit, stop)
         if args.json:
             _output.print_report(found)
         else:
@@ -141,10 +149,11 @@ def _nothing_known(args: argparse.Namespace, capacity: int, found: GapOpenError,
     return 0
 
 
-def _certify(found: Solution, path: str, limit: float, stop: threading.Event) -> None:
+def _certify(found: Solution, args: argparse.Namespace, limit: float, stop: threading.Event) -> None:
     """Write the certificate, and say so where it proves less than was solved."""
+    path, seconds = args.certificate, max(120.0, limit)
     try:
-        document = Clock(limit, stop).finish(lambda: found.certify(path, max(120.0, limit)), limited=False)
+        document = Clock(limit, stop).finish(lambda: found.certify(path, seconds, args.proof_log), limited=False)
     except OutOfTimeError:
         print(f"note: interrupted; {path} is not written", file=sys.stderr)
         return

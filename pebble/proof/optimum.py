@@ -18,8 +18,10 @@ from pebble.errors import InputError
 from pebble.game import Game
 from pebble.proof.certificate import checked, write_certificate
 from pebble.proof.potential import potential_proof, segments_proof
+from pebble.proof.refutation import refute
 from pebble.solvers.result import SolveResult
-from pebble.system.files import write_bytes
+from pebble.solvers.several.symmetry import task_orbits
+from pebble.system.files import write_bytes, write_text
 from pebble.units import ceil_div
 
 
@@ -40,7 +42,7 @@ def game_statement(game: Game, capacity: int) -> dict[str, Any]:
 
 
 def solve_certificate(
-    game: Game, capacity: int, result: SolveResult, path: Path, seconds: float = 120.0
+    game: Game, capacity: int, result: SolveResult, path: Path, seconds: float = 120.0, log: bool = False
 ) -> dict[str, Any]:
     """Write the certificate of what `pebble solve` found; a table goes into a file beside it.
 
@@ -54,6 +56,9 @@ def solve_certificate(
         Where the certificate goes.
     seconds : float
         How long to look for a proof; what is proved by then is written.
+    log : bool
+        Prove it by a log of cutting planes (``.pbp`` beside the certificate) that refutes a formula (``.opb``), for
+        checkers of others.
 
     Returns
     -------
@@ -76,7 +81,11 @@ def solve_certificate(
     if result.pebbling is not None:
         moves = [move.to_json() for move in result.moves]
         claims.append({"claim": "pebbling", "cost": result.pebbling.cost, "moves": moves})
-    claims.append(_lower(game, checkable, int(result.lower_bound), path, time.monotonic() + seconds))
+    wanted = int(result.lower_bound)
+    if log:
+        claims.append(_logged(game, checkable, wanted, path, seconds))
+    else:
+        claims.append(_lower(game, checkable, wanted, path, time.monotonic() + seconds))
     document = {"format": FORMAT, "version": VERSION, "statement": {"game": statement}, "claims": claims}
     checked(document, path.parent)
     write_certificate(document, path)
@@ -102,6 +111,28 @@ def _lower(game: Game, checkable: CheckedGame, wanted: int, path: Path, until: f
     cost, proof, table = found
     if table is not None:
         proof["table"] = _write_table(table, proof.pop("records"), path)
+    return {"claim": "no cheaper pebbling", "cost": cost, "proof": proof}
+
+
+def _logged(game: Game, checkable: CheckedGame, cost: int, path: Path, seconds: float) -> dict[str, Any]:
+    first, symmetries = task_orbits(game)
+    found = refute(checkable, cost, list(first), seconds)
+    if found is None:
+        raise InputError(
+            f"--proof-log: no refutation of 'costs less than {cost}' was found in {seconds:g} s; give it more "
+            "--time-limit, or leave it out."
+        )
+    formula, text = found
+    name = path.with_suffix(".pbp")
+    write_text(path.with_suffix(".opb"), formula.opb(), "--proof-log: ")
+    write_text(name, text, "--proof-log: ")
+    beside = {"file": name.name, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    proof = {
+        "method": "cutting planes",
+        "first": list(first),
+        "symmetries": [list(s) for s in symmetries],
+        "log": beside,
+    }
     return {"claim": "no cheaper pebbling", "cost": cost, "proof": proof}
 
 

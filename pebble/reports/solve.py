@@ -119,8 +119,11 @@ class Solution(Report):
             "moves": self.moves,
         }
 
-    def certify(self, path: str | Path, seconds: float = 120.0) -> dict[str, Any]:
+    def certify(self, path: str | Path, seconds: float = 120.0, log: bool = False) -> dict[str, Any]:
         """Write the pebbling and a proof of the bound for `pebble.verify`; looked for that long.
+
+        With ``log`` the proof is one of cutting planes that other checkers read too: a formula, ``.opb``, and its
+        refutation, ``.pbp``, beside ``path``. Needs the extra ``proofs``.
 
         Raises
         ------
@@ -134,7 +137,11 @@ class Solution(Report):
         check_path("certify", path)
         check_seconds("seconds", seconds)
 
-        return solve_certificate(self.game, self.capacity, self.result, Path(path), seconds)
+        if log:
+            from pebble.proof.refutation import check_can_refute
+
+            check_can_refute(self.game)
+        return solve_certificate(self.game, self.capacity, self.result, Path(path), seconds, log)
 
 
 def read_game(

@@ -32,6 +32,7 @@ class Library(StrEnum):
 
     ORTOOLS = "ortools"
     HIGHS = "highs"
+    EXACT = "exact"
 
 
 class StoppedError(Exception):

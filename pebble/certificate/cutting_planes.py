@@ -1,0 +1,245 @@
+"""Checks a proof log: that a pseudo-Boolean formula has no solution, by cutting planes.
+
+The log is text in the format of VeriPB 1.1, of which this reads what a refutation needs:
+
+=================  ================================================================================================
+``f N``            the constraints of the formula, all N of them, get the next numbers
+``l I``            the I-th constraint of the formula gets the next number
+``pol`` or ``p``   in reverse Polish notation: numbers of constraints; literals such as ``x3`` and ``~x3`` (at least 0);
+                   ``+`` adds two, ``K *`` multiplies, ``K d`` divides and rounds up, ``s`` saturates (no coefficient
+                   above the degree), ``x3 w`` drops a variable; the result gets the next number
+``rup`` or ``u``   a constraint: its negation and all constraints so far lead to a contradiction by unit propagation
+``del`` or ``d``   these numbers are no longer needed
+``c I``            constraint I cannot be satisfied: the end
+=================  ================================================================================================
+
+Every solution in whole numbers 0 and 1 of what a line is made from satisfies the line, so a contradiction at the end
+leaves none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+
+from .formula import Constraint, at_least
+from .reading import RefusedError
+
+MAX_LOG_BYTES = 256 * 2**20
+MAX_BITS = 4096  # of a coefficient
+MAX_TERMS = 10**8  # of all constraints that a log makes
+HEADER = "pseudo-Boolean proof version 1.1"
+_LITERAL = re.compile(r"(~?)x([1-9][0-9]{0,8})")
+_NUMBER = re.compile(r"[0-9]{1,1300}")
+
+
+def add(a: Constraint, b: Constraint) -> Constraint:
+    """The sum; where both signs of a variable meet, x + not x = 1 is taken off."""
+    small, large = sorted((a, b), key=lambda c: len(c.terms))
+    terms, degree = dict(large.terms), a.degree + b.degree
+    for literal, c in small.terms.items():
+        against = terms.get(-literal, 0)
+        if not against:
+            terms[literal] = terms.get(literal, 0) + c
+            continue
+        degree -= min(c, against)
+        del terms[-literal]
+        if c != against:
+            terms[literal if c > against else -literal] = abs(c - against)
+    return Constraint(terms, degree)
+
+
+def multiply(a: Constraint, factor: int) -> Constraint:
+    """By a positive whole number."""
+    return Constraint({literal: c * factor for literal, c in a.terms.items()}, a.degree * factor)
+
+
+def divide(a: Constraint, by: int) -> Constraint:
+    """Every number divided and rounded up."""
+    return Constraint({literal: -(-c // by) for literal, c in a.terms.items()}, -(-a.degree // by))
+
+
+def saturate(a: Constraint) -> Constraint:
+    """No coefficient counts for more than the degree."""
+    degree = max(a.degree, 0)
+    return Constraint({literal: min(c, degree) for literal, c in a.terms.items() if degree}, degree)
+
+
+def weaken(a: Constraint, variable: int) -> Constraint:
+    """Without a variable, which counts as if it helped."""
+    helped = a.terms.get(variable, 0) + a.terms.get(-variable, 0)
+    return Constraint({x: c for x, c in a.terms.items() if abs(x) != variable}, a.degree - helped)
+
+
+def slack(a: Constraint, false: Collection[int]) -> int:
+    """By how much the literals that are not false could exceed the degree; negative: it is violated."""
+    return sum(c for literal, c in a.terms.items() if literal not in false) - a.degree
+
+
+def negation(a: Constraint) -> Constraint:
+    """What holds where the constraint does not."""
+    return Constraint({-literal: c for literal, c in a.terms.items()}, sum(a.terms.values()) - a.degree + 1)
+
+
+def propagates(constraints: Iterable[Constraint], wanted: Constraint) -> bool:
+    """Whether the negation leads to a contradiction by unit propagation."""
+    everything = [negation(wanted), *constraints]
+    false: set[int] = set()
+    news = True
+    while news:
+        news = False
+        for found in everything:
+            room = slack(found, false)
+            if room < 0:
+                return True
+            for literal, c in found.terms.items():
+                if c > room and literal not in false and -literal not in false:
+                    false.add(-literal)
+                    news = True
+    return False
+
+
+class _Log:
+    """The constraints so far, by number."""
+
+    def __init__(self, formula: Sequence[Constraint]) -> None:
+        self.formula = formula
+        self.known: dict[int, Constraint] = {}
+        self.next = 1
+        self.terms = 0
+
+    def learn(self, found: Constraint, at: str) -> None:
+        """The next number."""
+        self.terms += len(found.terms) + 1
+        if self.terms > MAX_TERMS:
+            raise RefusedError(at, f"the constraints of the log have more than {MAX_TERMS:,} terms")
+        self.known[self.next] = found
+        self.next += 1
+
+    def get(self, word: str, at: str) -> Constraint:
+        """A constraint by its number."""
+        found = self.known.get(int(word)) if _NUMBER.fullmatch(word) else None
+        if found is None:
+            raise RefusedError(at, f"there is no constraint {word[:20]!r}")
+        return found
+
+    def derive(self, words: list[str], at: str) -> Constraint:
+        """A line of reverse Polish notation."""
+        stack: list[Constraint] = []
+        wanted = len(words)
+        at_word = 0
+        while at_word < wanted:
+            word = words[at_word]
+            then = words[at_word + 1] if at_word + 1 < wanted else ""
+            if word in ("+", "s"):
+                if len(stack) < (2 if word == "+" else 1):
+                    raise RefusedError(at, f"{word!r} finds too few constraints")
+                last = stack.pop()
+                stack.append(saturate(last) if word == "s" else add(stack.pop(), last))
+            elif then in ("*", "d", "w"):
+                if not stack:
+                    raise RefusedError(at, f"{then!r} finds no constraint")
+                stack.append(self._with(stack.pop(), word, then, at))
+                at_word += 1
+            elif (literal := _LITERAL.fullmatch(word)) is not None:
+                stack.append(Constraint({-int(literal[2]) if literal[1] else int(literal[2]): 1}, 0))
+            else:
+                stack.append(self.get(word, at))
+            at_word += 1
+        if len(stack) != 1:
+            raise RefusedError(at, f"it leaves {len(stack)} constraints, expected 1")
+        return stack[0]
+
+    def _with(self, last: Constraint, word: str, operation: str, at: str) -> Constraint:
+        if operation == "w":
+            literal = _LITERAL.fullmatch(word)
+            if literal is None or literal[1]:
+                raise RefusedError(at, f"got {word[:20]!r}, expected a variable before 'w'")
+            return weaken(last, int(literal[2]))
+        if not _NUMBER.fullmatch(word) or int(word) == 0 or int(word).bit_length() > MAX_BITS:
+            raise RefusedError(at, f"got {word[:20]!r}, expected a positive whole number before {operation!r}")
+        if operation == "d":
+            return divide(last, int(word))
+        found = multiply(last, int(word))
+        if max(abs(found.degree), 0, *found.terms.values()).bit_length() > MAX_BITS:
+            raise RefusedError(at, f"it makes numbers of more than {MAX_BITS} bits")
+        return found
+
+
+def read_constraint(words: list[str], at: str) -> Constraint:
+    """``+1 x1 -2 ~x2 >= 1 ;``"""
+    if len(words) < 3 or len(words) % 2 == 0 or words[-1] != ";" or words[-3] != ">=":
+        raise RefusedError(at, "expected a constraint such as '+1 x1 +2 ~x2 >= 1 ;'")
+    terms = []
+    for number, name in zip(words[:-3:2], words[1:-3:2], strict=True):
+        literal = _LITERAL.fullmatch(name)
+        if literal is None:
+            raise RefusedError(at, f"got {name[:20]!r}, expected a literal such as x1 or ~x1")
+        terms.append((_signed(number, at), -int(literal[2]) if literal[1] else int(literal[2])))
+    return at_least(terms, _signed(words[-2], at))
+
+
+def _signed(word: str, at: str) -> int:
+    if not _NUMBER.fullmatch(word.lstrip("+-")) or len(word.lstrip("+-")) < len(word) - 1:
+        raise RefusedError(at, f"got {word[:20]!r}, expected a whole number")
+    return int(word)
+
+
+def check_log(formula: Sequence[Constraint], text: str, at: str = "log") -> int:
+    """Check that a log refutes a formula.
+
+    Parameters
+    ----------
+    formula : sequence of Constraint
+    text : str
+        The log.
+    at : str
+        Where the log is, for messages.
+
+    Returns
+    -------
+    int
+        Lines that made a constraint.
+
+    Raises
+    ------
+    RefusedError
+        A line that does not follow, or no contradiction at the end.
+    """
+    log = _Log(formula)
+    lines = text.split("\n")
+    if not lines or lines[0].strip() != HEADER:
+        raise RefusedError(f"{at}:1", f"expected {HEADER!r}")
+    for number, line in enumerate(lines[1:], 2):
+        words, where = line.split(), f"{at}:{number}"
+        if not words or words[0].startswith("*"):
+            continue
+        rule, rest = words[0], words[1:]
+        if rule == "f":
+            if rest[:1] not in ([], [str(len(formula))]):
+                raise RefusedError(where, f"the formula has {len(formula)} constraints")
+            for found in formula:
+                log.learn(found, where)
+        elif rule == "l":
+            which = int(rest[0]) if len(rest) == 1 and _NUMBER.fullmatch(rest[0]) else 0
+            if not 1 <= which <= len(formula):
+                raise RefusedError(where, f"expected a constraint of the formula, 1 to {len(formula)}")
+            log.learn(formula[which - 1], where)
+        elif rule in ("pol", "p"):
+            log.learn(log.derive(rest, where), where)
+        elif rule in ("rup", "u"):
+            found = read_constraint(rest, where)
+            if not propagates(log.known.values(), found):
+                raise RefusedError(where, "unit propagation from its negation finds no contradiction")
+            log.learn(found, where)
+        elif rule in ("del", "d"):
+            for word in rest:
+                log.get(word, where)
+                del log.known[int(word)]
+        elif rule == "c":
+            if len(rest) != 1 or slack(log.get(rest[0], where), set()) >= 0:
+                raise RefusedError(where, "this constraint can be satisfied")
+            return log.next - 1
+        else:
+            raise RefusedError(where, f"there is no rule {rule[:20]!r}")
+    raise RefusedError(at, "it ends without a contradiction")

@@ -1,0 +1,116 @@
+"""Proof logs: that no pebbling is cheaper, as a pseudo-Boolean formula without solution and its refutation.
+
+Exact (PyPI ``exact``), a proof-producing pseudo-Boolean solver, refutes the formula of
+:mod:`pebble.certificate.formula` and writes a log; only its lines that lead to the contradiction are kept.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+from pebble.certificate.cutting_planes import HEADER
+from pebble.certificate.formula import MAX_TASKS, Formula
+from pebble.certificate.games import Game as CheckedGame
+from pebble.errors import InputError
+from pebble.game import Game
+from pebble.system.isolation import Library, StoppedError, call
+
+# with these Exact derives every line from numbered ones, so that lines that lead nowhere can be left out
+_OPTIONS = [("inp-atmostone", "0"), ("inp-probing", "0"), ("inp-dombreaklim", "0"), ("inp-purelits", "0")]
+
+
+def check_can_refute(game: Game) -> None:
+    """Whether a proof log can be looked for.
+
+    Raises
+    ------
+    InputError
+        The solver is not installed, or the game has no formula.
+    """
+    if game.variant not in ("one-shot", "in-place") or len(game.tasks) > MAX_TASKS:
+        raise InputError(
+            f"--proof-log: got a game {game.variant} of {len(game.tasks)} computations, expected one-shot or in-place "
+            f"and at most {MAX_TASKS}; leave it out, or take a smaller game."
+        )
+    if find_spec("exact") is None:
+        raise InputError(
+            "--proof-log: the solver that writes the log is not installed; pip install 'redblue-pebble[proofs]'."
+        )
+
+
+def refute(game: CheckedGame, cost: int, first: list[int], seconds: float) -> tuple[Formula, str] | None:
+    """The formula that some pebbling costs less, and a log that refutes it; None if there was no time.
+
+    Raises
+    ------
+    InputError
+        The formula has a solution: the claimed cost is too high.
+    """
+    formula = Formula(game, cost - 1, first)
+    until = time.monotonic() + seconds
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            state = call(
+                Library.EXACT, "pebble.proof.refutation:run_exact", len(formula.variables),
+                [(list(found.terms.items()), found.degree) for found in formula.constraints], f"{folder}/log",
+                hear=lambda *message: None, until=lambda: time.monotonic() > until,
+            )  # fmt: skip
+        except StoppedError:
+            return None
+        if state != "UNSAT":
+            raise InputError(f"--proof-log: the solver says {state} of 'costs less than {cost}'; please report it.")
+        return formula, trimmed(Path(folder, "log.proof").read_text())
+
+
+def run_exact(variables: int, constraints: list[tuple[list[tuple[int, int]], int]], path: str) -> str:
+    """In the worker: solve, and write the log to ``path`` with the ending that Exact gives it."""
+    import exact
+
+    solver = exact.Exact([("proof-log", path), *_OPTIONS])
+    for x in range(1, variables + 1):
+        solver.addVariable(f"x{x}", 0, 1)
+    for terms, degree in constraints:
+        # not x is 1 - x
+        plain = [(c if x > 0 else -c, f"x{abs(x)}") for x, c in terms]
+        solver.addConstraint(plain, True, degree - sum(c for x, c in terms if x < 0))
+    state: str = solver.runFull(False)
+    del solver  # which closes the log
+    return state
+
+
+def trimmed(log: str) -> str:
+    """The lines that the contradiction stands on, numbered anew.
+
+    A log with lines that stand on all before them (``rup`` of anything but 0 >= 0) is left as it is.
+    """
+    lines = [words for words in (line.split() for line in log.splitlines()[1:]) if words and words[0] != "*"]
+    makes = [words for words in lines if words[0] != "c"]
+    if any(words[0] not in ("l", "pol", "rup") or (words[0] == "rup" and words[1] != ">=") for words in makes):
+        return log
+    needed = {int(words[1]) for words in lines if words[0] == "c"}
+    for number in range(len(makes), 0, -1):
+        if number in needed and makes[number - 1][0] == "pol":
+            needed |= {int(word) for word in _numbers(makes[number - 1][1:])}
+    new = {old: at for at, old in enumerate(sorted(needed), 1)}
+    told = [HEADER]
+    for number, words in enumerate(makes, 1):
+        if number in needed:
+            told.append(" ".join(words if words[0] != "pol" else ["pol", *_renumbered(words[1:], new)]))
+    told += [f"c {new[int(words[1])]}" for words in lines if words[0] == "c"]
+    return "\n".join(told) + "\n"
+
+
+def _is_constraint(words: list[str], at: int) -> bool:
+    """Whether a word is the number of a constraint, and not a factor."""
+    return words[at].isdigit() and words[at + 1 : at + 2] not in (["*"], ["d"])
+
+
+def _numbers(words: list[str]) -> list[str]:
+    return [word for at, word in enumerate(words) if _is_constraint(words, at)]
+
+
+def _renumbered(words: list[str], new: dict[int, int]) -> list[str]:
+    return [str(new[int(word)]) if _is_constraint(words, at) else word for at, word in enumerate(words)]

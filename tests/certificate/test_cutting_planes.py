@@ -1,0 +1,225 @@
+"""Proof logs: the formula has a solution exactly up to the optimum, true refutations pass, and nothing else does."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from importlib.util import find_spec
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from pebble.certificate import RefusedError, check_file
+from pebble.certificate.cutting_planes import HEADER, Constraint, check_log, propagates
+from pebble.certificate.formula import Formula, Terms, at_least, check_first
+from pebble.certificate.games import read_game
+from pebble.cli import main
+from tests.certificate.oracle import least_cost
+from tests.certificate.random_games import random_game
+
+LOGS = Path(__file__).parent / "logs"
+needs_exact = pytest.mark.skipif(find_spec("exact") is None, reason="the extra proofs is not installed")
+
+
+def solvable(constraints: list[Constraint], variables: int) -> bool:
+    """By CP-SAT, which knows nothing of how the formula was made."""
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    x = [model.new_bool_var(f"x{i}") for i in range(variables + 1)]
+    for found in constraints:
+        model.add(sum(c * (x[v] if v > 0 else 1 - x[-v]) for v, c in found.terms.items()) >= found.degree)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    return solver.solve(model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_formula_has_a_solution_exactly_from_the_optimum_on(seed: int) -> None:
+    rnd = random.Random(seed)
+    statement = random_game(rnd, rnd.choice(["one-shot", "in-place"]))
+    game, best = read_game(statement, "game"), least_cost(statement)
+    first = range(len(game.tasks))
+    if best is None:  # it does not fit at all
+        best = 10**6
+        assert not solvable(*of_limit(game, best, first))
+        return
+    assert solvable(*of_limit(game, best, first))
+    assert not solvable(*of_limit(game, best - 1, first))
+
+
+def of_limit(game, limit, first):  # type: ignore[no-untyped-def]
+    formula = Formula(game, limit, first)
+    return formula.constraints, len(formula.variables)
+
+
+def values(constraint: Constraint, point: tuple[int, ...]) -> bool:
+    """Whether a point satisfies a constraint."""
+    left = sum(c * (point[abs(v) - 1] if v > 0 else 1 - point[abs(v) - 1]) for v, c in constraint.terms.items())
+    return left >= constraint.degree
+
+
+def random_constraint(rnd: random.Random, variables: int) -> Constraint:
+    terms: Terms = {}
+    for v in rnd.sample(range(1, variables + 1), rnd.randint(1, variables)):
+        terms[rnd.choice([v, -v])] = rnd.randint(1, 5)
+    return Constraint(terms, rnd.randint(-1, sum(terms.values())))
+
+
+def words(rnd: random.Random, known: int, variables: int) -> list[str]:
+    """A random line of reverse Polish notation."""
+    line = [str(rnd.randint(1, known))]
+    for _ in range(rnd.randint(1, 6)):
+        x = rnd.randint(1, variables)
+        line += rnd.choice(
+            [
+                [str(rnd.randint(1, known)), "+"], [rnd.choice(["", "~"]) + f"x{x}", "+"], ["s"],
+                [str(rnd.randint(1, 4)), "*"], [str(rnd.randint(1, 4)), "d"], [f"x{x}", "w"],
+            ]
+        )  # fmt: skip
+    return line
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_rule_loses_a_solution(seed: int) -> None:
+    """Random derivations: a contradiction is accepted only where no point satisfies the formula."""
+    rnd, variables = random.Random(seed), 5
+    formula = [random_constraint(rnd, variables) for _ in range(rnd.randint(2, 5))]
+    points = [p for p in product((0, 1), repeat=variables) if all(values(c, p) for c in formula)]
+    lines, known = [HEADER, f"f {len(formula)}"], len(formula)
+    for _ in range(30):
+        lines.append(" ".join(["pol", *words(rnd, known, variables)]))
+        known += 1
+        if points:
+            with pytest.raises(RefusedError, match="can be satisfied"):
+                check_log(formula, "\n".join([*lines, f"c {known}"]))
+    claim = random_constraint(rnd, variables)
+    if propagates(formula, claim):
+        assert all(values(claim, p) for p in points)
+
+
+@pytest.mark.parametrize(
+    ("log", "why"),
+    [
+        ("pseudo-Boolean proof version 3.0\nf\nc 1", "expected 'pseudo-Boolean proof"),
+        (f"{HEADER}\nf 3\nc 1", "the formula has 2 constraints"),
+        (f"{HEADER}\nl 3\nc 1", "1 to 2"),
+        (f"{HEADER}\nf 2\npol 1 +\nc 3", "too few"),
+        (f"{HEADER}\nf 2\npol 1 7 +\nc 3", "there is no constraint '7'"),
+        (f"{HEADER}\nf 2\npol 1 2\nc 3", "leaves 2"),
+        (f"{HEADER}\nf 2\npol 1 0 d\nc 3", "positive whole number"),
+        (f"{HEADER}\nf 2\npol 1 -2 *\nc 3", "positive whole number"),
+        (f"{HEADER}\nf 2\nrup +1 x1 >= 2 ;\nc 3", "unit propagation"),
+        (f"{HEADER}\nf 2\nred +1 x1 >= 1 ;\nc 3", "there is no rule 'red'"),
+        (f"{HEADER}\nf 2\ndel 1\npol 1 2 +\nc 3", "there is no constraint '1'"),
+        (f"{HEADER}\nf 2\npol 1 2 +", "without a contradiction"),
+        (f"{HEADER}\nf 2\nc 1", "can be satisfied"),
+        (f"{HEADER}\nf 2\npol 1" + f" {'9' * 1200} *" * 3 + "\nc 3", "more than 4096 bits"),
+    ],
+)
+def test_a_log_that_proves_nothing_is_refused(log: str, why: str) -> None:
+    formula = [at_least([(1, 1), (1, 2)], 1), at_least([(1, 1), (-1, 2)], 0)]
+    with pytest.raises(RefusedError) as refused:
+        check_log(formula, log)
+    assert why in str(refused.value)
+
+
+def test_a_small_refutation() -> None:
+    """x + y >= 1, x + not y >= 1, not x >= 1."""
+    formula = [at_least([(1, 1), (1, 2)], 1), at_least([(1, 1), (1, -2)], 1), at_least([(1, -1)], 1)]
+    assert check_log(formula, f"{HEADER}\nf 3\npol 1 2 + 2 d\npol 4 3 +\nc 5\n") == 5
+    assert check_log(formula, f"{HEADER}\nf 3\nrup >= 1 ;\nc 4\n") == 4
+    for kept in ([0, 1], [0, 2], [1, 2]):
+        with pytest.raises(RefusedError):
+            check_log([formula[i] for i in kept], f"{HEADER}\nf 2\nrup >= 1 ;\nc 3\n")
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in LOGS.glob("*.json")))
+def test_recorded_logs_are_accepted_and_say_nothing_of_a_lower_claim(name: str, tmp_path: Path) -> None:
+    proved = check_file(LOGS / f"{name}.json")
+    assert proved[-1].startswith("so the optimum is ")
+    for suffix in (".json", ".pbp"):
+        shutil.copy(LOGS / f"{name}{suffix}", tmp_path)
+    document = json.loads((tmp_path / f"{name}.json").read_text())
+    cost = document["claims"][-1]["cost"]
+    # a higher claim by the same log, a lower capacity, another first task, another log
+    for change in ("cost", "capacity", "first", "log"):
+        changed = json.loads(json.dumps(document))
+        proof = changed["claims"][-1]["proof"]
+        if change == "cost":
+            changed["claims"] = [{**changed["claims"][-1], "cost": cost + 1}]
+        elif change == "capacity":
+            if cost == read_game(document["statement"]["game"], "game").compulsory:
+                continue  # true at any capacity
+            changed["claims"] = changed["claims"][-1:]
+            changed["statement"]["game"]["capacity"] += 2
+        elif change == "first":
+            proof["symmetries"] = []
+        else:
+            proof["log"]["sha256"] = "0" * 64
+        (tmp_path / "changed.json").write_text(json.dumps(changed))
+        with pytest.raises(RefusedError):
+            check_file(tmp_path / "changed.json")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_edited_logs_never_refute_a_formula_with_a_solution(seed: int) -> None:
+    """The formula 'costs no more than the optimum' has a solution: no edit of the log for one less may pass."""
+    rnd = random.Random(seed)
+    document = json.loads((LOGS / "gemm-2x2x2-s6.json").read_text())
+    game = read_game(document["statement"]["game"], "game")
+    claim = document["claims"][-1]
+    true = Formula(game, claim["cost"], claim["proof"]["first"]).constraints
+    lines = (LOGS / "gemm-2x2x2-s6.pbp").read_text().splitlines()
+    for _ in range(20):
+        edited = list(lines)
+        for _ in range(rnd.randint(0, 3)):
+            at = rnd.randrange(1, len(edited))
+            said = edited[at].split()
+            said[rnd.randrange(len(said))] = rnd.choice(["1", "2", "d", "*", "+", "s", "x1", "~x7", "pol", "rup", "c"])
+            edited[at] = " ".join(said)
+        with pytest.raises(RefusedError):
+            check_log(true, "\n".join(edited))
+
+
+def test_symmetries_are_checked() -> None:
+    document = json.loads((LOGS / "gemm-2x2x2-s6.json").read_text())
+    game = read_game(document["statement"]["game"], "game")
+    proof = document["claims"][-1]["proof"]
+    assert check_first(game, proof["first"], proof["symmetries"], "at") == [0]
+    identity = list(range(len(game.names)))
+    swapped = [1, 0, *identity[2:]]
+    collapsed = [0, 0, *identity[2:]]
+    for wrong in ([identity], [swapped], [collapsed], [identity[:-1]], [[*identity[:-1], 99]]):
+        with pytest.raises(RefusedError):
+            check_first(game, [0], wrong, "at")
+    assert check_first(game, list(range(8)), [], "at") == list(range(8))
+
+
+@needs_exact
+@pytest.mark.parametrize(
+    "game",
+    [
+        *(["gemm", "-m", "2", "-n", "2", "-k", "2", "--capacity", str(s)] for s in (4, 5, 6)),
+        ["ffn", "--tokens", "1", "--d-model", "2", "--hidden", "2", "--capacity", "4"],
+        ["fft", "--size", "4", "--capacity", "4"],
+    ],
+)
+def test_a_log_is_found_and_verified(game: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", *game, "--certificate", str(tmp_path / "c.json"), "--proof-log"]) == 0
+    assert main(["verify", str(tmp_path / "c.json")]) == 0
+    assert "So the optimum is" in capsys.readouterr().out
+    assert (tmp_path / "c.opb").read_text().startswith("* #variable=")
+
+
+def test_a_log_without_a_certificate_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", "gemm", "-m", "2", "-n", "2", "-k", "2", "--capacity", "5", "--proof-log"]) == 2
+    assert "add --certificate" in capsys.readouterr().err
+
+
+def test_games_without_a_formula_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    game = ["diamond", "--size", "3", "--capacity", "4", "--variant", "recompute"]
+    assert main(["solve", *game, "--certificate", str(tmp_path / "c.json"), "--proof-log"]) == 2
+    assert "one-shot or in-place" in capsys.readouterr().err
