@@ -49,12 +49,16 @@ if TYPE_CHECKING:
     from pebble.families import workload
     from pebble.models.machine import Machine
     from pebble.reports.bound import Bound, bound
+    from pebble.reports.coalesce import CoalescingReport, coalesce
     from pebble.reports.compare import compare
     from pebble.reports.curve import CurveReport, curve
     from pebble.reports.dags import dag
     from pebble.reports.decode import Decode, decode
     from pebble.reports.export import Exported, export
     from pebble.reports.kernel_compare import Comparison
+    from pebble.reports.ncu import NcuReport, ncu
+    from pebble.reports.ncu_compare import Judgement
+    from pebble.reports.ncu_dims import recover_dims
     from pebble.reports.proof import Proof, Verification, certify, prove, verify
     from pebble.reports.replay import Replayed, replay
     from pebble.reports.simulate import Simulation, simulate
@@ -67,11 +71,14 @@ if TYPE_CHECKING:
 _EXPORTS = {
     **dict.fromkeys(("Attention", "Conv2d", "Ffn", "Gemm", "GroupedGemm", "TransformerLayer"), "pebble.workloads"),
     "Bound": "pebble.reports.bound",
+    "CoalescingReport": "pebble.reports.coalesce",
     "Comparison": "pebble.reports.kernel_compare",
     "CurveReport": "pebble.reports.curve",
     "Decode": "pebble.reports.decode",
     "Exported": "pebble.reports.export",
+    "Judgement": "pebble.reports.ncu_compare",
     "Machine": "pebble.models.machine",
+    "NcuReport": "pebble.reports.ncu",
     "Proof": "pebble.reports.proof",
     "Replayed": "pebble.reports.replay",
     "Simulation": "pebble.reports.simulate",
@@ -80,13 +87,16 @@ _EXPORTS = {
     "Verification": "pebble.reports.proof",
     "bound": "pebble.reports.bound",
     "certify": "pebble.reports.proof",
+    "coalesce": "pebble.reports.coalesce",
     "compare": "pebble.reports.compare",
     "curve": "pebble.reports.curve",
     "dag": "pebble.reports.dags",
     "decode": "pebble.reports.decode",
     "export": "pebble.reports.export",
     "gpu": "pebble.reports.target:find_gpu",
+    "ncu": "pebble.reports.ncu",
     "prove": "pebble.reports.proof",
+    "recover_dims": "pebble.reports.ncu_dims",
     "replay": "pebble.reports.replay",
     "simulate": "pebble.reports.simulate",
     "solve": "pebble.reports.solve",
@@ -97,6 +107,7 @@ _EXPORTS = {
 __all__ = [
     "Attention",
     "Bound",
+    "CoalescingReport",
     "Comparison",
     "Conv2d",
     "CurveReport",
@@ -105,7 +116,9 @@ __all__ = [
     "Ffn",
     "Gemm",
     "GroupedGemm",
+    "Judgement",
     "Machine",
+    "NcuReport",
     "Proof",
     "Replayed",
     "Simulation",
@@ -116,13 +129,16 @@ __all__ = [
     "__version__",
     "bound",
     "certify",
+    "coalesce",
     "compare",
     "curve",
     "dag",
     "decode",
     "export",
     "gpu",
+    "ncu",
     "prove",
+    "recover_dims",
     "replay",
     "simulate",
     "solve",

@@ -14,7 +14,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "certificate"),
     ("units", "system"),
     ("workloads",),
-    ("traces", "cdag"),
+    ("traces", "cdag", "counters"),
     ("models", "schedules", "game"),
     ("bounds", "simulation"),
     ("solvers", "families", "timing"),

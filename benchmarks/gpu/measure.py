@@ -172,13 +172,15 @@ def by_case(output: str) -> Results:
     return results
 
 
-def profile(folder: Path, chosen: range) -> Results:
-    """Run cases under ncu."""
+def profile(folder: Path, chosen: range, reports: Path | None = None) -> Results:
+    """Run cases under ncu; what it prints is kept in ``reports``, as `pebble ncu` reads it."""
     command = [*NCU, "--csv", "--print-units", "base", "--metrics", ",".join(METRICS.values()), sys.executable]
     command += [__file__, "launch", str(folder), "--from", str(chosen.start), "--to", str(chosen.stop)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         print(done.stdout[-1500:], done.stderr[-1500:], file=sys.stderr)
+    if reports is not None:
+        (reports / f"cases-{chosen.start:04}-{chosen.stop:04}.csv").write_text(done.stdout)
     return by_case(done.stdout)
 
 
@@ -240,11 +242,13 @@ def run(args: argparse.Namespace) -> int:
     if args.output is None:
         return int(wrong > 0)
     writer = Writer(args.output)
+    if args.reports is not None:
+        args.reports.mkdir(parents=True, exist_ok=True)
     left = [at for at in timed if "milliseconds" in timed[at] and float(str(timed[at]["error"])) <= LIMIT]
     for chosen in portions(cases, args.portion):
         if args.no_ncu or time.monotonic() - began > args.deadline:
             break
-        measured = profile(args.plan, chosen)
+        measured = profile(args.plan, chosen, args.reports)
         here = [at for at in left if at in measured]
         writer.write(library_row(cases[at], timed[at], measured[at], about) for at in here)
         left = [at for at in left if at not in measured]
@@ -268,6 +272,7 @@ def main() -> int:
         command.add_argument("--no-ncu", action="store_true", help="times only")
         command.add_argument("--portion", type=int, default=40, help="cases of one process under ncu (40)")
         command.add_argument("--deadline", type=float, default=1e9, help="start no profile after this many seconds")
+        command.add_argument("--reports", type=Path, metavar="FOLDER", help="keep what ncu prints, for `pebble ncu`")
         command.add_argument("--verbose", action="store_true", help="print every case's error, time and resources")
         command.set_defaults(output=None)
     for side in ("--from", "--to"):

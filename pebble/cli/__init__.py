@@ -36,6 +36,8 @@ COMMANDS: dict[str, str] = {
     "dag": "a computation DAG: write it, count it, draw it",
     "solve": "the cheapest pebbling of a computation DAG, proved, or the tightest interval",
     "replay": "a pebbling of your own: checked, costed, beside the optimum",
+    "ncu": "a profiler's report: its kernels, and how far each is from the proved least",
+    "coalesce": "requests and sectors of a warp's loads and stores",
     "schedules": "list the tile orders, with their sources",
     "machines": "list the GPUs, or explain one",
     "workloads": "list the workload families, models and layers",

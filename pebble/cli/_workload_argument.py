@@ -6,9 +6,12 @@ import argparse
 from collections.abc import Iterable
 from typing import Any
 
+from pebble.errors import InputError
 from pebble.families import DTYPES, FAMILIES, TOKENS, read_workload
 from pebble.workloads.base import Workload
 from pebble.workloads.parameters import Parameter
+
+_WORKLOAD_HELP = f"{', '.join(FAMILIES)}, or MODEL:LAYER such as llama-3-8b:gate_up"
 
 
 def add_parameters(parser: argparse._ActionsContainer, owners: Iterable[tuple[str, Iterable[Parameter]]]) -> None:
@@ -35,8 +38,17 @@ def given_parameters(args: argparse.Namespace) -> dict[str, Any]:
 
 def add_workload_arguments(parser: argparse.ArgumentParser, required: bool = True) -> None:
     """WORKLOAD and the options that give its shape."""
-    text = f"{', '.join(FAMILIES)}, or MODEL:LAYER such as llama-3-8b:gate_up"
-    parser.add_argument("workload", nargs=None if required else "?", metavar="WORKLOAD", help=text)
+    parser.add_argument("workload", nargs=None if required else "?", metavar="WORKLOAD", help=_WORKLOAD_HELP)
+    _add_shapes(parser)
+
+
+def add_workload_option(parser: argparse.ArgumentParser) -> None:
+    """--workload and the options that give its shape, where a file is the argument."""
+    parser.add_argument("--workload", metavar="WORKLOAD", help=_WORKLOAD_HELP)
+    _add_shapes(parser)
+
+
+def _add_shapes(parser: argparse.ArgumentParser) -> None:
     owners = [(name, family.parameters) for name, family in FAMILIES.items()]
     add_parameters(parser.add_argument_group("shape"), [*owners, ("MODEL:LAYER", TOKENS), ("", DTYPES)])
 
@@ -52,3 +64,14 @@ def workload_of(args: argparse.Namespace) -> Workload:
         An unknown family, model, layer or data type.
     """
     return read_workload(args.workload, given_parameters(args))
+
+
+def workload_option(args: argparse.Namespace) -> Workload | None:
+    """The workload of --workload, if it was given; errors as `workload_of`, and shapes without it."""
+    if args.workload is not None:
+        return workload_of(args)
+    given = given_parameters(args)
+    if given:
+        name = next(iter(given)).replace("_", "-")
+        raise InputError(f"{name}: got it without --workload, expected one beside it, such as --workload gemm.")
+    return None

@@ -19,11 +19,12 @@ import argparse
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 from pebble.cli import _output
 from pebble.cli._exact import interval_line, print_exact
+from pebble.cli._progress import schedules_bar
 from pebble.cli._sms import add_buffer_arguments, print_sm_comparison
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel, seconds
 from pebble.cli._time import add_time_arguments, print_energy, print_floor
@@ -34,15 +35,11 @@ from pebble.plots.exact import exact_figure
 from pebble.plots.save import check_figure_path, save_figure
 from pebble.reports.compare import compare
 from pebble.reports.exact import ExactComparison
-from pebble.reports.kernel_compare import Comparison, Progress
+from pebble.reports.kernel_compare import Comparison
 from pebble.reports.sm_compare import SmComparison
 from pebble.schedules.tables.source import OWN_HELP
 from pebble.system.clock import interruptible
 from pebble.units import format_bytes, format_capacity, format_ratio, format_seconds
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _HEADS = {"lru": "LRU"}
 
@@ -126,23 +123,7 @@ def _draw(found: Comparison | SmComparison | ExactComparison, path: str) -> None
 def _progress(exact: bool) -> AbstractContextManager[Callable[[Any], Any] | None]:
     if not sys.stderr.isatty():
         return nullcontext(None)
-    return interval_line() if exact else _bar()
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[int], Progress]]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("{task.description:<28}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-
-        def start(total: int) -> Progress:
-            task = bar.add_task("compiling the simulator", total=total)
-            return lambda name: bar.update(task, advance=1, description=name)
-
-        yield start
+    return interval_line() if exact else schedules_bar()
 
 
 def _times(ratio: float) -> str:

@@ -86,6 +86,8 @@ class Comparison(Report):
         The type that sums are kept in, for the floor on time.
     energy : str or None
         The table of an energy estimate, if one was asked for.
+    beside_traffic : mapping of str to mapping of str to Traffic
+        The same in full, reads and writes apart.
     """
 
     workload: Workload
@@ -101,6 +103,7 @@ class Comparison(Report):
     beside: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     accumulator: str = "fp32"
     energy: str | None = None
+    beside_traffic: Mapping[str, Mapping[str, Traffic]] = field(default_factory=dict)
 
     question = "compare"
 
@@ -323,36 +326,36 @@ def compare_kernels(
     notes = [*kernel.notes, *family.notes(residual)]
     show = progress(len(chosen))
     configs = kernel.beside
-    beside: dict[str, dict[str, int]] = {name: {} for name in configs}
+    others: dict[str, dict[str, Traffic]] = {name: {} for name in configs}
     alike: dict[Hashable, list[int]] = {}  # schedules that walk alike move alike
     moved: dict[int, Traffic] = {}
     complete = True
 
     def run(same: Sequence[int]) -> list[Traffic]:
         one = chosen[same[0]]
-        others = [family.simulate(workload, one, other, residual) for other in configs.values()]
-        return [simulated(workload, one, config, residual), *others]
+        besides = [family.simulate(workload, one, other, residual) for other in configs.values()]
+        return [simulated(workload, one, config, residual), *besides]
 
     try:
         for i, one in enumerate(chosen):
             alike.setdefault(family.walk(workload, one, config), []).append(i)
         walks = list(alike.values())
-        for walk, (found, *others) in each(run, walks):
+        for walk, (found, *besides) in each(run, walks):
             for i in walks[walk]:
                 moved[i] = replace(found, order=chosen[i].name)
-                for by_name, other in zip(beside.values(), others, strict=True):
-                    by_name[chosen[i].name] = other.dram_bytes
+                for by_name, other in zip(others.values(), besides, strict=True):
+                    by_name[chosen[i].name] = replace(other, order=chosen[i].name)
                 show(chosen[i].name)
     except KeyboardInterrupt:
         complete = False
     done = [moved[i] for i in sorted(moved)]
-    beside = {name: {t.order: by_name[t.order] for t in done} for name, by_name in beside.items()}  # not as they ended
+    beside = {name: {t.order: by_name[t.order].dram_bytes for t in done} for name, by_name in others.items()}
     notes += what_counters_do_not_see(done)
-    for name, by_name in beside.items() if done else ():
+    for name, there in beside.items() if done else ():
         if name == "lru":
-            notes.append(what_lru_ranks_first(by_name))
+            notes.append(what_lru_ranks_first(there))
         else:
-            notes.append(what_execution_changes({t.order: t.dram_bytes for t in done}, name, by_name))
+            notes.append(what_execution_changes({t.order: t.dram_bytes for t in done}, name, there))
     if not complete:
         notes.append(f"interrupted after {len(done)} schedule{'s' * (len(done) != 1)}; the rest are missing")
     return Comparison(
@@ -369,4 +372,5 @@ def compare_kernels(
         beside,
         sums,
         energy,
+        others,
     )

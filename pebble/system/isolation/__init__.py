@@ -33,6 +33,7 @@ class Library(StrEnum):
     ORTOOLS = "ortools"
     HIGHS = "highs"
     EXACT = "exact"
+    NCU = "ncu-report"  # of NVIDIA, which a damaged file may bring down
 
 
 class StoppedError(Exception):

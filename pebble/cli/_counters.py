@@ -1,0 +1,172 @@
+"""Tables of ``pebble ncu``."""
+
+from __future__ import annotations
+
+from pebble.cli import _output
+from pebble.counters import Launch
+from pebble.counters.dimensions import STEP
+from pebble.reports.ncu import Identified, NcuReport
+from pebble.reports.ncu_compare import Judgement
+from pebble.reports.ncu_dims import Recovered
+from pebble.units import format_bytes, format_capacity, format_ratio
+
+_MOST_ORDERS = 20
+_COUNTS = ("l2_sectors", "l1_load_sectors", "l1_store_sectors", "l1_load_requests", "l1_store_requests")
+
+
+def _plain(text: str) -> str:
+    """A kernel's name without control characters, which would reach the terminal."""
+    return "".join(character for character in text if character.isprintable())
+
+
+def _count(value: float | None, spec: str = ",.0f") -> str:
+    return "-" if value is None else format(value, spec)
+
+
+def print_launches(found: NcuReport) -> None:
+    """The kernels of a report."""
+    rows = []
+    for launch in found.launches:
+        time, tensor = launch.value("time_nanoseconds"), launch.value("tensor_percent")
+        mark = " *" if launch is found.critical.launch else ""
+        moved = [launch.value(f"dram_{kind}_bytes") for kind in ("read", "write")]
+        blocks = "-" if launch.blocks is None else str(launch.blocks)
+        rows.append(
+            [
+                _plain(f"{launch.ident} {launch.short_name}{mark}"),
+                "x".join(map(str, launch.grid)).removesuffix("x1").removesuffix("x1") if launch.grid else blocks,
+                "-" if time is None else f"{time / 1e3:,.2f}",
+                *("-" if amount is None else format_bytes(amount) for amount in moved),
+                *(_count(launch.value(key)) for key in _COUNTS),
+                "-" if tensor is None else f"{tensor:.1f}%",
+            ]
+        )  # fmt: skip
+    header = ["kernel", "grid", "us", "DRAM read", "written", "L2 sectors", "L1 ld sectors", "L1 st sectors",
+              "L1 ld requests", "L1 st requests", "tensor"]  # fmt: skip
+    print(_output.table(header, rows))
+    print()
+    critical = found.critical
+    _output.say(_plain(f"* critical kernel: {critical.launch.ident} {critical.launch.short_name} ({critical.why})"))
+    past = [launch.ident for launch in found.launches if _past_l1(launch)]
+    if past:
+        _output.say(
+            f"note: {', '.join(past[:8])}: copies by TMA pass the L1's counters by, so its sectors are not counted"
+        )
+    missing: dict[str, list[str]] = {}
+    for launch in found.launches:
+        for quantity in launch.missing:
+            missing.setdefault(f"{quantity.what} ({quantity.sources[0].metric})", []).append(launch.ident)
+    for what, idents in missing.items():
+        of = (
+            ""
+            if len(idents) == len(found.launches)
+            else f" of {', '.join(idents[:8])}" + " and more" * (len(idents) > 8)
+        )
+        _output.say(f"missing: {what}{of}")
+    for launch in found.launches:
+        for note in launch.notes:
+            _output.say(_plain(f"note: {launch.ident}: {note}"))
+    for note in found.profile.notes:
+        _output.say(_plain(f"note: {note}"))
+
+
+def _past_l1(launch: Launch) -> bool:
+    """Whether it computes on the tensor pipe what the L1 has not seen."""
+    return (launch.value("tensor_percent") or 0) >= 1 and launch.value("l1_load_sectors") == 0
+
+
+def print_identified(found: Identified) -> None:
+    """What a kernel computes."""
+    say = _output.say
+    say(_plain(f"kernel   {found.launch.ident} {found.launch.short_name} ({found.why})"))
+    say(f"computes {found.computes}")
+    if found.stored is None:
+        say("stores   not in the report")
+    elif found.stored[1] == "stored sectors":
+        say(f"stores   {found.stored[0]:,} sectors")
+    else:
+        say(f"stores   about {found.stored[0]:,} sectors: none passed the L1's counters; told from L2's writes")
+    if found.stores is not None:
+        say(f"type     {found.stores.text}")
+    for heads, dim, size in found.heads:
+        say(f"heads    {heads} heads of {dim} values of {size} bytes, each row and head with an fp32 log-sum-exp")
+    if found.shape is not None:
+        say(f"shape    {found.shape.text}")
+    elif found.shapes:
+        say(f"shape    ambiguous; {len(found.shapes)} fit, the likeliest first:")
+        for shape in found.shapes:
+            say(shape.text, "  ")
+    elif found.computes == "gemm":
+        say("shape    the counters do not tell it; `--workload` says it to `pebble ncu compare`")
+
+
+def print_judgement(found: Judgement) -> None:
+    """Measured beside proved."""
+    say, measured, compared = _output.say, found.measured, found.comparison
+    names = ", ".join(dict.fromkeys(f"{launch.ident} {launch.short_name}" for launch in found.launches))
+    say(_plain(f"{names} ({found.why}): {found.workload.label}"))
+    say(f"simulated as: {compared.kernel.runs}, {compared.kernel.cache}")
+    print()
+    parts = [
+        f"{format_bytes(b)} {w}"
+        for b, w in ((measured.read_bytes, "read"), (measured.write_bytes, "written"))
+        if b is not None
+    ]
+    ratio = f" ({format_ratio(found.ratio, '.2f')}x the bound)" if found.ratio is not None else ""
+    apart = ", ".join(parts) or "reads and writes not apart"
+    say(f"measured       {format_bytes(measured.dram_bytes or 0)}{ratio}: {apart}")
+    bound = found.bound
+    whose = "nothing this chip runs moves less" if compared.chip else "no order of this kernel moves less"
+    held = format_capacity(bound.capacity.bytes)
+    say(f"proved bound   {format_bytes(bound.bound.bytes)}: {whose} ({held} held on chip)")
+    best, name = compared.best_found
+    say(f"best schedule  {format_bytes(best)}: {name}")
+    if measured.nanoseconds:
+        rate = (measured.dram_bytes or 0) / measured.nanoseconds
+        say(f"time           {measured.nanoseconds / 1e6:,.4g} ms, {rate:,.4g} GB/s of DRAM")
+    near = found.nearest
+    if near is not None:
+        others = [f"{one.order}, {one.execution}" for one in found.as_near[:6]]
+        more = len(found.as_near) - len(others)
+        also = f"; not to be told from it: {'; '.join(others)}{f' and {more} more' if more else ''}" if others else ""
+        say(f"nearest order  {near.order}, {near.execution} ({near.error:+.1%}){also}")
+    print()
+    say(found.reads.text)
+    say(found.writes.text)
+    print()
+    rows = [
+        [one.order, one.execution, f"{one.read_bytes / 1e6:,.1f}", f"{one.write_bytes / 1e6:,.1f}", f"{one.error:+.1%}"]
+        for one in found.orders[:_MOST_ORDERS]
+    ]
+    print(_output.table(["order", "execution", "read MB", "write MB", "error"], rows, left=2))
+    if len(found.orders) > _MOST_ORDERS:
+        say(f"and {len(found.orders) - _MOST_ORDERS} more, farther off (`--json` lists all)")
+    for note in found.notes:
+        say(_plain(f"note: {note}"))
+
+
+def print_dims(found: Recovered) -> None:
+    """A model's dimensions."""
+    say, dims = _output.say, found.found
+    say(found.summary())
+    say(f"counters of {len(dims.samples)} lengths, which disagree by {dims.spread:.1%}")
+    rows = [
+        [
+            ", ".join(fit.layers[:3]) + (" ..." if len(fit.layers) > 3 else ""),
+            str(fit.n),
+            str(fit.k),
+            str(fit.value_bytes),
+            str(fit.tile_side or "-"),
+            f"{fit.misfit:.1f}",
+        ]
+        for fit in dims.named
+    ]
+    if rows:
+        print()
+        print(_output.table(["layers of named models", "N", "K", "bytes", "tile", "misfit"], rows))
+    if dims.integers_fitting and (found.ambiguous or not dims.named):
+        some = ", ".join(f"{fit.n} x {fit.k}" for fit in dims.integers[:5])
+        more = " ..." if dims.integers_fitting > 5 else ""
+        say(f"of multiples of {STEP}, {dims.integers_fitting} pairs fit: {some}{more}")
+    for note in dims.notes:
+        say(f"note: {note}")

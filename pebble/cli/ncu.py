@@ -1,0 +1,191 @@
+"""Reports of Nsight Compute: their kernels, what those compute, and how far they are from the proved least.
+
+pebble ncu report FILE     the kernels: time, DRAM bytes, L2 and L1 sectors, requests, tensor pipe, what is missing
+pebble ncu which FILE      what the critical kernel computes: data type, shape, heads
+pebble ncu compare FILE    measured beside proved and beside each simulated order
+pebble ncu dims FILES      the dimensions of a model from counters of several sequence lengths
+pebble ncu row FILE        a row of the library of measurements: measured, predicted, proved
+
+FILE is a .ncu-rep (needs `pip install ncu-report`), or what `ncu --csv` printed, with or without `--page raw`.
+
+examples:
+  pebble ncu report mine.ncu-rep
+  pebble ncu which mine.csv --rows 2048 --cols 2048
+  pebble ncu compare mine.ncu-rep --workload gemm -m 8192 -n 8192 -k 8192 --gpu h200-sxm-141gb --figure out.svg
+  pebble ncu dims a.csv b.csv c.csv d.csv --tokens 256,512,1024,2048
+  pebble ncu row mine.csv --workload llama-2-7b:o --tokens 4096 --schedule grouped-8 --append rows.csv
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from pebble.cli import _counters, _output
+from pebble.cli._progress import schedules_bar
+from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
+from pebble.cli._workload_argument import add_workload_option, workload_option
+from pebble.errors import InputError
+from pebble.plots.ncu import judgement_figure
+from pebble.plots.save import check_figure_path, save_figure
+from pebble.reports.ncu import ncu
+from pebble.reports.ncu_compare import judge
+from pebble.reports.ncu_dims import recover_dims
+from pebble.reports.ncu_row import append_rows, kit_rows, measured_row
+from pebble.reports.target import whole
+from pebble.system.files import check_output
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``pebble ncu``."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, add in (("report", _file), ("which", _which), ("compare", _compare), ("dims", _dims), ("row", _row)):
+        action = actions.add_parser(
+            name, allow_abbrev=False, description=__doc__, formatter_class=parser.formatter_class
+        )
+        action.add_argument(
+            "--json", action="store_true", default=argparse.SUPPRESS, help="one JSON document on stdout"
+        )
+        add(action)
+
+
+def _file(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a .ncu-rep, or what `ncu --csv` printed")
+
+
+def _which(parser: argparse.ArgumentParser) -> None:
+    _file(parser)
+    parser.add_argument("--launch", metavar="L", help="ID or part of a name (the critical kernel)")
+    parser.add_argument("--rows", metavar="N", help="rows of the result: tells the data type, and heads of attention")
+    parser.add_argument("--cols", metavar="N", help="columns of the result")
+
+
+def _measured(parser: argparse.ArgumentParser) -> None:
+    _file(parser)
+    add_workload_option(parser)
+    parser.add_argument(
+        "--launch", action="append", default=[], metavar="L",
+        help="ID or part of a name of a launch (the critical one); several are added up",
+    )  # fmt: skip
+    parser.add_argument(
+        "--warm", action="store_true", help="L2 was not emptied before (`ncu --cache-control none`; a .ncu-rep says it)"
+    )
+    add_machine_arguments(parser)
+    add_kernel_arguments(parser)
+
+
+def _compare(parser: argparse.ArgumentParser) -> None:
+    _measured(parser)
+    parser.add_argument("--schedules", default="all", metavar="NAMES", help="all, or names separated by commas (all)")
+    parser.add_argument("--figure", metavar="FILE", help="write the figure: .pdf, .svg or .png")
+
+
+def _dims(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a report a length, or one table of counters")
+    # not the option of the workloads, which has one number
+    parser.add_argument("--tokens", metavar="A,B,...", help="sequence lengths, in the order of the reports")
+    parser.add_argument("--launch", metavar="L", help="ID or part of a name, the same in each report")
+    parser.add_argument("--tile-side", metavar="T", help="side of the block tile (as fits best)")
+    parser.add_argument("--bytes", metavar="B", help="bytes of a value: 1, 2 or 4 (as fits best)")
+
+
+def _row(parser: argparse.ArgumentParser) -> None:
+    _measured(parser)
+    parser.add_argument(
+        "--schedule", metavar="NAME", help="the order that the kernel walks, where known: it is predicted"
+    )
+    parser.add_argument("--launched", metavar="HOW", help="persistent, block-per-tile or library (told by the grid)")
+    parser.add_argument("--plan", metavar="PLAN", help="the report is of benchmarks/gpu: a row a case of its plan")
+    parser.add_argument("--append", metavar="FILE", help="add the row to this table of the library, .csv")
+    parser.add_argument("--note", default="", metavar="TEXT", help="for the row")
+    parser.add_argument("--date", metavar="DATE", help="of the measurement (today)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answer one of them."""
+    return {"report": _run_report, "which": _run_which, "compare": _run_compare, "dims": _run_dims, "row": _run_row}[
+        args.action
+    ](args)
+
+
+def _run_report(args: argparse.Namespace) -> int:
+    found = ncu(args.file)
+    if args.json:
+        _output.print_report(found)
+    else:
+        _counters.print_launches(found)
+    return 0
+
+
+def _run_which(args: argparse.Namespace) -> int:
+    sides = (None if text is None else whole(f"--{name}", text, 1, 2**32) for name, text in vars(args).items()
+             if name in ("rows", "cols"))  # fmt: skip
+    rows, cols = sides
+    found = ncu(args.file).which(args.launch, rows, cols)
+    if args.json:
+        _output.print_report(found)
+    else:
+        _counters.print_identified(found)
+    return 0
+
+
+def _run_compare(args: argparse.Namespace) -> int:
+    if args.figure is not None:
+        check_figure_path(args.figure)
+    profile = ncu(args.file).profile
+    workload, options = workload_option(args), {"cold": _cold(args), **kernel(args)}
+    if sys.stderr.isatty():
+        with schedules_bar() as bar:
+            found = judge(profile, workload, args.launch, args.schedules, progress=bar, **options)
+    else:
+        found = judge(profile, workload, args.launch, args.schedules, **options)
+    if args.figure is not None and found.comparison.complete:
+        save_figure(judgement_figure(found), args.figure)
+        print(f"figure: {args.figure}", file=sys.stderr)
+    if args.json:
+        _output.print_report(found)
+    else:
+        _counters.print_judgement(found)
+    return 0 if found.comparison.complete else 130
+
+
+def _cold(args: argparse.Namespace) -> bool | None:
+    return False if args.warm else None
+
+
+def _run_dims(args: argparse.Namespace) -> int:
+    found = recover_dims(
+        args.files, args.tokens, launch=args.launch, tile_side=args.tile_side, value_bytes=args.bytes
+    )  # fmt: skip
+    if args.json:
+        _output.print_report(found)
+    else:
+        _counters.print_dims(found)
+    return 0
+
+
+def _run_row(args: argparse.Namespace) -> int:
+    if args.append is not None:
+        check_output(args.append, "--append", (".csv",))
+    profile, workload = ncu(args.file).profile, workload_option(args)
+    if args.plan is not None:
+        if workload is not None or args.launch or args.schedule or args.launched:
+            raise InputError(
+                "--plan: got it with a workload, kernel, schedule or launch, which the plan says; leave them out."
+            )
+        found = list(kit_rows(profile, args.plan, **kernel(args)))
+    else:
+        more = {"launched": args.launched, "note": args.note, "date": args.date, "cold": _cold(args)}
+        found = [measured_row(profile, workload, args.launch, args.schedule, **more, **kernel(args))]
+    if args.append is not None:
+        append_rows(args.append, found)
+    if args.json:
+        _output.print_json({"rows": [one.document() for one in found], "appended_to": args.append})
+        return 0
+    for one in found:
+        _output.say(one.summary())
+    if args.append is not None:
+        _output.say(f"{len(found)} row{'s' * (len(found) != 1)} added to {args.append}")
+    else:
+        _output.say("`--append FILE.csv` writes it in the columns of the library of measurements")
+    return 0

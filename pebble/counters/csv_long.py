@@ -1,0 +1,38 @@
+"""``ncu --csv``, the details page: one row per launch and metric."""
+
+from __future__ import annotations
+
+from pebble.counters.base import Draft, Style
+from pebble.counters.text import Table
+
+_SECTIONLESS = "Command line profiler metrics"
+
+
+def read_long(table: Table, style: Style) -> list[Draft]:
+    """The launches of a long table; rows of rules have no metric and are passed over."""
+    at = {name: number for number, name in enumerate(table.header)}
+    name_at, value_at = at["Metric Name"], at.get("Metric Value")
+    unit_at, section_at = at.get("Metric Unit"), at.get("Section Name")
+    drafts: dict[tuple[str, ...], Draft] = {}
+    for row in table.rows:
+        if not row[0].isdigit() or len(row) <= name_at:
+            table.broken += 1
+            continue
+
+        def cell(column: int | None, row: list[str] = row) -> str:
+            return row[column] if column is not None and column < len(row) else ""
+
+        key = tuple(cell(at.get(column)) for column in ("ID", "Process ID"))
+        draft = drafts.get(key)
+        if draft is None:
+            draft = drafts[key] = Draft(cell(at.get("ID")), cell(at.get("Kernel Name")))
+            draft.set_base({column: cell(number) for column, number in at.items() if number < name_at})
+        name, section = cell(name_at), cell(section_at)
+        if not name:
+            continue
+        if value_at is None or value_at >= len(row):
+            table.broken += 1
+            continue
+        bare = "__" in name or section in ("", _SECTIONLESS)
+        draft.add(name if bare else f"{section}: {name}", cell(value_at), cell(unit_at), style)
+    return list(drafts.values())

@@ -1,0 +1,89 @@
+"""Reports of any layout into one form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pebble.counters.base import Draft, Style
+from pebble.counters.container import MAGIC, Container
+from pebble.counters.csv_long import read_long
+from pebble.counters.csv_wide import read_wide
+from pebble.counters.ncu_rep import read_ncu_rep
+from pebble.counters.profile import Profile
+from pebble.counters.text import Table, read_tables
+from pebble.counters.values import is_european
+from pebble.errors import InputError
+from pebble.system.files import check_path, faults, read_bytes, shown
+
+_MOST_LOOKED_AT = 20_000
+
+
+def read_profile(path: str | Path) -> Profile:
+    """Read a report of Nsight Compute.
+
+    Parameters
+    ----------
+    path : str or Path
+        A ``.ncu-rep``, or what ``ncu --csv`` printed, with or without ``--page raw``, mixed with the program's output.
+
+    Returns
+    -------
+    Profile
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, is no report, or holds no launch.
+
+    Notes
+    -----
+    Numbers are scaled to base units by each row's own unit. What can be read of a damaged table is kept, and
+    ``notes`` say what could not.
+    """
+    name = str(check_path("report", path))
+    with faults(name, "report: ", "read"), open(name, "rb") as file:
+        is_binary = file.read(len(MAGIC)) == MAGIC
+    if is_binary or name.lower().endswith(".ncu-rep"):
+        drafts, container, notes = read_ncu_rep(name)
+        return _profile(name, "ncu-rep", drafts, notes, [], container)
+    tables, beside = read_tables(name, read_bytes(name, "report: "))
+    style, notes = _style(tables)
+    drafts = []
+    for table in tables:
+        if table.is_long:
+            drafts += read_long(table, style)
+        else:
+            more, about = read_wide(table, style)
+            drafts += more
+            notes += about
+    broken = sum(table.broken for table in tables)
+    if broken:
+        notes.append(f"{broken} row{'s' * (broken != 1)} of the table could not be read, or not to the end")
+    layout = "long" if tables[0].is_long else "wide"
+    if any(draft.rounded for draft in drafts):
+        notes.append("scaled units (Mbyte, ms) are printed rounded; `ncu --print-units base` prints whole numbers")
+    return _profile(name, layout, drafts, notes, beside)
+
+
+def _profile(
+    path: str, layout: str, drafts: list[Draft], notes: list[str], beside: list[str], container: Container | None = None
+) -> Profile:
+    if not drafts:
+        cut = "the file is damaged or cut off, and " if container is not None and not container.whole else ""
+        raise InputError(f"{shown(path)}: {cut}it holds no launch of a kernel; expected a report of at least one.")
+    launches = tuple(draft.launch() for draft in drafts)
+    return Profile(path, layout, launches, tuple(dict.fromkeys(notes)), tuple(beside), container)
+
+
+def _style(tables: list[Table]) -> tuple[Style, list[str]]:
+    """How the numbers are written, by all that are there."""
+    values: list[str] = []
+    for table in tables:
+        if table.is_long and "Metric Value" in table.header:
+            at = table.header.index("Metric Value")
+            values += [row[at] for row in table.rows if at < len(row)]
+        else:
+            values += [cell for row in table.rows for cell in row]
+    values = [value for value in values if value[:1].isdigit() or value[:1] == "-"]
+    european = is_european(values[:_MOST_LOOKED_AT])
+    return Style(european), ["numbers are written as 27.595.520 and 65,77"] if european else []

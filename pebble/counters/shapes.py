@@ -1,0 +1,204 @@
+"""The shape of a GEMM from its launch: tiles from name and grid, M N from stores, K from loads, FMAs, the tensor pipe.
+
+Nothing is guessed: each reading says what it rests on, and where several fit, all are listed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isqrt
+
+from pebble.counters.names import Tile, tile_of, value_bytes
+from pebble.counters.profile import Launch
+from pebble.counters.quantities import SECTOR_BYTES
+
+WARP = 32
+VALUE_BYTES = (1, 2, 4)
+_K_STEPS = ((64, 1.0), (32, 0.6), (16, 0.3), (8, 1e-3))  # K is a multiple of one; the finer, the nearer it must be
+_NEAR = 0.003  # of loads, which barriers and tails add a little to
+_NEAR_TENSOR, _NEAR_FMA = 0.01, 0.02
+_LIBRARY = re.compile("nvjet|xmma|cutlass|ampere_|hopper_|volta_|turing_|sm[0-9]+_")  # which swizzle their grids
+_WRITTEN_TWICE = 1.5  # L2 sectors a sector stored where there are two partitions: half are passed to the other one
+_FACTORS = (1, 2, 4)
+MOST_READINGS = 12
+# products of bf16 a cycle and SM on the tensor pipe, by compute capability (dense rate / SMs / clock / 2)
+_TENSOR_RATE = {"8.0": 1024, "8.6": 512, "8.7": 512, "8.9": 512, "9.0": 2048, "10.0": 4096}
+
+
+@dataclass(frozen=True)
+class ShapeReading:
+    """One shape of a GEMM that fits a launch.
+
+    Attributes
+    ----------
+    m, n : int
+        Rows and columns of the result; which is which cannot be told where M and N may be exchanged.
+    k : int
+        0 where nothing tells it.
+    tile : Tile
+        Block tile.
+    out_bytes : int
+        Bytes of a stored value.
+    factor : int
+        How often each stored sector is touched.
+    rests_on : tuple of str
+        What says so.
+    """
+
+    m: int
+    n: int
+    k: int
+    tile: Tile
+    out_bytes: int
+    factor: int
+    rests_on: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        shape = f"{self.m} x {self.n}" + (f" x {self.k}" if self.k else ", K unknown")
+        return f"{shape}, tile {self.tile}, {self.out_bytes}-byte results ({'; '.join(self.rests_on)})"
+
+
+def value_sizes(launch: Launch) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Bytes of an input and of an output value that a launch allows: by its name, else by the pipe that multiplies.
+
+    Without tensor cores a product of 16-bit values is made of fp16 FMAs, one of fp32 values of fp32 FMAs.
+    """
+    inputs, outputs = value_bytes(launch.kernel)
+    if len(outputs) < len(VALUE_BYTES) or (launch.value("tensor_percent") or 0) >= 1:
+        return inputs, outputs
+    full, half = launch.value("fma_instructions"), launch.value("half_fma_instructions")
+    if half and half > (full or 0):
+        return (2,), (2, 4)
+    return ((4,), (4,)) if full and half is not None else (inputs, outputs)
+
+
+def stored_sectors(launch: Launch) -> tuple[int, str] | None:
+    """Sectors that the kernel stored, and how they are known; TMA stores pass the L1's counters by."""
+    stored = launch.value("l1_store_sectors")
+    if stored:
+        return round(stored), "stored sectors"
+    written, fabric = launch.value("l2_write_sectors"), launch.value("l2_fabric_sectors")
+    if not written or written > 2**52:
+        return None
+    return round(written / _WRITTEN_TWICE) if fabric else round(written), "sectors written to L2"
+
+
+def read_shapes(launch: Launch) -> tuple[ShapeReading, ...]:
+    """The shapes of a GEMM that fit a launch, at most `MOST_READINGS`; empty where it says too little.
+
+    Where K is told by several counters, shapes on which most of them agree are kept.
+    """
+    stored, blocks = stored_sectors(launch), launch.blocks
+    if stored is None or blocks is None or launch.grid is None or stored[0] > 2**52:
+        return ()
+    sectors, how = stored
+    named = tile_of(launch.kernel)
+    inputs, outputs = value_sizes(launch)
+    found: dict[tuple[int, int, int], tuple[int, ShapeReading]] = {}
+    for size in outputs:
+        for factor in _factors(launch, size):
+            values = sectors * SECTOR_BYTES // (size * factor)
+            for tile, why in _tiles(launch, named, values, blocks):
+                for m, n, grid in _sides(launch, tile, values, exact=how == "stored sectors"):
+                    rests = [
+                        why,
+                        grid,
+                        f"{how} as {size}-byte values" + (f", each sector touched {factor} times" * (factor > 1)),
+                    ]
+                    sizes = inputs if len(inputs) < 3 else (size,)
+                    for k, by in (_depths(launch, m, n, tile, sizes) or {0: []}).items():
+                        rests_on = (*rests, f"K from {' and '.join(by)}") if by else tuple(rests)
+                        found.setdefault((m, n, k), (len(by), ShapeReading(m, n, k, tile, size, factor, rests_on)))
+    most = max((votes for votes, _ in found.values()), default=0)
+    kept = [reading for votes, reading in found.values() if votes == most]
+    usual = (2, 4, 1) if (launch.value("tensor_percent") or 0) >= 1 else (4, 2, 1)
+    kept.sort(key=lambda r: (r.factor, usual.index(r.out_bytes), max(r.m, r.n) / min(r.m, r.n)))
+    return tuple(kept[:MOST_READINGS])
+
+
+def _factors(launch: Launch, size: int) -> tuple[int, ...]:
+    """How often each sector may be touched: more than once only where a request has more sectors than a full warp."""
+    sectors, requests = launch.value("l1_store_sectors"), launch.value("l1_store_requests")
+    if not sectors or not requests:
+        return (1,)
+    share = sectors / requests / size  # 32 lanes store `size` sectors; wider where vectors or gaps make it so
+    return tuple(factor for factor in _FACTORS if factor <= share + 0.01) or (1,)
+
+
+def _tiles(launch: Launch, named: Tile | None, values: int, blocks: int) -> Iterator[tuple[Tile, str]]:
+    """The tile that the name says; else those that the values of a block and the shape of a block allow."""
+    if named is not None:
+        yield named, "tile in the name"
+        return
+    each, rest = divmod(values, blocks)
+    if rest or each < 64:
+        return
+    side = isqrt(each)
+    if side * side == each:
+        yield Tile(side, side), f"{each:,} values a block"
+        return
+    half = isqrt(each // 2)
+    if half * half * 2 == each:
+        yield Tile(2 * half, half), f"{each:,} values a block"
+        yield Tile(half, 2 * half), f"{each:,} values a block"
+
+
+def _sides(launch: Launch, tile: Tile, values: int, exact: bool) -> Iterator[tuple[int, int, str]]:
+    """M and N whose product is that of the stores.
+
+    A grid of two sides says them, unless a library may have swizzled it; else all ways to lay out so many tiles, the
+    most nearly square first.
+    """
+    area = tile.bm * tile.bn
+    tiles = round(values / area)
+    if tiles < 1 or (exact and values % area) or abs(values / area - tiles) > 0.02 * tiles:
+        return
+    assert launch.grid is not None
+    wide = [side for side in launch.grid if side > 1]
+    if len(wide) == 2 and wide[0] * wide[1] == tiles and not _LIBRARY.search(launch.kernel):
+        for across, down in dict.fromkeys((tuple(wide), (wide[1], wide[0]))):
+            yield across * tile.bm, down * tile.bn, f"grid of {wide[0]} x {wide[1]}"
+        return
+    for rows in range(isqrt(tiles), 0, -1):
+        if tiles % rows == 0:
+            for across, down in dict.fromkeys(((rows, tiles // rows), (tiles // rows, rows))):
+                yield across * tile.bm, down * tile.bn, f"{tiles:,} tiles"
+
+
+def _depths(launch: Launch, m: int, n: int, tile: Tile, sizes: tuple[int, ...]) -> dict[int, list[str]]:
+    """K as loads, FMAs and the tensor pipe tell it; those that would need more reads than there were are left out."""
+    asked: list[tuple[float, str, float]] = []
+    loads = launch.value("l1_load_sectors")
+    fma, tensor = launch.value("fma_instructions"), launch.value("tensor_percent") or 0.0
+    for size in sizes if loads else ():
+        assert loads is not None
+        per_k = m * n * size * (1 / tile.bm + 1 / tile.bn) / SECTOR_BYTES
+        asked.append((loads / per_k, "load sectors of tiles", _NEAR))
+        if tensor < 1:
+            asked.append((loads / (m * n / WARP * (1 + size)), "load sectors, untiled", _NEAR))
+    if fma and tensor < 1:
+        asked.append((fma * WARP / (m * n), "FMA instructions", _NEAR_FMA))
+    cycles, rate = launch.value("sm_cycles"), _TENSOR_RATE.get(launch.compute_capability)
+    if tensor >= 1 and cycles and rate:
+        asked += [(tensor / 100 * cycles * rate * 2 / size / (m * n), "tensor pipe", _NEAR_TENSOR) for size in sizes]
+    read = launch.value("dram_read_bytes")
+    room = None if read is None else 1.05 * read + (launch.value("l2_bytes") or 0.0)
+    found: dict[int, list[str]] = {}
+    for exact, by, near in asked:
+        k = _snapped(exact, near)
+        if k and (room is None or min(sizes) * k * (m + n) <= room):
+            found.setdefault(k, []).append(by)
+    return found
+
+
+def _snapped(value: float, near: float) -> int:
+    """The nearest multiple of a step of K, the coarsest that is near enough; 0 where none is."""
+    for step, share in _K_STEPS:
+        k = round(value / step) * step if value < 2**40 else 0
+        if k and abs(value - k) <= near * share * k:
+            return k
+    return 0

@@ -1,0 +1,141 @@
+"""``coalesce``: requests and sectors of the warps that load or store an array in a pattern."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pebble.counters.coalescing import Coalescing, Pattern, first_request
+from pebble.counters.coalescing import coalesce as count
+from pebble.errors import InputError
+from pebble.reports.base import Report
+from pebble.units import format_ratio
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, repr=False)
+class CoalescingReport(Report):
+    """What ``pebble coalesce`` found.
+
+    Attributes
+    ----------
+    found : Coalescing
+        Requests, sectors, and their bounds.
+    contiguous : Coalescing
+        The same values by full warps side by side.
+    """
+
+    found: Coalescing
+    contiguous: Coalescing
+
+    question = "coalesce"
+
+    @property
+    def pattern(self) -> Pattern:
+        """What was asked."""
+        return self.found.pattern
+
+    @property
+    def first_request_bytes(self) -> list[int]:
+        """Where each lane of the first warp begins; -1 for a lane that is off."""
+        return [int(place) for place in first_request(self.pattern)]
+
+    def summary(self) -> str:
+        f = self.found
+        return (
+            f"{f.requests:,} requests, {f.sectors:,} sectors ({format_ratio(f.sectors_per_request)} a request), "
+            f"{f.efficiency:.1%} of the bytes moved are asked for"
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The pattern, and the same values side by side."""
+        return [
+            {
+                "name": name,
+                "requests": one.requests,
+                "sectors": one.sectors,
+                "sectors_per_request": one.sectors_per_request,
+                "efficiency": one.efficiency,
+            }
+            for name, one in (("pattern", self.found), ("contiguous", self.contiguous))
+        ]
+
+    def document(self) -> dict[str, Any]:
+        p = self.pattern
+        return {
+            "pattern": {
+                "rows": p.rows, "cols": p.cols, "value_bytes": p.value_bytes, "vector": p.vector, "stride": p.stride,
+                "offset_bytes": p.offset_bytes, "pitch": p.row_values,
+                "threads": list(p.threads) if p.threads else None, "each": list(p.each),
+            },
+            "requests": self.found.requests,
+            "sectors": self.found.sectors,
+            "sectors_per_request": self.found.sectors_per_request,
+            "efficiency": self.found.efficiency,
+            "least_sectors": self.found.least_sectors,
+            "most_sectors": self.found.most_sectors,
+            "contiguous": {"requests": self.contiguous.requests, "sectors": self.contiguous.sectors},
+            "first_request_bytes": self.first_request_bytes,
+        }  # fmt: skip
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The sectors that the first warp touches, lane by lane."""
+        from pebble.plots.coalesce import plot_request
+
+        return plot_request(self, ax)
+
+
+def coalesce(
+    cols: int,
+    rows: int = 1,
+    *,
+    value_bytes: int = 4,
+    vector: int = 1,
+    stride: int = 1,
+    offset_bytes: int = 0,
+    pitch: int = 0,
+    threads: tuple[int, int] | None = None,
+    each: tuple[int, int] = (1, 1),
+) -> CoalescingReport:
+    """Requests and sectors of the loads or stores of an array.
+
+    Parameters
+    ----------
+    cols, rows : int
+        Values that are touched.
+    value_bytes : int
+        Bytes of a value: 1, 2, 4, 8 or 16.
+    vector : int
+        Values that a lane moves in one instruction.
+    stride : int
+        Distance of neighbouring values, in values.
+    offset_bytes : int
+        Of the first value from a 128-byte line.
+    pitch : int
+        Distance of rows, in values; 0 for what the columns take.
+    threads, each : tuple of int
+        A block's threads along columns and rows, and the values of each thread, side by side; without ``threads``,
+        lanes follow each other along a row.
+
+    Returns
+    -------
+    CoalescingReport
+
+    Raises
+    ------
+    InputError
+        Numbers that make no pattern.
+
+    Examples
+    --------
+    >>> import pebble
+    >>> pebble.coalesce(8192).found.sectors, pebble.coalesce(8192, stride=2).found.sectors
+    (1024, 2048)
+    """
+    try:
+        pattern = Pattern(rows, cols, value_bytes, vector, stride, offset_bytes, pitch, threads, each)
+    except TypeError:
+        raise InputError("coalesce: got something that is no number, expected whole numbers.") from None
+    return CoalescingReport(count(pattern), count(Pattern(1, rows * cols, value_bytes)))

@@ -1,0 +1,325 @@
+"""``ncu compare``: what a kernel was measured to move, beside the proved least and what each order would move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import log
+from typing import TYPE_CHECKING, Any, Unpack
+
+from pebble.counters import Launch, Profile
+from pebble.counters.devices import MACHINES
+from pebble.counters.kernels import Critical, choose
+from pebble.counters.names import Kind, kind_of, tile_of
+from pebble.counters.shapes import read_shapes
+from pebble.errors import InputError, check_flag
+from pebble.models.machine import load_machine
+from pebble.reports.base import Report
+from pebble.reports.kernel_compare import Bounded, Comparison, Progress, compare_kernels
+from pebble.reports.ncu import NcuReport
+from pebble.reports.ncu_verdict import Verdict, notes_of, verdict_on_reads, verdict_on_writes
+from pebble.reports.target import KernelOptions
+from pebble.simulation import Traffic
+from pebble.units import format_bytes, format_ratio
+from pebble.workloads import Gemm
+from pebble.workloads.base import Workload
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from pebble.models.machine import Machine
+
+_AS_NEAR = 0.02  # orders that differ by less are not told apart by a measurement
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the counters of the chosen launches add up to; None where one of them does not say.
+
+    Attributes
+    ----------
+    read_bytes, write_bytes, dram_bytes : float or None
+    nanoseconds : float or None
+    exact : bool
+        False where a figure was worked out from rounded ones.
+    """
+
+    read_bytes: float | None
+    write_bytes: float | None
+    dram_bytes: float | None
+    nanoseconds: float | None
+    exact: bool
+
+    @classmethod
+    def of(cls, launches: Sequence[Launch]) -> Measured:
+        """The sum of some launches."""
+        exact = True
+
+        def total(key: str) -> float | None:
+            nonlocal exact
+            found = [launch.find(key) for launch in launches]
+            exact &= all(one is None or one.exact for one in found)
+            return sum(one.value for one in found if one is not None) if None not in found else None
+
+        read, written, both = (total(f"dram_{kind}bytes") for kind in ("read_", "write_", ""))
+        return cls(read, written, both, total("time_nanoseconds"), exact)
+
+
+@dataclass(frozen=True)
+class Resemblance:
+    """An order under an execution, beside what was measured.
+
+    Attributes
+    ----------
+    order, execution : str
+    read_bytes, write_bytes : int
+        Simulated; writes before the kernel ends, without what stays dirty in L2.
+    error : float
+        Simulated over measured, less 1: of reads, or of both where only their sum was measured.
+    """
+
+    order: str
+    execution: str
+    read_bytes: int
+    write_bytes: int
+    error: float
+
+
+@dataclass(frozen=True, repr=False)
+class Judgement(Report):
+    """What ``pebble ncu compare`` found.
+
+    Attributes
+    ----------
+    profile : Profile
+    launches : tuple of Launch
+        Those that were added up, and why these.
+    why : str
+    measured : Measured
+    comparison : Comparison
+        Bounds, best schedule and simulated orders of the workload.
+    orders : tuple of Resemblance
+        The nearest to what was measured first.
+    reads, writes : Verdict
+    cold : bool
+        Whether L2 was empty when the kernel began.
+    notes : tuple of str
+    """
+
+    profile: Profile
+    launches: tuple[Launch, ...]
+    why: str
+    measured: Measured
+    comparison: Comparison
+    orders: tuple[Resemblance, ...]
+    reads: Verdict
+    writes: Verdict
+    cold: bool
+    notes: tuple[str, ...]
+
+    question = "ncu compare"
+
+    @property
+    def machine(self) -> Machine | None:
+        return self.comparison.machine
+
+    @property
+    def workload(self) -> Workload:
+        """What the launches compute."""
+        return self.comparison.workload
+
+    @property
+    def bound(self) -> Bounded:
+        """What holds for any kernel on the chip; without a machine, for the kernel that was simulated."""
+        return self.comparison.chip or self.comparison.trace
+
+    @property
+    def ratio(self) -> float | None:
+        """Measured bytes over the bound."""
+        moved = self.measured.dram_bytes
+        return None if moved is None else moved / self.bound.bound.bytes
+
+    @property
+    def nearest(self) -> Resemblance | None:
+        """The order that moves most nearly what was measured."""
+        return next(iter(self.orders), None)
+
+    @property
+    def as_near(self) -> tuple[Resemblance, ...]:
+        """Others that the measurement does not tell from the nearest."""
+        if not self.orders:
+            return ()
+        first = abs(log(1 + self.orders[0].error))
+        return tuple(one for one in self.orders[1:] if abs(log(1 + one.error)) <= first + _AS_NEAR)
+
+    def summary(self) -> str:
+        if self.measured.dram_bytes is None or self.ratio is None:
+            return f"{self.workload.label}: the report has no DRAM bytes"
+        said = f"{self.workload.label}: measured {format_bytes(self.measured.dram_bytes)}"
+        said += f", {format_ratio(self.ratio, '.2f')}x the bound of {format_bytes(self.bound.bound.bytes)}"
+        near = self.nearest
+        return said + (f"; nearest: {near.order}, {near.execution} ({near.error:+.1%})" if near else "")
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per order and execution, the nearest first."""
+        return [
+            {
+                "name": one.order,
+                "execution": one.execution,
+                "dram_read_bytes": one.read_bytes,
+                "dram_write_bytes": one.write_bytes,
+                "error": one.error,
+            }
+            for one in self.orders
+        ]
+
+    def document(self) -> dict[str, Any]:
+        upper_bytes, upper_name = self.comparison.best_found
+        near = self.nearest
+        return {
+            "file": self.profile.path,
+            "launches": [{"id": launch.ident, "kernel": launch.short_name} for launch in self.launches],
+            "why": self.why,
+            "workload": {"label": self.workload.label, **self.workload.to_json()},
+            "kernel": self.comparison.kernel.to_dict(),
+            "measured": {
+                "dram_read_bytes": self.measured.read_bytes,
+                "dram_write_bytes": self.measured.write_bytes,
+                "dram_bytes": self.measured.dram_bytes,
+                "nanoseconds": self.measured.nanoseconds,
+                "exact": self.measured.exact,
+            },
+            "lower_bound": self.bound.to_json(),
+            "kernel_bound": self.comparison.trace.to_json(),
+            "ratio_to_lower_bound": self.ratio,
+            "upper_bound": {"bytes": upper_bytes, "schedule": upper_name},
+            "nearest": None if near is None else {"name": near.order, "execution": near.execution, "error": near.error},
+            "as_near": [{"name": one.order, "execution": one.execution, "error": one.error} for one in self.as_near],
+            "cold": self.cold,
+            "reads": self.reads.to_json(),
+            "writes": self.writes.to_json(),
+            "schedules": self.rows(),
+            "notes": list(self.notes),
+            "complete": self.comparison.complete,
+        }
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The measured bar beside the bound and the orders."""
+        from pebble.plots.ncu import plot_judgement
+
+        return plot_judgement(self, ax)
+
+
+def judge(
+    profile: Profile,
+    workload: Workload | None = None,
+    launches: Sequence[str] = (),
+    schedules: str | Sequence[str] = "all",
+    *,
+    cold: bool | None = None,
+    progress: Callable[[int], Progress] = lambda total: lambda name: None,
+    **options: Unpack[KernelOptions],
+) -> Judgement:
+    """Set what was measured beside what is proved and what each order would move.
+
+    Parameters
+    ----------
+    profile : Profile
+        A report.
+    workload : Gemm, GroupedGemm, Ffn or Attention, optional
+        What the launches compute; without it a GEMM whose shape the counters determine.
+    launches : sequence of str
+        IDs or parts of names of the launches to add up; by default the critical one.
+    schedules : str or sequence of str
+        As for `pebble.compare`.
+    cold : bool, optional
+        Whether L2 was empty when the kernel began, as ncu makes it unless told ``--cache-control none``; by default
+        what a ``.ncu-rep`` says, else True.
+    **options
+        Where and how the kernel runs: `KernelOptions`. Without a GPU, that of the report; without a tile, that of the
+        kernel's name.
+
+    Raises
+    ------
+    InputError
+        No workload, GPU or launch can be told; or options that are malformed.
+    """
+    if cold is None:
+        cold = profile.option("cache-control", "all") != "none"
+    check_flag("cold", cold)
+    chosen, why = choose(profile, [launches] if isinstance(launches, str) else launches)
+    notes: list[str] = [*profile.notes, *(note for launch in chosen for note in launch.notes)]
+    if workload is None:
+        workload = _shape_of(profile, chosen[0])
+        notes.append(f"the shape is read from the counters: {workload.label}; `--workload` says it otherwise")
+    _find_machine(chosen[0], options)
+    tile = tile_of(chosen[0].kernel) if kind_of(chosen[0].kernel) is Kind.GEMM else None
+    if tile is not None and options.get("tile") is None:
+        options["tile"] = str(tile)
+    compared = compare_kernels(workload, schedules, progress=progress, **options)
+    measured = Measured.of(chosen)
+    if measured.dram_bytes is None:
+        asked = "dram__bytes_read.sum and dram__bytes_write.sum"
+        raise InputError(f"{chosen[0].short_name}: the report has no DRAM bytes; profile it again with {asked}.")
+    bound = compared.chip or compared.trace
+    reads = verdict_on_reads(measured.read_bytes, measured.write_bytes, workload, bound, compared, cold)
+    writes = verdict_on_writes(measured.write_bytes, workload, compared)
+    notes += notes_of(profile, chosen, measured.exact, cold, compared)
+    return Judgement(
+        profile,
+        chosen,
+        why,
+        measured,
+        compared,
+        _resemblances(measured, compared),
+        reads,
+        writes,
+        cold,
+        tuple(notes),
+    )
+
+
+def _shape_of(profile: Profile, launch: Launch) -> Workload:
+    """The GEMM that the counters determine."""
+    found = NcuReport(profile, Critical(launch, "asked for")).which(launch.ident)
+    if found.shape is not None and (found.shape.out_bytes in (2, 4)):
+        dtype = {2: "bf16", 4: "fp32"}[found.shape.out_bytes]
+        return Gemm(found.shape.m, found.shape.n, found.shape.k, dtype)
+    several = f" ({len(read_shapes(launch))} shapes fit: `pebble ncu which` lists them)" if found.shapes else ""
+    raise InputError(
+        f"--workload: missing, and the counters of {launch.short_name} do not determine a shape{several}; expected one "
+        "such as --workload gemm -m 4096 -n 4096 -k 4096."
+    )
+
+
+def _find_machine(launch: Launch, options: KernelOptions) -> None:
+    """The GPU of the report, where none is named."""
+    if any(options.get(key) is not None for key in ("gpu", "machine", "cache")):
+        return
+    sku = MACHINES.get(launch.device)
+    if sku is None:
+        said = f"the report's GPU is {launch.device!r}, of which there is no machine file" if launch.device else (
+            "the report does not name its GPU"
+        )  # fmt: skip
+        raise InputError(f"--gpu: missing, and {said}; expected --gpu SKU, --machine FILE or --cache SIZE --sms P.")
+    options["gpu"] = load_machine(sku)
+
+
+def _resemblances(measured: Measured, compared: Comparison) -> tuple[Resemblance, ...]:
+    """Every order under every execution, by how near it comes."""
+    main = compared.kernel.config.execution.name
+    executions: dict[str, list[Traffic]] = {main: list(compared.orders)}
+    for name, by_order in compared.beside_traffic.items():
+        if name != "lru":
+            executions[name] = [by_order[t.order] for t in compared.orders]
+    found = []
+    for execution, orders in executions.items():
+        for t in orders:
+            written = t.dram_write_bytes - t.residue_bytes
+            if measured.read_bytes:
+                ratio = t.dram_read_bytes / measured.read_bytes
+            else:
+                ratio = (t.dram_read_bytes + written) / (measured.dram_bytes or 1)
+            if ratio > 0:
+                found.append(Resemblance(t.order, execution, t.dram_read_bytes, written, ratio - 1))
+    return tuple(sorted(found, key=lambda one: abs(log(1 + one.error))))

@@ -1,0 +1,180 @@
+"""``ncu dims``: the dimensions of a model from counters of several sequence lengths."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pebble.counters import read_profile
+from pebble.counters.dimensions import COUNTERS, STEP, Dimensions, LayerFit, Sample, recover
+from pebble.counters.kernels import choose
+from pebble.counters.shapes import VALUE_BYTES
+from pebble.errors import InputError
+from pebble.reports.base import Report
+from pebble.reports.ncu import number
+from pebble.reports.target import whole
+from pebble.system.files import check_path, read_bytes, shown
+
+_KEYS = {"store_sectors": "l1_store_sectors", "load_sectors": "l1_load_sectors", "fma_instructions": "fma_instructions"}
+_MOST_TOKENS = 2**32
+
+
+@dataclass(frozen=True, repr=False)
+class Recovered(Report):
+    """What ``pebble ncu dims`` found.
+
+    Attributes
+    ----------
+    found : Dimensions
+    kernels : tuple of str
+        Name of the kernel at each length; empty for a table of counters.
+    """
+
+    found: Dimensions
+    kernels: tuple[str, ...] = ()
+
+    question = "ncu dims"
+
+    @property
+    def ambiguous(self) -> bool:
+        """More than one pair of widths is left."""
+        return self.found.ambiguous
+
+    def summary(self) -> str:
+        best = self.found.best
+        if best is None:
+            return "no layer of a named model fits, and the counters do not tell both widths"
+        if self.ambiguous:
+            fits = self.found.named or self.found.integers
+            count = len({(fit.n, fit.k) for fit in fits}) if self.found.named else self.found.integers_fitting
+            what = "layers of named models" if self.found.named else f"pairs of multiples of {STEP}"
+            return f"ambiguous: {count} {what} fit; the best has N = {best.n}, K = {best.k}"
+        if not best.layers:
+            return f"N = {best.n}, K = {best.k}, of no named model"
+        models = self.found.models
+        name, hidden, intermediate = models[0]
+        alike = [other for other, *_ in models[1:]]
+        same = f"; {', '.join(alike)} {'has' if len(alike) == 1 else 'have'} this layer too" if alike else ""
+        return f"{name} ({hidden}, {intermediate}): N = {best.n}, K = {best.k} is {best.layers[0]}{same}"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per layer that fits, those of named models first."""
+        return [_row(fit) for fit in (*self.found.named, *self.found.integers)]
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "samples": [
+                {"tokens": s.tokens, **{name: number(getattr(s, name)) for name in COUNTERS}}
+                for s in self.found.samples
+            ],
+            "kernels": list(self.kernels),
+            "relative_noise": self.found.spread,
+            "ambiguous": self.ambiguous,
+            "best": _row(self.found.best) if self.found.best else None,
+            "models": [{"name": name, "hidden": h, "intermediate": i} for name, h, i in self.found.models],
+            "named": [_row(fit) for fit in self.found.named],
+            "integers": [_row(fit) for fit in self.found.integers],
+            "integers_fitting": self.found.integers_fitting,
+            "notes": list(self.found.notes),
+        }
+
+
+def _row(fit: LayerFit) -> dict[str, Any]:
+    return {
+        "n": fit.n, "k": fit.k, "value_bytes": fit.value_bytes, "tile_side": fit.tile_side or None,
+        "misfit": fit.misfit, "layers": list(fit.layers),
+    }  # fmt: skip
+
+
+def recover_dims(
+    files: str | Path | Sequence[str | Path],
+    tokens: str | Sequence[int] | None = None,
+    *,
+    launch: str | None = None,
+    tile_side: int | str | None = None,
+    value_bytes: int | str | None = None,
+) -> Recovered:
+    """The widths of a layer, and the model that has it, from counters of several sequence lengths.
+
+    Parameters
+    ----------
+    files : str, Path or a sequence of these
+        Reports of Nsight Compute, one a length; or one CSV file with the columns ``tokens`` and some of
+        ``store_sectors``, ``load_sectors``, ``fma_instructions``.
+    tokens : str or sequence of int, optional
+        The lengths, in the order of the reports: ``"256,512,1024,2048"``.
+    launch : str, optional
+        ID or part of a name, the same in each report; by default its critical kernel.
+    tile_side, value_bytes : int, optional
+        Where known.
+
+    Raises
+    ------
+    InputError
+        Reports without lengths, a table that is none, or counters that tell nothing.
+    """
+    paths = [files] if isinstance(files, str | Path) else list(files)
+    if not paths:
+        raise InputError("dims: got no file, expected reports or a table of counters.")
+    side = None if tile_side is None else whole("--tile-side", tile_side, 1, 4096)
+    size = None if value_bytes is None else whole("--bytes", value_bytes, 1, 4)
+    if size is not None and size not in VALUE_BYTES:
+        raise InputError(f"--bytes: got {size}, expected 1, 2 or 4.")
+    if tokens is None:
+        if len(paths) > 1:
+            raise InputError(
+                "--tokens: missing; expected the length of each report, such as --tokens 256,512,1024,2048."
+            )
+        return Recovered(recover(read_samples(paths[0]), side, size))
+    parts = tokens.split(",") if isinstance(tokens, str) else list(tokens)
+    lengths = [whole("--tokens", part, 1, _MOST_TOKENS) for part in parts]
+    if len(lengths) != len(paths):
+        raise InputError(f"--tokens: got {len(lengths)} lengths for {len(paths)} reports, expected one for each.")
+    samples, names = [], []
+    for path, length in zip(paths, lengths, strict=True):
+        (one, *_), _ = choose(read_profile(path), [launch] if launch is not None else [])
+        samples.append(Sample(length, **{name: one.value(key) or None for name, key in _KEYS.items()}))
+        names.append(one.short_name)
+    return Recovered(recover(samples, side, size), tuple(names))
+
+
+def read_samples(path: str | Path) -> list[Sample]:
+    """A table of counters, a row a length.
+
+    Raises
+    ------
+    InputError
+        No such columns, or a cell that is no number.
+    """
+    text = read_bytes(check_path("dims", path), "dims: ").decode("utf-8-sig", "replace")
+    try:
+        rows = list(csv.DictReader(io.StringIO(text)))
+    except csv.Error as error:
+        raise InputError(f"dims: {shown(path)}: {error}; expected a CSV file.") from None
+    columns = [name for name in COUNTERS if rows and name in rows[0]]
+    if not rows or "tokens" not in rows[0] or not columns:
+        raise InputError(
+            f"dims: {shown(path)}: expected the columns tokens and {', '.join(COUNTERS)} (one at least); of reports, "
+            "expected --tokens with their lengths."
+        )
+    samples = []
+    for line, row in enumerate(rows, start=2):
+        length = whole(f"{shown(path)}, line {line}, tokens", str(row["tokens"]).strip(), 1, _MOST_TOKENS)
+        samples.append(Sample(length, **{name: _count(path, line, name, row[name]) for name in columns}))
+    return samples
+
+
+def _count(path: str | Path, line: int, name: str, text: str | None) -> float | None:
+    if text is None or not text.strip():
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 2**62:
+        raise InputError(f"{shown(path)}, line {line}, {name}: got {text[:40]!r}, expected a count.")
+    return value

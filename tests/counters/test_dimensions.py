@@ -1,0 +1,118 @@
+"""A model's widths from noisy counters of several sequence lengths."""
+
+from __future__ import annotations
+
+import json
+import random
+from math import exp
+
+import pytest
+
+import pebble
+from pebble.cli import main
+from pebble.counters.dimensions import Sample, recover
+from pebble.errors import InputError
+from tests.counters.synthetic import long_lines
+
+LENGTHS = (256, 512, 1024, 2048)
+
+
+def samples(
+    n: int, k: int, noise: float, seed: int = 0, size: int = 2, side: int = 128, **without: bool
+) -> list[Sample]:
+    draw = random.Random(seed)
+
+    def noisy(value: float) -> float:
+        return value * exp(draw.gauss(0, noise))
+
+    found = []
+    for m in LENGTHS:
+        all_three = (noisy(m * n * size / 32), noisy(2 * m * n * k * size / (32 * side)), noisy(m * n * k / 32))
+        found.append(
+            Sample(
+                m,
+                *(None if drop else value for value, drop in zip(all_three, without.values() or [0] * 3, strict=True)),
+            )
+        )
+    return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_llama_2_13b_is_found_through_two_percent_of_noise(seed):
+    found = recover(samples(13824, 5120, 0.02, seed))
+    assert found.models[0] == ("llama-2-13b", 5120, 13824) and not found.ambiguous
+    assert (found.best.n, found.best.k, found.best.value_bytes, found.best.tile_side) == (13824, 5120, 2, 128)
+    assert 0.005 <= found.spread < 0.06
+
+
+def test_the_true_layer_is_never_refused():
+    from pebble.counters.dimensions import _named_layers
+
+    for number, (n, k) in enumerate(_named_layers()):
+        found = recover(samples(n, k, 0.02, number))
+        assert (n, k) in [(fit.n, fit.k) for fit in found.named]
+
+
+def test_two_layers_that_fit_are_ambiguous():
+    # 16384 x 16384 of 2 bytes by tiles of 128 counts as 32000 x 8192 of 1 byte by tiles of 64
+    found = recover(samples(16384, 16384, 0.02))
+    assert found.ambiguous and {(fit.n, fit.k) for fit in found.named} == {(16384, 16384), (32000, 8192)}
+    assert not recover(samples(16384, 16384, 0.02), value_bytes=2).ambiguous
+
+
+def test_stores_alone_do_not_tell_k():
+    found = recover(samples(4096, 4096, 0.0, store=False, load=True, fma=True))
+    assert found.ambiguous and len(found.named) > 3 and any("not K" in note for note in found.notes)
+    loads = recover(samples(13824, 5120, 0.0, store=True, load=False, fma=True), tile_side=128, value_bytes=2)
+    assert any("cannot be told apart" in note for note in loads.notes)
+    assert (13824, 5120) in [(fit.n, fit.k) for fit in loads.named]
+
+
+def test_widths_of_no_named_model():
+    exact = recover(samples(7680, 3456, 0.0), value_bytes=2, tile_side=128)
+    assert not exact.named and exact.best is not None and (exact.best.n, exact.best.k) == (7680, 3456)
+    noisy = recover(samples(7680, 3456, 0.02), value_bytes=2)
+    assert noisy.ambiguous and noisy.integers_fitting > 1
+    assert (7680, 3456) in [(fit.n, fit.k) for fit in noisy.integers] or noisy.integers_fitting > len(noisy.integers)
+
+
+def test_too_little_is_refused():
+    with pytest.raises(InputError, match="two sequence lengths"):
+        recover(samples(4096, 4096, 0.0)[:1])
+    with pytest.raises(InputError, match="no counter is there for all"):
+        recover([Sample(256, 5.0), Sample(512, None, 7.0)])
+    with pytest.raises(InputError, match="no counter"):
+        recover([Sample(256, 0.0), Sample(512, 5.0)])
+
+
+def test_from_reports_of_four_lengths(tmp_path, capsys):
+    paths = []
+    for m, store, load, fma in samples(13824, 5120, 0.02, 7):
+        metrics = {
+            "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": ("sector", f"{store:,.0f}"),
+            "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": ("sector", f"{load:,.0f}"),
+            "smsp__inst_executed_pipe_fma.sum": ("inst", f"{fma:,.0f}"),
+        }
+        path = tmp_path / f"{m}.csv"
+        path.write_text("\n".join(long_lines([("softmax", {}), ("gemm", metrics)])))
+        paths.append(str(path))
+    assert main(["ncu", "dims", *paths, "--tokens", "256,512,1024,2048"]) == 0
+    assert "llama-2-13b (5120, 13824)" in capsys.readouterr().out
+    assert main(["ncu", "dims", *paths, "--tokens", "256,512,1024,2048", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["models"][0] == {"name": "llama-2-13b", "hidden": 5120, "intermediate": 13824}
+    assert document["kernels"] == ["gemm"] * 4 and not document["ambiguous"]
+    for wrong in (["--tokens", "256,512"], [], ["--tokens", "a,b,c,d"], ["--tokens", "1,2,3,4", "--bytes", "3"]):
+        assert main(["ncu", "dims", *paths, *wrong]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_from_a_table_of_counters(tmp_path):
+    path = tmp_path / "counters.csv"
+    rows = [f"{s.tokens},{s.store_sectors:.0f},{s.fma_instructions:.0f}" for s in samples(13824, 5120, 0.02, 3)]
+    path.write_text("\n".join(["tokens,store_sectors,fma_instructions", *rows]))
+    assert pebble.recover_dims(path).found.models[0][0] == "llama-2-13b"
+    for wrong in ("tokens,store_sectors\n256,many\n512,3", "tokens,other\n1,2", "", "tokens,store_sectors\n-4,1\n3,3"):
+        path.write_text(wrong)
+        with pytest.raises(InputError):
+            pebble.recover_dims(path)

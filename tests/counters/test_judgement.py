@@ -1,0 +1,226 @@
+"""Measured beside proved and simulated, and a row of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pebble
+from pebble.cli import main
+from pebble.counters import read_profile
+from pebble.counters.devices import MACHINES
+from pebble.errors import InputError
+from pebble.models.machine import machine_names
+from pebble.reports.ncu_row import COLUMNS, kit_rows, measured_row
+from tests.counters.synthetic import long_lines, with_output
+
+ROOT = Path(__file__).parents[2]
+SAMPLES = ROOT / "benchmarks" / "gpu" / "samples"
+sys.path[:0] = [str(ROOT / "benchmarks" / "gpu"), str(ROOT / "benchmarks" / "hardware")]
+WORKLOAD = pebble.Gemm(2048, 2048, 1024)
+WHERE = {"cache": "2MiB", "sms": 16}
+RESULT = 2048 * 2048 * 2
+INPUTS = 2 * 2048 * 1024 * 2
+
+
+def report(folder: Path, read: float | None, write: float | None, name: str = "gemm", **more: tuple[str, str]) -> str:
+    metrics = dict(more)
+    for kind, value in (("read", read), ("write", write)):
+        if value is not None:
+            metrics[f"dram__bytes_{kind}.sum"] = ("byte", f"{value:,.0f}")
+    path = folder / "report.csv"
+    path.write_text(with_output(long_lines([("copy", {"gpu__time_duration.sum": ("ns", "900")}), (name, metrics)])))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    return pebble.compare(WORKLOAD, ["row", "hilbert", "column"], **WHERE)
+
+
+@pytest.mark.parametrize("order", ["hilbert", "row"])
+def test_the_order_that_was_measured_is_nearest(tmp_path, simulated, order):
+    (traffic,) = (t for t in simulated.orders if t.order == order)
+    path = report(tmp_path, traffic.dram_read_bytes * 1.004, traffic.dram_write_bytes - traffic.residue_bytes)
+    found = pebble.ncu(path).compare(WORKLOAD, schedules=["row", "hilbert"], **WHERE)
+    assert found.nearest.order == order and found.nearest.error == pytest.approx(-0.004, abs=1e-4)
+    assert found.bound.bound.bytes == simulated.trace.bound.bytes
+    assert found.ratio == pytest.approx(found.measured.dram_bytes / simulated.trace.bound.bytes)
+    assert [one.order for one in found.orders] == sorted(["row", "hilbert"], key=lambda name: name != order)
+    assert found.reads.least_bytes == max(INPUTS, simulated.trace.bound.bytes - RESULT)
+    assert found.reads.least_bytes <= traffic.dram_read_bytes
+
+
+@pytest.mark.parametrize(
+    ("read", "write", "cold", "kinds", "words"),
+    [
+        (None, RESULT, None, ("unknown", "least"), "not in the report"),
+        (INPUTS * 0.9, RESULT, None, ("below", "least"), "--cache-control none"),
+        (INPUTS * 0.9, RESULT, False, ("below", "least"), "in L2 before"),
+        (INPUTS * 0.3, RESULT, None, ("below", "least"), "another workload"),
+        (90e6, RESULT - 10**6, None, ("beyond", "below"), "still dirty in L2"),
+        (90e6, RESULT - 5 * 10**6, None, ("beyond", "below"), "another workload or type"),
+        (90e6, RESULT * 1.05, None, ("beyond", "close"), "more than the result"),
+        (90e6, RESULT * 2, None, ("beyond", "beyond"), "more than the result"),
+    ],
+)
+def test_verdicts_on_reads_and_writes_apart(tmp_path, read, write, cold, kinds, words):
+    more = {"dram__bytes.sum": ("byte", f"{(read or 50e6) + write:.0f}")}
+    found = pebble.ncu(report(tmp_path, read, write, **more)).compare(WORKLOAD, schedules="row", cold=cold, **WHERE)
+    assert (found.reads.kind, found.writes.kind) == kinds
+    assert words in found.reads.text + found.writes.text
+    assert found.cold is (cold is None)
+
+
+def test_the_least_reads_of_a_kernel_that_writes_more_than_its_result(tmp_path, simulated):
+    found = pebble.ncu(report(tmp_path, 90e6, RESULT * 2)).compare(WORKLOAD, schedules="row", **WHERE)
+    assert found.reads.least_bytes == max(INPUTS, simulated.trace.bound.bytes - 2 * RESULT - 2**21)
+    assert "as much written as was" in found.reads.text
+
+
+def test_only_the_sum_was_measured(tmp_path, simulated):
+    (row,) = (t for t in simulated.orders if t.order == "row")
+    total = row.dram_bytes - row.residue_bytes
+    path = report(tmp_path, None, None, **{"dram__bytes.sum": ("byte", str(total))})
+    found = pebble.ncu(path).compare(WORKLOAD, schedules=["row", "hilbert"], **WHERE)
+    assert found.nearest.order == "row" and found.nearest.error == 0
+
+
+def test_a_real_launch_on_its_own_machine():
+    found = pebble.ncu(SAMPLES / "h200_gemm_orders_raw.csv").compare(
+        pebble.Gemm(8192, 8192, 8192), ["0"], ["row", "grouped-8"], tile="128x128x64", stages=4
+    )
+    assert found.machine.sku == "h200-sxm-141gb"  # by the report's device
+    assert found.nearest.order == "row" and abs(found.nearest.error) < 0.01
+    assert {one.execution for one in found.orders} == {"waves", "free"}
+    assert found.bound is found.comparison.chip and found.ratio > 10
+    notes = " ".join(found.notes)
+    assert "33 passes" in notes and "1.64 of 1.98 GHz" in notes and "from the other partition" in notes
+    assert "64.6% is found in either" in notes  # not the 51 % that counts a look-up twice
+
+
+def test_how_a_report_was_taken_is_read_from_it():
+    pytest.importorskip("ncu_report")
+    path = Path(__file__).parent / "data" / "h100_product.ncu-rep"
+    found = pebble.ncu(path).compare(pebble.Gemm(1024, 1024, 1024), schedules="row")
+    assert found.machine.sku == "h100-sxm5-80gb" and found.cold
+    assert any("`--cache-control all`" in note for note in found.notes)
+    assert found.reads.kind == "least" and found.writes.kind == "below"
+    assert found.measured.write_bytes == 0  # all of the result is still in L2
+
+
+def test_machines_of_reports_exist_and_are_those_of_the_kit():
+    import measure
+
+    assert set(MACHINES.values()) <= set(machine_names())
+    assert measure.CHIPS.items() <= MACHINES.items()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "--workload: missing"),
+        (["--workload", "gemm", "-m", "64", "-n", "64", "-k", "64"], "--gpu: missing"),
+        (["-m", "64"], "without --workload"),
+        (["--workload", "gemm", "-m", "64", "-n", "64", "-k", "64", "--launch", "zzz"], "--launch"),
+        (["--workload", "gemm", "-m", "64", "-n", "64", "-k", "64", "--launch", "0", "--cache", "1MiB", "--sms", "4"],
+         "no DRAM bytes"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_compared_is_one_sentence(tmp_path, capsys, arguments, message):
+    assert main(["ncu", "compare", report(tmp_path, 90e6, RESULT), *arguments]) == 2
+    said = capsys.readouterr().err
+    assert message in said and said.count("\n") == 1
+
+
+def test_the_command_its_figure_and_its_document(tmp_path, capsys):
+    figure = tmp_path / "a.svg"
+    shape = ["--workload", "gemm", "-m", "2048", "-n", "2048", "-k", "1024", "--cache", "2MiB", "--sms", "16"]
+    arguments = ["ncu", "compare", report(tmp_path, 90e6, RESULT), *shape, "--schedules", "row,hilbert"]
+    assert main([*arguments, "--figure", str(figure)]) == 0
+    said = capsys.readouterr().out
+    assert "measured       98.4 MB" in said and "proved bound" in said and "nearest order" in said
+    assert "measured reads" in figure.read_text()
+    assert main([*arguments, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["measured"]["dram_bytes"] == 90e6 + RESULT
+    assert {"lower_bound", "nearest", "as_near", "reads", "writes", "schedules"} <= set(document)
+    assert document["ratio_to_lower_bound"] > 1
+
+
+def test_rows_are_the_librarys(tmp_path, capsys):
+    import library
+
+    assert COLUMNS == library.COLUMNS
+    out = tmp_path / "rows.csv"
+    arguments = ["ncu", "row", report(tmp_path, 90e6, RESULT), "--workload", "gemm", "-m", "2048", "-n", "2048", "-k",
+                 "1024", "--cache", "2MiB", "--sms", "16", "--execution", "waves", "--date", "2026-01-02"]  # fmt: skip
+    assert main([*arguments, "--schedule", "hilbert", "--append", str(out)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "measured 90.0 MB read, predicted" in said and "proved at least" in said
+    assert main([*arguments, "--append", str(out), "--launched", "library"]) == 0
+    first, second = library.read_rows([out])
+    assert first["order"] == "hilbert" and first["dram_read_bytes"] == "90000000" and "predicted" in first["note"]
+    assert second["order"] == "gemm" and "predicted" not in second["note"] and "proved" in second["note"]
+    out.write_text("other,columns\n")
+    capsys.readouterr()
+    for wrong in (["--append", str(out)], ["--append", "x.txt"], ["--launched", "by-hand"], ["--plan", str(tmp_path)]):
+        assert main([*arguments, *wrong]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_report_of_the_kit_gives_a_row_a_case(tmp_path):
+    import make_tables
+    import measure
+
+    plan = tmp_path / "plan"
+    subprocess.run(
+        [sys.executable, make_tables.__file__, "plan", str(plan), "--which", "small"], check=True, capture_output=True
+    )  # fmt: skip
+    cases = measure.read_plan(plan)
+    number = next(i for i, case in enumerate(cases) if case["family"] == "gemm" and case["launch"] != "library")
+    counters = {metric: ("", f"{10**7 + i:,}") for i, metric in enumerate(measure.METRICS.values())}
+    launches = [("gemm_kernel", counters), ("end_of_case", counters)] * 2
+    text = f'#{{"case": {number}}}\n' + "\n".join(long_lines(launches)) + f'\n#{{"case": {number}}}\n'
+    (tmp_path / "cases.csv").write_text(text)
+    rows = list(kit_rows(read_profile(tmp_path / "cases.csv"), plan, gpu="h200-sxm-141gb"))
+    assert len(rows) == 2
+    by_kit = measure.by_case(text)[number]  # the kit's own reading of the same output
+    for one in rows:
+        assert {one.row[name] for name in ("dram_read_bytes",)} == {str(by_kit["dram_read_bytes"])}
+        assert one.row["order"] == cases[number]["order"] and one.row["tile"] == cases[number]["tile"]
+        assert one.row["l2_read_sectors"] == str(by_kit["l2_read_sectors"]) and one.predicted_bytes
+    with pytest.raises(InputError, match="its cases are not"):
+        list(kit_rows(read_profile(report(tmp_path, 1e6, 1e6, "end_of_case")), plan))
+
+
+def test_row_without_an_order_has_no_prediction(tmp_path):
+    profile = read_profile(report(tmp_path, 90e6, RESULT))
+    found = measured_row(profile, WORKLOAD, execution="waves", **WHERE)
+    assert found.predicted_bytes is None and found.row["order"] == "" and found.row["launch"] == "block-per-tile"
+
+
+def test_one_command_from_launch_to_row(tmp_path):
+    """The kit's script, with stand-ins for the GPU's side of it."""
+    import library
+
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "ncu").write_text(f"#!/bin/sh\ncat {report(tmp_path, 90e6, RESULT)}\n")
+    (tools / "ncu").chmod(0o755)
+    out = tmp_path / "rows.csv"
+    command = [str(ROOT / "benchmarks/gpu/row.sh"), "h200-sxm-141gb", "grouped-8", str(out), "gemm", "-m", "2048"]
+    command += ["-n", "2048", "-k", "1024"]
+    environment = os.environ | {
+        "PATH": f"{tools}:/usr/bin:/bin", "PEBBLE": f"{sys.executable} -m pebble", "PYTHON": sys.executable,
+        "PYTHONPATH": str(ROOT),
+    }  # fmt: skip
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("measured 90.0 MB read, predicted") == 2
+    assert [row["execution"] for row in library.read_rows([out])] == ["waves", "free"]
