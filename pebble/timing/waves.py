@@ -156,7 +156,9 @@ def _moved(engine: Engine, sms: int) -> Iterator[_Moved]:
         backs = int(engine.write_backs.sum())
         reads = int(missed[chunk.ops == 0].sum())
         lines = engine.lines[chunk.ids]
-        by_sm: NDArray[np.float64] = np.zeros(sms) if chunk.sm is None else np.bincount(chunk.sm, lines, sms) * unit
+        by_sm = np.zeros(sms)
+        if chunk.sm is not None:
+            by_sm += np.bincount(chunk.sm, lines, sms) * unit
         yield _Moved(by_sm, round((reads + backs - written) * unit))
         written = backs
 
