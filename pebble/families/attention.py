@@ -82,6 +82,7 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
     )
     chained = True
     schedules_help = "fa1, fa2, fa2-heads-first, fa3, flash-decoding, split-kv-N, unfused"
+    daily = ("fa2", "fa3", "flash-decoding")
 
     def accounting(self, workload: Attention) -> Accounting:
         m, k, f, l = workload.stacked_queries, workload.head_dim, workload.keys, workload.value_dim

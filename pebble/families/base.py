@@ -232,11 +232,14 @@ class KernelFamily(Family[W], Generic[W, S]):
     ----------
     schedules_help : str
         What the names of its schedules are.
+    daily : tuple of str
+        Those in daily use, of which a user who names none would run the fastest.
     timed : bool
         Whether they also run under the execution models of `pebble.schedules.execution`; all run in lock step.
     """
 
     schedules_help: ClassVar[str]
+    daily: ClassVar[tuple[str, ...]]
     timed: ClassVar[bool] = False
 
     def default_tile(self, workload: W) -> TileShape:

@@ -38,6 +38,7 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
     )
     chained = True
     schedules_help = "separate:ORDER, row-fused-R, row-fused-R-split-S, interleaved-R"
+    daily = ("separate:row", "separate:grouped-8", "row-fused-16")
 
     def accounting(self, workload: Ffn) -> Accounting:
         m, k, f, l = workload.tokens, workload.d_model, workload.hidden, workload.d_out

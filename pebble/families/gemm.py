@@ -53,6 +53,7 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
     )
     recompute_helps = False
     schedules_help = "the orders of `pebble schedules`"
+    daily = ("row", "grouped-8")
     timed = True
 
     def make(self, batch: int = 1, m: int = 0, **values: Any) -> Workload:

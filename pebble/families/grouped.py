@@ -41,6 +41,7 @@ class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
     )
     recompute_helps = False
     schedules_help = "the orders of `pebble schedules`, in each group, one group after the other"
+    daily = ("row", "grouped-8")
 
     def accounting(self, workload: GroupedGemm) -> Accounting:
         parts = []
