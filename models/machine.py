@@ -10,21 +10,26 @@ One TOML file per SKU. A file of your own is read by ``--machine my.toml`` and m
     l1_shared_per_sm = { value = 192, unit = "KiB" }
     registers_per_sm = { value = 256, unit = "KiB" }
 
-Every number is ``{ value, unit, mark, source }``. ``mark`` is ``vendor`` (a vendor document or a device
+Every number is ``{ value, unit, mark, source }``, with ``at_mhz`` where it is stated at another clock than
+``boost_clock``. ``mark`` is ``vendor`` (a vendor document or a device
 attribute), ``measured`` (a published measurement) or ``guess``; without one it is ``guess`` and the source
 is ``user file``. MiB = 2^20 bytes, MB = 10^6 bytes. ``name``, ``sms``, ``stores.l2``,
 ``stores.registers_per_sm`` and ``stores.l1_shared_per_sm`` (or ``stores.l1_per_sm`` and
 ``stores.lds_per_sm``, where they are apart) are required: a store left out would make a lower bound too
-high. Optional: ``vendor``, ``compute_capability`` (text) and
+high. Optional: ``vendor``, ``compute_capability``, ``dram_kind`` such as hbm3 (text) and
 
     l2_partitions  line  sector  boost_clock
-    dram_bandwidth  l2_bandwidth  memory_side_bandwidth
+    dram_bandwidth (peak)  l2_bandwidth (measured)  l2_peak_bandwidth (never exceeded, one direction)
+    memory_side_bandwidth
     stores.memory_side_cache (whole chip)
     stores.tensor_memory_per_sm
     limits.shared_per_sm  limits.shared_per_block
     limits.registers_per_thread (of 32 bits)  limits.threads_per_warp
     limits.threads_per_block  limits.threads_per_sm  limits.blocks_per_sm
-    throughput.bf16 fp16 fp8 fp4 tf32 fp32 int8 (dense)
+    limits.blocks_per_cluster (that may share what one read of L2 brings)
+    throughput.bf16 fp16 fp8 fp4 tf32 fp32 int8 (dense peaks, accumulated in fp32)
+    throughput.fp16_accumulate_fp16 fp8_accumulate_fp16 (where that is faster)
+    sustained.dram_bandwidth  sustained.bf16 fp16 fp8 ... (what kernels reach)
     latency.l1 shared l2_near l2_far memory_side_cache dram
 
 and a table ``cache_model`` with ``policy`` (the default of compare, simulate and curve), ``mark`` and ``source``, all
@@ -88,6 +93,8 @@ class Machine:
         The name the command line takes, or the file's stem.
     name, vendor, compute_capability : str
         For people; the last two may be empty.
+    dram_kind : str
+        Such as ``hbm3``; empty where it is not known.
     quantities : tuple of (str, Quantity)
         Every number known, by its key in :data:`pebble.models.quantity.FIELDS`; the rest is not known.
     cache_model : DefaultModel, optional
@@ -110,6 +117,7 @@ class Machine:
     name: str
     vendor: str = ""
     compute_capability: str = ""
+    dram_kind: str = ""
     quantities: tuple[tuple[str, Quantity], ...] = ()
     cache_model: DefaultModel | None = None
     file_sha256: str = field(default="", compare=False)
@@ -135,6 +143,21 @@ class Machine:
     def _optional(self, key: str) -> float | None:
         quantity = self.get(key)
         return None if quantity is None else float(quantity.base)
+
+    @property
+    def capability(self) -> float | None:
+        """The compute capability as a number; None where it is not known."""
+        try:
+            return float(self.compute_capability)
+        except ValueError:
+            return None
+
+    @property
+    def cluster_blocks(self) -> int:
+        """Blocks that may share what one read of L2 brings; where nothing is known, those of the whole chip."""
+        known = self._whole("limits.blocks_per_cluster")
+        before_clusters = self.capability is not None and self.capability < 9
+        return known or (1 if before_clusters else self.sms)
 
     @property
     def sms(self) -> int:
@@ -240,6 +263,7 @@ class Machine:
             "name": self.name,
             "vendor": self.vendor or None,
             "compute_capability": self.compute_capability or None,
+            "dram_kind": self.dram_kind or None,
             "sms": self.sms,
             "l2_bytes": self.l2_bytes,
             "l2_partitions": self.l2_partitions,

@@ -25,6 +25,7 @@ UNITS: dict[str, dict[str, int]] = {
     "throughput": {"GFLOPS": 10**9, "TFLOPS": 10**12, "TOPS": 10**12},
     "latency": {"cycles": 1},
 }
+_DTYPES = ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32", "int8")
 _WHOLE = ("size", "sms", "partitions", "registers", "threads", "blocks")
 _SCALE = {unit: scale for units in UNITS.values() for unit, scale in units.items()}
 MAX_NUMBER = 2**60
@@ -38,6 +39,7 @@ FIELDS: dict[str, str] = {
     "boost_clock": "clock",
     "dram_bandwidth": "bandwidth",
     "l2_bandwidth": "bandwidth",
+    "l2_peak_bandwidth": "bandwidth",
     "memory_side_bandwidth": "bandwidth",
     "stores.l2": "size",
     "stores.memory_side_cache": "size",
@@ -53,12 +55,16 @@ FIELDS: dict[str, str] = {
     "limits.threads_per_block": "threads",
     "limits.threads_per_sm": "threads",
     "limits.blocks_per_sm": "blocks",
-    **{f"throughput.{dtype}": "throughput" for dtype in ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32", "int8")},
+    "limits.blocks_per_cluster": "blocks",
+    **{f"throughput.{dtype}": "throughput" for dtype in _DTYPES},
+    **{f"throughput.{dtype}_accumulate_fp16": "throughput" for dtype in ("fp16", "fp8")},
+    "sustained.dram_bandwidth": "bandwidth",
+    **{f"sustained.{dtype}": "throughput" for dtype in _DTYPES},
     **{f"latency.{at}": "latency" for at in ("l1", "shared", "l2_near", "l2_far", "memory_side_cache", "dram")},
 }
 REQUIRED = ("sms", "stores.l2", "stores.registers_per_sm")
-TEXTS = ("name", "vendor", "compute_capability")
-TABLES = ("stores", "limits", "throughput", "latency")
+TEXTS = ("name", "vendor", "compute_capability", "dram_kind")
+TABLES = ("stores", "limits", "throughput", "sustained", "latency")
 
 
 class FieldError(InputError):
@@ -83,6 +89,8 @@ class Quantity:
         Where the number comes from.
     mark : str
         ``vendor``, ``measured`` or ``guess``.
+    at_mhz : int or float, optional
+        The clock that the number is stated at, where it is not the boost clock.
 
     Raises
     ------
@@ -99,11 +107,15 @@ class Quantity:
     unit: str
     source: str = "user file"
     mark: str = "guess"
+    at_mhz: int | float | None = None
 
     def __post_init__(self) -> None:
         value = self.value
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise FieldError("value", f"got {shorten(value)}, expected a number such as 40.")
+        clock = self.at_mhz
+        if clock is not None and (isinstance(clock, bool) or not isinstance(clock, int | float) or not 0 < clock < 1e6):
+            raise FieldError("at_mhz", f"got {shorten(clock)}, expected a clock in MHz such as 1830.")
         check_texts(unit=self.unit, mark=self.mark, source=self.source)
         if self.unit not in _SCALE:
             raise FieldError("unit", unknown("unit", self.unit, _SCALE))
@@ -118,7 +130,8 @@ class Quantity:
 
     def to_json(self) -> dict[str, object]:
         """The quantity as plain data."""
-        return {"value": self.value, "unit": self.unit, "mark": self.mark, "source": self.source}
+        clock = {} if self.at_mhz is None else {"at_mhz": self.at_mhz}
+        return {"value": self.value, "unit": self.unit, "mark": self.mark, "source": self.source, **clock}
 
     def __str__(self) -> str:
         return f"{self.value:,} {self.unit}"

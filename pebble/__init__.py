@@ -55,11 +55,13 @@ if TYPE_CHECKING:
     from pebble.reports.decode import Decode, decode
     from pebble.reports.export import Exported, export
     from pebble.reports.kernel_compare import Comparison
+    from pebble.reports.kernel_time import Timing
     from pebble.reports.proof import Proof, Verification, certify, prove, verify
     from pebble.reports.replay import Replayed, replay
     from pebble.reports.simulate import Simulation, simulate
     from pebble.reports.solve import Solution, solve
     from pebble.reports.target import find_gpu as gpu
+    from pebble.reports.time import time
     from pebble.reports.tune import Tuning, tune
     from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, TransformerLayer
 
@@ -76,6 +78,7 @@ _EXPORTS = {
     "Replayed": "pebble.reports.replay",
     "Simulation": "pebble.reports.simulate",
     "Solution": "pebble.reports.solve",
+    "Timing": "pebble.reports.kernel_time",
     "Tuning": "pebble.reports.tune",
     "Verification": "pebble.reports.proof",
     "bound": "pebble.reports.bound",
@@ -90,6 +93,7 @@ _EXPORTS = {
     "replay": "pebble.reports.replay",
     "simulate": "pebble.reports.simulate",
     "solve": "pebble.reports.solve",
+    "time": "pebble.reports.time",
     "tune": "pebble.reports.tune",
     "verify": "pebble.reports.proof",
     "workload": "pebble.families",
@@ -110,6 +114,7 @@ __all__ = [
     "Replayed",
     "Simulation",
     "Solution",
+    "Timing",
     "TransformerLayer",
     "Tuning",
     "Verification",
@@ -126,6 +131,7 @@ __all__ = [
     "replay",
     "simulate",
     "solve",
+    "time",
     "tune",
     "verify",
     "workload",

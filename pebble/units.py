@@ -167,6 +167,22 @@ def format_bytes(count: int | float) -> str:
     return f"{count:,.0f} B"
 
 
+def format_seconds(seconds: float, beside: float | None = None) -> str:
+    """A time for a person to read, in the unit of the longer time that stands ``beside`` it.
+
+    Examples
+    --------
+    >>> format_seconds(0.00012), format_seconds(0.00012, beside=0.0078), format_seconds(2.5)
+    ('120 us', '0.12 ms', '2.5 s')
+    """
+    longest = max(seconds, beside or 0)
+    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if longest >= scale or unit == "us":
+            value = seconds / scale
+            return f"{value:.3g} {unit}" if value < 1000 else f"{value:,.0f} {unit}"
+    raise AssertionError
+
+
 def format_capacity(count: int) -> str:
     """Capacity bytes for a person to read, in binary units, as caches are quoted.
 

@@ -62,6 +62,12 @@ class Memories:
         return dict(self.parts)
 
 
+def covers_memories(told: Accounting, recompute: bool = False) -> bool:
+    """Whether these bounds cover a workload: no convolution, no unlike parts, no chain that is recomputed."""
+    alike = not told.parts and all(piece.box.overlap == 1 and piece.whole_numbers for piece in told.pieces)
+    return alike and not (recompute and told.chain is not None)
+
+
 def check_workload(told: Accounting, recompute: bool = False) -> None:
     """Refuse a workload that these bounds do not cover.
 
@@ -71,7 +77,7 @@ def check_workload(told: Accounting, recompute: bool = False) -> None:
         A convolution, a workload of unlike parts, or recomputation of a chain.
     """
     workload = told.workload
-    if told.parts or any(piece.box.overlap > 1 or not piece.whole_numbers for piece in told.pieces):
+    if not covers_memories(told):
         raise InputError(
             f"buffers: got {workload.family}, expected gemm, ffn or attention: only these are bounded for several SMs."
         )

@@ -30,6 +30,7 @@ COMMANDS: dict[str, str] = {
     "compare": "the simulated traffic of each tile order, against the proved bound",
     "tune": "the schedule that moves least on a GPU, searched",
     "simulate": "one schedule through one cache",
+    "time": "how long each schedule takes by the model, beside the proved floor, and what binds",
     "export": "a schedule as a table, a Triton file that runs, a CUDA header",
     "curve": "the simulated traffic of each schedule at every cache size, over the proved bound",
     "decode": "a decode step: the KV cache's share of the least traffic, what fits on chip",

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pebble.errors import InputError
 from pebble.models.caches import CacheCounts, parse_policy
 from pebble.schedules.execution import WAVES, Execution
 from pebble.schedules.orders import OrderParams
 from pebble.schedules.tile import TileShape
-from pebble.traces import LINE_BYTES, Layout, Trace
+from pebble.traces import LINE_BYTES, Trace
 from pebble.traces.free import Speeds, free_trace
-from pebble.traces.program import Group, program_trace
+from pebble.traces.program import Program, program_trace
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,8 @@ class KernelConfig:
         """P: blocks that run at once on the chip."""
         return self.sms * self.blocks_per_sm
 
-    def trace(self, layout: Layout, groups: Sequence[Group]) -> Trace:
-        """The trace of a program of block steps, in waves or free-running.
+    def trace(self, program: Program, ended: NDArray[np.float64] | None = None) -> Trace:
+        """The trace of a program of block steps, in waves or free-running; ``ended`` as for `free_trace`.
 
         Raises
         ------
@@ -62,10 +64,10 @@ class KernelConfig:
             Too long; or free-running, and nothing is known of the chip.
         """
         if not self.execution.is_free:
-            return program_trace(layout, groups, self.sms)
+            return program_trace(*program, self.sms)
         if self.speeds is None:
             raise InputError("--execution free: expected --gpu or --machine, whose speeds tell when a block runs.")
-        return free_trace(layout, groups, self.speeds, self.stages, self.sms, self.execution.seed)
+        return free_trace(*program, self.speeds, self.stages, self.sms, self.execution.seed, ended)
 
     @property
     def order_params(self) -> OrderParams:

@@ -1,0 +1,147 @@
+"""What a chip never exceeds, and what kernels sustain on it: operations, DRAM and L2, per second.
+
+A peak is for floors on time, so it is the largest rate that is known: what the vendor states, carried to the boost
+clock where it is stated at a lower one, or what was measured, if that is more. What is sustained is the machine file's
+own (``[sustained]``, ``l2_bandwidth``), else what free-running kernels were found to reach (`pebble.models.speeds`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pebble.errors import UnknownNameError, check_text
+from pebble.models.machine import Machine
+from pebble.models.quantity import Quantity
+from pebble.models.speeds import L2_BYTES_PER_CLOCK, SUSTAINED_DRAM, SUSTAINED_FLOPS
+
+ACCUMULATORS = ("fp32", "fp16")
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A rate, and how far to trust it.
+
+    Attributes
+    ----------
+    per_second : float
+        Operations, or bytes.
+    mark : str
+        ``vendor``, ``measured`` or ``guess``.
+    source : str
+    clock_mhz : float or None
+        The clock it holds at; None where it does not follow the SMs' clock, or that is not known.
+    note : str
+        What was done to the number of the machine file; empty for nothing.
+    """
+
+    per_second: float
+    mark: str
+    source: str
+    clock_mhz: float | None = None
+    note: str = ""
+
+    def to_json(self, unit: str) -> dict[str, object]:
+        """Plain data for ``--json``; ``unit`` is ``operations`` or ``bytes``."""
+        return {
+            f"{unit}_per_second": self.per_second,
+            "mark": self.mark,
+            "clock_mhz": self.clock_mhz,
+            "note": self.note or None,
+            "source": self.source,
+        }
+
+
+def check_accumulator(name: object) -> str:
+    """The type that sums are kept in.
+
+    Raises
+    ------
+    UnknownNameError
+        Not one of `ACCUMULATORS`.
+    """
+    text = check_text("--accumulator", name, ", ".join(ACCUMULATORS))
+    if text not in ACCUMULATORS:
+        raise UnknownNameError("accumulator", text, ACCUMULATORS, "pebble bound --help")
+    return text
+
+
+def _stated(machine: Machine, dtype: str, accumulator: str) -> list[Quantity]:
+    """The throughputs of the file at which values of ``dtype`` may be multiplied."""
+    keys = [dtype, f"{dtype}_accumulate_fp16"] if accumulator == "fp16" else [dtype]
+    if dtype == "fp32":
+        keys.append("tf32")  # through tensor cores, as less exact values
+    if dtype == "fp8" and machine.capability is not None and machine.capability < 8.9:
+        keys.append("fp16")  # these chips have no other way, and every such value is one of fp16
+    return [quantity for key in keys if (quantity := machine.get(f"throughput.{key}")) is not None]
+
+
+def peak_operations(machine: Machine, dtype: str, accumulator: str = "fp32") -> Rate | None:
+    """Operations per second that no kernel exceeds, two for each multiply-add; None where the file does not say."""
+    found = [_at_boost(machine, quantity) for quantity in _stated(machine, dtype, accumulator)]
+    reached = machine.get(f"sustained.{dtype}")
+    # what was reached is no peak, but a peak is not below it
+    found += [_plain(reached)] if reached is not None and found else []
+    return max(found, key=lambda rate: rate.per_second, default=None)
+
+
+def peak_dram(machine: Machine) -> Rate | None:
+    """Bytes per second to and from DRAM, both together, that no kernel exceeds."""
+    found = [_plain(q) for key in ("dram_bandwidth", "sustained.dram_bandwidth") if (q := machine.get(key))]
+    return max(found, key=lambda rate: rate.per_second) if machine.get("dram_bandwidth") else None
+
+
+def peak_l2(machine: Machine) -> Rate | None:
+    """Bytes per second from L2 to all SMs together, one direction, that no kernel exceeds."""
+    peak, reached = machine.get("l2_peak_bandwidth"), machine.get("l2_bandwidth")
+    if peak is None:
+        return None
+    found = [_at_boost(machine, peak), *([_plain(reached)] if reached is not None else [])]
+    return max(found, key=lambda rate: rate.per_second)
+
+
+def sustained_operations(machine: Machine, dtype: str, accumulator: str = "fp32") -> Rate | None:
+    """Operations per second that kernels reach."""
+    reached = machine.get(f"sustained.{dtype}")
+    if reached is not None and accumulator == "fp32":
+        return _plain(reached)
+    peak = max(_stated(machine, dtype, accumulator), key=lambda quantity: quantity.base, default=None)
+    return None if peak is None else _share(peak, SUSTAINED_FLOPS)
+
+
+def sustained_dram(machine: Machine) -> Rate | None:
+    """Bytes per second to and from DRAM that kernels reach."""
+    reached, peak = machine.get("sustained.dram_bandwidth"), machine.get("dram_bandwidth")
+    if reached is not None:
+        return _plain(reached)
+    return None if peak is None else _share(peak, SUSTAINED_DRAM)
+
+
+def sustained_l2(machine: Machine) -> Rate | None:
+    """Bytes per second from L2 that kernels reach."""
+    reached, clock = machine.get("l2_bandwidth"), machine.boost_hertz
+    if reached is not None:
+        return _plain(reached)
+    if clock is None:
+        return None
+    rate = L2_BYTES_PER_CLOCK * machine.sms * clock
+    note = f"{L2_BYTES_PER_CLOCK:g} bytes per clock and SM"
+    return Rate(rate, "guess", "times of launches on an H100 and an H200", clock / 1e6, note)
+
+
+def _plain(quantity: Quantity) -> Rate:
+    return Rate(float(quantity.base), quantity.mark, quantity.source, quantity.at_mhz)
+
+
+def _share(quantity: Quantity, share: float) -> Rate:
+    note = f"{share:.0%} of the peak"
+    return Rate(share * quantity.base, "guess", "times of launches on an H100 and an H200", quantity.at_mhz, note)
+
+
+def _at_boost(machine: Machine, quantity: Quantity) -> Rate:
+    """A peak that grows with the clock of the SMs, at the highest clock."""
+    boost = None if machine.boost_hertz is None else machine.boost_hertz / 1e6
+    stated = quantity.at_mhz
+    if boost is None or stated is None or stated >= boost:
+        return Rate(float(quantity.base), quantity.mark, quantity.source, stated or boost)
+    note = f"{quantity} at {stated:,g} MHz, carried to the boost clock"
+    return Rate(quantity.base * boost / stated, quantity.mark, quantity.source, boost, note)

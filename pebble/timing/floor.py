@@ -1,0 +1,261 @@
+r"""A floor on the time of a workload on a chip, and what sets it.
+
+**Theorem.** *A launch that finds its inputs in DRAM and leaves its outputs there takes at least*
+
+.. math:: T \ge \max\Big(\frac{\text{operations}}{\text{peak}},\; \frac{\text{DRAM bound}}{\text{DRAM bandwidth}},\;
+   \frac{\text{SM traffic}}{\text{L2 bandwidth}}\Big),
+
+*where no rate is ever exceeded.* Each part needs its time whatever the others do; that they overlap is the best case.
+
+- **Operations**: two for each multiply-add of the computation DAG, which every schedule executes at least once.
+  Recomputation only adds to them. An algorithm with fewer products (Strassen, Winograd) is another DAG.
+- **DRAM bound**: the proved least traffic between DRAM and the chip, reads and writes together, which share the
+  bandwidth.
+- **SM traffic**: Theorem 5 for SMs with all their storage, however the work is split. Since one read of L2 may feed all
+  SMs of a cluster, and SMs of a cluster may copy from each other, a cluster of the largest size counts as one memory:
+  that bound holds for reads of L2 plus writes with multicast and without. The two directions have ways of their own, so
+  what is charged is the busier one: at least half of the sum, all inputs, and all outputs. With a recomputed chain, and
+  for families that Theorem 5 does not cover, all SMs count as one memory.
+
+A launch that finds part of its inputs in L2, where the one before left them, or that leaves dirty lines there, moves
+less than the DRAM bound and may be faster than this floor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pebble.bounds import Accounting, LowerBound, lower_bound
+from pebble.bounds.memories import buffer_lower_bound, covers_memories
+from pebble.game.buffer_model import BufferModel
+from pebble.models.machine import Machine
+from pebble.models.rates import (
+    Rate,
+    peak_dram,
+    peak_l2,
+    peak_operations,
+    sustained_dram,
+    sustained_l2,
+    sustained_operations,
+)
+from pebble.units import ceil_div
+
+MICRO = 1e6  # microseconds of a second
+_UNITS = {"operations": "operations", "dram": "bytes", "l2": "bytes"}
+_BINDS = {"operations": "compute-bound", "dram": "DRAM-bound", "l2": "L2-bound"}
+
+
+@dataclass(frozen=True)
+class FloorPart:
+    """One resource, and the time that the workload keeps it busy.
+
+    Attributes
+    ----------
+    name : str
+        ``operations``, ``dram`` or ``l2``.
+    amount : int
+        Operations or bytes that no schedule goes below.
+    theorem : str
+        Why.
+    rate : Rate
+        That no kernel exceeds.
+    sustained : Rate or None
+        That kernels reach.
+    """
+
+    name: str
+    amount: int
+    theorem: str
+    rate: Rate
+    sustained: Rate | None
+
+    @property
+    def unit(self) -> str:
+        """Of the amount."""
+        return _UNITS[self.name]
+
+    @property
+    def seconds(self) -> float:
+        """At the peak."""
+        return self.amount / self.rate.per_second
+
+    @property
+    def sustained_seconds(self) -> float:
+        """At the rate that kernels reach; at the peak where that is not known."""
+        return self.seconds if self.sustained is None else self.amount / self.sustained.per_second
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return {
+            "what": self.name,
+            self.unit: self.amount,
+            "theorem": self.theorem,
+            "time_us": self.seconds * MICRO,
+            "rate": self.rate.to_json(self.unit),
+            "sustained_time_us": self.sustained_seconds * MICRO,
+            "sustained_rate": None if self.sustained is None else self.sustained.to_json(self.unit),
+        }
+
+
+@dataclass(frozen=True)
+class TimeFloor:
+    """No launch takes less time.
+
+    Attributes
+    ----------
+    accumulator : str
+        The type that sums are kept in.
+    parts : tuple of FloorPart
+        Of operations, DRAM and L2, those that are known.
+    missing : tuple of str
+        Which are not, and why.
+    """
+
+    accumulator: str
+    parts: tuple[FloorPart, ...]
+    missing: tuple[str, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """The floor; 0 where no rate is known."""
+        return max((part.seconds for part in self.parts), default=0.0)
+
+    @property
+    def sustained_seconds(self) -> float:
+        """The same amounts at the rates that kernels reach: an estimate."""
+        return max((part.sustained_seconds for part in self.parts), default=0.0)
+
+    @property
+    def binds(self) -> FloorPart | None:
+        """The part that sets the floor."""
+        return max(self.parts, key=lambda part: part.seconds, default=None)
+
+    @property
+    def bound_word(self) -> str:
+        """``compute-bound``, ``DRAM-bound`` or ``L2-bound``."""
+        return "" if self.binds is None else _BINDS[self.binds.name]
+
+    def part(self, name: str) -> FloorPart | None:
+        """The part of that name."""
+        return next((part for part in self.parts if part.name == name), None)
+
+    def dram_seconds(self, dram_bytes: int) -> float | None:
+        """The time that so many bytes to and from DRAM take at the peak."""
+        dram = self.part("dram")
+        return None if dram is None else dram_bytes / dram.rate.per_second
+
+    def with_dram(self, dram_bytes: int) -> float:
+        """The least time of a schedule that moves so many bytes: what they allow, and the floor."""
+        return max(self.seconds, self.dram_seconds(dram_bytes) or 0.0)
+
+    def saving(self, dram_bytes: int) -> float:
+        """The share of that time that a schedule with the least traffic can save at most."""
+        return 1 - self.seconds / slow if (slow := self.with_dram(dram_bytes)) else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return {
+            "floor_us": self.seconds * MICRO if self.parts else None,
+            "binds": None if self.binds is None else self.binds.name,
+            "accumulator": self.accumulator,
+            "parts": [part.to_json() for part in self.parts],
+            "missing": list(self.missing),
+            "sustained_us": self.sustained_seconds * MICRO if self.parts else None,
+        }
+
+
+def floor_of(
+    machine: Machine,
+    dtype: str,
+    accumulator: str,
+    operations: tuple[int, str],
+    dram: tuple[int, str],
+    l2: tuple[int, str] | None = None,
+) -> TimeFloor:
+    """The floor of amounts, each with its theorem.
+
+    Parameters
+    ----------
+    machine : Machine
+    dtype, accumulator : str
+        Of the values multiplied, and of the sums.
+    operations, dram, l2 : tuple of int and str
+        Operations; bytes to and from DRAM; bytes of the busier direction between L2 and the SMs.
+    """
+    asked = [
+        ("operations", operations, peak_operations(machine, dtype, accumulator), f"throughput.{dtype}"),
+        ("dram", dram, peak_dram(machine), "dram_bandwidth"),
+    ]
+    if l2 is not None:
+        asked.append(("l2", l2, peak_l2(machine), "l2_peak_bandwidth"))
+    reached = {
+        "operations": sustained_operations(machine, dtype, accumulator),
+        "dram": sustained_dram(machine),
+        "l2": sustained_l2(machine),
+    }
+    parts = [
+        FloorPart(name, amount, theorem, rate, reached[name])
+        for name, (amount, theorem), rate, _ in asked
+        if rate is not None
+    ]
+    missing = [
+        f"{'DRAM' if name == 'dram' else 'L2' if name == 'l2' else name}: the machine file of {machine.name} has no {key}"
+        for name, _, rate, key in asked
+        if rate is None
+    ]
+    return TimeFloor(accumulator, tuple(parts), tuple(missing))
+
+
+def time_floor(
+    told: Accounting, machine: Machine, dram: LowerBound, accumulator: str = "fp32", recompute: bool = False
+) -> TimeFloor:
+    """The floor of a workload on a chip.
+
+    Parameters
+    ----------
+    told : Accounting
+        Of the workload, as `pebble.families.accounting` gives it.
+    machine : Machine
+    dram : LowerBound
+        On the bytes between DRAM and what the kernel, or the chip, can hold.
+    accumulator : {"fp32", "fp16"}
+        The type that sums are kept in.
+    recompute : bool
+        Whether schedules may compute a value more than once.
+
+    Examples
+    --------
+    >>> from pebble.families import accounting, lower_bound
+    >>> from pebble.models.machine import load_machine
+    >>> from pebble.workloads import Gemm
+    >>> gemm = Gemm(8192, 8192, 8192)
+    >>> floor = time_floor(accounting(gemm), load_machine("a100-sxm4-40gb"), lower_bound(gemm, 40 << 20))
+    >>> floor.bound_word, round(floor.seconds * 1e3, 3)  # ms: 2 x 8192^3 / 312 TFLOPS
+    ('compute-bound', 3.524)
+    """
+    workload = told.workload
+    multiplied = "two for each multiply-add, each executed at least once"
+    return floor_of(
+        machine,
+        workload.dtype,
+        accumulator,
+        (workload.flops, multiplied),
+        (dram.bytes, f"{dram.method}, for {dram.capacity:,} values on chip"),
+        into_sms(told, machine, recompute),
+    )
+
+
+def into_sms(told: Accounting, machine: Machine, recompute: bool = False) -> tuple[int, str]:
+    """Bytes of the busier direction between L2 and the SMs, and why: the third part of the theorem."""
+    workload, cluster = told.workload, min(machine.cluster_blocks, machine.sms)
+    memories, held = ceil_div(machine.sms, cluster), machine.sm_bytes // workload.narrowest_bytes
+    if memories > 1 and covers_memories(told, recompute):
+        bound = buffer_lower_bound(told, held * cluster, BufferModel("sm-local", memories))
+    else:
+        memories, bound = 1, lower_bound(told, held * machine.sms, recompute)
+    as_one = "all SMs" if memories == 1 else f"clusters of {cluster} SMs" if cluster > 1 else ""
+    reads = sum(o.bytes for o in workload.operands if o.read)
+    writes = sum(o.bytes for o in workload.operands if o.written)
+    why = f"the busier direction: {bound.method}{as_one and f', {as_one} as one memory'}"
+    return max(ceil_div(bound.bytes, 2), reads, writes), why
