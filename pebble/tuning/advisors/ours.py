@@ -1,10 +1,12 @@
 """The kernel whose modelled time is least under the chip's own cache model.
 
-Tiles of powers of two and what lies between, as many stages as the latency asks for, one to three blocks an SM, and on
-chips with clusters multicast to two blocks, all that fit. Each is first timed as if it moved no more than the compulsory
-bytes. From the least of these on, the orders that move least at a quick look are simulated: a dozen tiles, and more as
-long as one might be faster with compulsory bytes than the best found. What the other advisors choose is timed beside, so that the first is
-never slower than theirs.
+Tried are block tiles that fit the chip with an output tile, barriers and scales, as many stages as the latency of a miss
+asks for, and one to three blocks an SM. All are timed at a glance, as if DRAM moved no more than the compulsory bytes.
+From the least of these on, the orders in daily use are run through the cache model and timed wave by wave
+(`pebble.timing.waves`): a dozen tiles, and more as long as one may still be faster than the best found. What the other
+advisors choose is timed beside, so the first is never slower than theirs.
+
+The model knows no multicast: where a rule multicasts, its reads of L2 are counted as if it did not.
 """
 
 from __future__ import annotations
@@ -19,38 +21,31 @@ from pebble.families import KernelFamily, kernel_family
 from pebble.models.kernel_fit import KernelNeeds, fits, most_stages
 from pebble.models.machine import Machine
 from pebble.models.tile_model import tile_needs
-from pebble.schedules.orders.base import Multicast
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
+from pebble.system.clock import Clock
+from pebble.timing.waves import ModelledTime, modelled_time, sustained_speeds
 from pebble.traces import LINE_BYTES
 from pebble.tuning.advisors.base import Advice, Advisor
-from pebble.tuning.advisors.modelled import Modelled, Rates, modelled, rates_of, step_compute
-from pebble.tuning.advisors.work import Launch, launches
-from pebble.units import ceil_div
+from pebble.tuning.advisors.coarse import coarse_seconds, launches, load_ns, step_ns
 from pebble.workloads.base import Workload
 
 ROWS = (16, 32, 64, 128, 192, 256)
-COLUMNS = (16, 32, 64, 96, 128, 160, 192, 256)
+COLUMNS = (16, 32, 64, 96, 128, 192, 256)
+LEAST_SIDE = 64  # of a tile in a problem that is larger
+SECONDS = 20.0
 _BLOCKS = (1, 2, 3)
 _MOST_STAGES = 8
-_SHOWN, _TILES = 12, 48  # tiles that are simulated in full: so many, and at most, while one may still be faster
-_ORDERS = 2  # of each, after a quick look
-_AS_LRU = 0.6  # of the capacity: an LRU of so much does about what partitions that draw their victims do
-_NAMES = {
-    "gemm": ("row", "column", "grouped-4", "grouped-8", "grouped-16", "cutlass3-8", "snake-strips-16", "hilbert"),
-    "grouped": ("row", "column", "grouped-8"),
-    "ffn": ("separate:grouped-8", "row-fused-8", "row-fused-16"),
-    "attention": ("fa2", "fa2-heads-first", "fa3", "flash-decoding"),
-}
+_SHOWN, _TILES = 12, 36  # tiles that are simulated: so many, and at most, while one may still be faster
+_FAMILIES = ("gemm", "grouped", "ffn", "attention")
 
 
 @dataclass(frozen=True)
 class Timed:
-    """A kernel with its simulated bytes and modelled time."""
+    """A kernel and its modelled time."""
 
     advice: Advice
-    dram_bytes: int
-    time: Modelled
+    time: ModelledTime
 
 
 class Ours(Advisor):
@@ -66,53 +61,57 @@ class Ours(Advisor):
 
 
 class Timer:
-    """Simulates kernels on a chip, each walk under a tile once."""
+    """Times kernels on a chip, each schedule under a tile once.
+
+    Raises
+    ------
+    InputError
+        No kernels of the family, or a machine file without the numbers.
+    """
 
     def __init__(self, workload: Workload, machine: Machine) -> None:
         self.workload, self.machine = workload, machine
         self.family: KernelFamily[Any, Any] = kernel_family(workload)
-        self.rates: Rates = rates_of(machine, workload.dtype)
-        self._known: dict[tuple[Any, ...], int] = {}
-
-    def config(self, advice: Advice) -> KernelConfig:
-        """How a kernel is simulated: its tile cut to the problem, through the chip's own cache model."""
-        tile = self.family.cut_tile(advice.tile, self.workload)
-        policy = self.machine.default_model.policy
-        return KernelConfig(tile, advice.sms, advice.blocks_per_sm, self.machine.l2_bytes, policy)
+        if self.family.name not in _FAMILIES:
+            raise InputError(f"tile: got {workload.label}, expected one of {', '.join(_FAMILIES)}.")
+        for key in ("boost_clock", f"throughput.{workload.dtype}", "dram_bandwidth"):
+            if machine.get(key) is None:
+                raise InputError(
+                    f"tile: the machine file of {machine.name} has no {key}, which modelled time needs; name another "
+                    "GPU, or a file of your own that has it by --machine."
+                )
+        self.speeds = sustained_speeds(machine, workload.dtype)
+        self._known: dict[tuple[Any, ...], ModelledTime] = {}
 
     def timed(self, advice: Advice) -> Timed:
-        """Simulate and time.
+        """Run through the cache model and time.
 
         Raises
         ------
         InputError
             Too large to simulate.
         """
-        config = self.config(advice)
-        key = config.tile, advice.slots, advice.schedule.name
+        tile = self.family.cut_tile(advice.tile, self.workload)
+        policy = self.machine.default_model.policy
+        config = KernelConfig(
+            tile, advice.sms, advice.blocks_per_sm, self.machine.l2_bytes, policy,
+            stages=advice.stages, speeds=self.speeds,
+        )  # fmt: skip
+        key = config, advice.schedule.name
         if key not in self._known:
             self.family.check(self.workload, config)
-            self._known[key] = self.family.simulate(self.workload, advice.schedule, config).dram_bytes
-        moved = self._known[key]
-        return Timed(advice, moved, modelled(self.workload, advice, self.rates, moved))
+            self._known[key] = modelled_time(self.family.program(self.workload, advice.schedule, config), config)
+        found = self._known[key]
+        return Timed(replace(advice, score=found.seconds), found)
 
-    def orders(self, advice: Advice) -> list[Any]:
-        """The orders to simulate: for a GEMM those that move least through an LRU, which has a closed form."""
-        named = [self.family.parse_schedule(name) for name in _NAMES[self.family.name]]
-        if self.family.name != "gemm":
-            return named
-        config = self.config(advice)
-        lines = config.cache_bytes if config.policy == "lru" else int(_AS_LRU * config.cache_bytes)
-        quick = replace(config, policy="lru", cache_bytes=lines)
-
-        def glance(order: Any) -> int:
-            return self.family.simulate(self.workload, order, quick).dram_bytes
-
-        return sorted(named, key=glance)[:_ORDERS]
+    def fastest(self, advice: Advice) -> Timed:
+        """With the order in daily use that takes least."""
+        orders = [self.family.parse_schedule(name) for name in self.family.daily]
+        return min((self.timed(replace(advice, schedule=order)) for order in orders), key=lambda t: t.time.seconds)
 
 
 def best_timed(workload: Workload, machine: Machine, sms: int, seeds: tuple[Advice, ...]) -> list[Timed]:
-    """Kernels in full, the fastest first, each tile with its best order.
+    """Kernels with their modelled time, the fastest first, each tile with its best order.
 
     Parameters
     ----------
@@ -123,69 +122,70 @@ def best_timed(workload: Workload, machine: Machine, sms: int, seeds: tuple[Advi
     seeds : tuple of Advice
         Of other advisors, timed beside.
 
+    Returns
+    -------
+    list of Timed
+        At most some 40; cost: seconds, and after 20 nothing new is begun.
+
     Raises
     ------
     InputError
-        No kernels of the family, a machine file without the numbers, or nothing that fits.
+        As `Timer`, or nothing fits.
     """
-    timer = Timer(workload, machine)
-    least = workload.compulsory_bytes
-    kernels = list(_kernels(timer, sms))
-    hopeful = sorted(((modelled(workload, each, timer.rates, least).seconds, i) for i, each in enumerate(kernels)))
+    timer, clock = Timer(workload, machine), Clock(SECONDS)
     found = [timer.timed(advice) for advice in seeds if fits(machine, advice.needs, advice.blocks_per_sm).fits]
     best = min((timed.time.seconds for timed in found), default=float("inf"))
+    kernels = list(_kernels(timer, sms))
+    hopeful = sorted((kernel.score, i) for i, kernel in enumerate(kernels))
     for tried, (seconds, i) in enumerate(hopeful[:_TILES]):
-        if tried >= _SHOWN and seconds >= best:
+        if tried and ((tried >= _SHOWN and seconds >= best) or clock.why_over()):
             break
-        here = [timer.timed(replace(kernels[i], schedule=order)) for order in timer.orders(kernels[i])]
-        found.append(min(here, key=lambda timed: timed.time.seconds))
+        found.append(timer.fastest(kernels[i]))
         best = min(best, found[-1].time.seconds)
     if not found:
         raise InputError(f"tile: got {workload.label}, expected a workload with a tile that fits {machine.name}.")
-    ranked = sorted(found, key=lambda timed: timed.time.seconds)
-    return [replace(t, advice=replace(t.advice, score=t.time.seconds)) for t in ranked]
+    return sorted(found, key=lambda timed: timed.time.seconds)
 
 
 def _kernels(timer: Timer, sms: int) -> Iterator[Advice]:
-    """All that fit, with the first order of the family for the time being."""
+    """All that fit, timed at a glance, with the first order in daily use for the time being."""
     workload, machine, family = timer.workload, timer.machine, timer.family
-    schedule = family.parse_schedule(_NAMES[family.name][0])
-    seen = set()
+    schedule = family.parse_schedule(family.daily[0])
     for tile in _tiles(timer):
+        launch = launches(workload, tile)[0]
+        # ceil(latency / time of a step) + 1, for a latency that holds the way to DRAM
+        latency = timer.speeds.hit + timer.speeds.miss
+        wanted = 1 + ceil(latency / max(step_ns(launch, timer.speeds), load_ns(launch, timer.speeds)))
         for blocks in _BLOCKS:
             one = _needs(timer, tile, 1)
-            if not fits(machine, one, blocks).fits:
+            stages = min(wanted, _MOST_STAGES, most_stages(machine, one, blocks))
+            needs = _needs(timer, tile, stages)
+            fit = fits(machine, needs, blocks)
+            if not fit.fits or stages < 2:
                 break
-            most = min(_MOST_STAGES, most_stages(machine, one, blocks))
-            for multicast in _multicasts(machine, family):
-                work = launches(workload, tile, schedule, multicast, sms)
-                if multicast != "none" and work[0].blocks <= sms * blocks:
-                    continue  # with one wave clusters only cost
-                stages = min(most, _stages(timer.rates, work[0]))
-                needs = _needs(timer, tile, stages)
-                fit = fits(machine, needs, blocks)
-                key = str(tile), blocks, multicast
-                if fit.fits and stages >= 2 and key not in seen:
-                    seen.add(key)
-                    yield Advice(tile, stages, fit.threads, sms, blocks, needs, schedule, multicast, 0.0, Ours.name)
+            glance = coarse_seconds(workload, tile, stages, sms, blocks, timer.speeds)
+            yield Advice(tile, stages, fit.threads, sms, blocks, needs, schedule, "none", glance, Ours.name)
 
 
 def _tiles(timer: Timer) -> Iterator[TileShape]:
-    """Sides beyond the problem are cut to the next that covers it."""
+    """Sides from 64 up, smaller ones where the problem is smaller, and none beyond the first that covers it.
+
+    Columns are whole cache lines: blocks that share lines would load them twice, and FFNs read H in steps of BK.
+    """
     workload, family = timer.workload, timer.family
-    own = family.default_tile(workload)
-    depth = own.bk if family.name == "attention" else LINE_BYTES // workload.in_bytes
+    line = LINE_BYTES // workload.in_bytes
+    depth = 1 if family.name == "attention" else line
     widest = family.cut_tile(TileShape(1 << 16, 1 << 16, depth), workload)
-    rows, cols = _covering(ROWS, widest.bm), _covering(COLUMNS, widest.bn)
-    for bm in rows:
-        for bn in cols:
-            if family.name != "ffn" or bn % depth == 0:  # H is read in steps of BK
-                yield TileShape(bm, bn, depth)
+    for bm in _sides(ROWS, widest.bm, 1):
+        for bn in _sides(COLUMNS, widest.bn, 1 if family.name == "attention" else line):
+            yield TileShape(bm, bn, depth)
 
 
-def _covering(sides: tuple[int, ...], extent: int) -> tuple[int, ...]:
-    """The sides up to the first that covers the extent."""
-    return tuple(side for i, side in enumerate(sides) if i == 0 or sides[i - 1] < extent)
+def _sides(sides: tuple[int, ...], extent: int, line: int) -> tuple[int, ...]:
+    covering = tuple(side for i, side in enumerate(sides) if i == 0 or sides[i - 1] < extent)
+    least = min(LEAST_SIDE, covering[-1])
+    whole = tuple(side for side in covering if side >= least and side % line == 0)
+    return whole or covering[-1:]
 
 
 def _needs(timer: Timer, tile: TileShape, stages: int) -> KernelNeeds:
@@ -197,15 +197,3 @@ def _needs(timer: Timer, tile: TileShape, stages: int) -> KernelNeeds:
             tile.bm, tile.bn, tile.bk, stages, workload.in_bytes, out_bytes=workload.out_bytes, scale_bytes=scales
         )
     return timer.family.kernel_needs(workload, tile, stages)
-
-
-def _multicasts(machine: Machine, family: KernelFamily[Any, Any]) -> tuple[Multicast, ...]:
-    capability = machine.compute_capability.partition(".")[0]
-    clusters = capability.isdigit() and int(capability) in (9, 10) and family.name == "gemm"
-    return ("none", "a", "b") if clusters else ("none",)
-
-
-def _stages(rates: Rates, launch: Launch) -> int:
-    """ceil(latency of a miss / time of a step) + 1; a step takes as long as its operations or its loads from L2."""
-    loading = (launch.load_bytes / launch.blocks - launch.resident_bytes) / launch.steps / rates.l2
-    return 1 + ceil((rates.hit + rates.miss) / max(step_compute(launch, rates), loading))
