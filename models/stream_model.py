@@ -245,8 +245,11 @@ def _plan(
     arrays = kernel.inputs if kernel.kind == "elementwise" else 1
     items = 8 * vector * unroll // kernel.item_bits
     loaded = vector * unroll * arrays
+    if kernel.kind in ("softmax", "norm") and kernel.keeps_row:  # each thread keeps its part of the row
+        items = max(items, ceil_div(kernel.row_items, kernel.threads))
     # what was loaded, and for weights also what they unpack to
-    held = loaded + (items * kernel.value_bytes if kernel.kind == "dequantize" else 0)
+    unpacked = items * kernel.value_bytes
+    held = loaded + unpacked if kernel.kind == "dequantize" else max(loaded, unpacked * arrays)
     registers = OTHER_REGISTERS + ceil_div(held, _REGISTER_BYTES)
     by_registers = machine.store_bytes("registers_per_sm") // (ceil_div(registers, 8) * 8 * _REGISTER_BYTES)
     limit = machine.limit("threads_per_sm") or _MOST_THREADS

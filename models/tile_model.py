@@ -1,20 +1,19 @@
 """A tile of a matrix product on one SM: what it keeps there, whether loads hide behind compute, what binds.
 
 Cycles of one k-tile, as they are counted on paper: tensor-core instructions times their cycles over the tensor cores of
-an SM; latency plus bytes over the SM's share of bandwidth for a load that hits L2 and for one that comes from DRAM. While
-one stage is multiplied the others are under way, so a latency hides behind ceil(latency / compute) + 1 stages; a
+an SM; latency plus bytes over the SM's share of bandwidth for a load that hits L2 and for one that comes from DRAM.
+While one stage is multiplied the others are under way, so a latency hides behind ceil(latency / compute) + 1 stages; a
 transfer that takes longer than compute hides behind none.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pebble.errors import InputError
-from pebble.models.kernel_fit import OTHER_REGISTERS, Fit, KernelNeeds, fits, most_blocks, most_stages
+from pebble.models.kernel_fit import OTHER_REGISTERS, Fit, KernelNeeds, fits, most_blocks
 from pebble.models.machine import Machine
 from pebble.models.sm_constants import SmConstants
 from pebble.units import ceil_div
@@ -31,6 +30,8 @@ class KTile:
     ----------
     bm, bn, bk, value_bytes : int
     constants : SmConstants
+    keeps_rows : bool
+        Whether the BM rows stay in shared memory, so that a step loads BN x BK alone.
 
     Examples
     --------
@@ -48,11 +49,12 @@ class KTile:
     bk: int
     value_bytes: int
     constants: SmConstants
+    keeps_rows: bool = False
 
     @property
     def bytes(self) -> int:
         """Loaded in a step."""
-        return (self.bm + self.bn) * self.bk * self.value_bytes
+        return (self.bn + (0 if self.keeps_rows else self.bm)) * self.bk * self.value_bytes
 
     @property
     def flops(self) -> int:
@@ -239,7 +241,8 @@ class TileModel:
             **self.fit.to_json(),
             "limits": [str(over) for over in self.fit.over],
             "shared_bytes": {
-                "tiles": self.stages * s.bytes,
+                "stages": self.stages * s.bytes,
+                "kept": self.fit.needs.resident * s.value_bytes,
                 "scales": self.scale_bytes,
                 "barriers": self.barrier_bytes,
                 "output_tile": self.output_bytes,
@@ -295,12 +298,13 @@ def check_registers(bm: int, bn: int, threads: int, registers: int) -> None:
 def tile_model(
     machine: Machine,
     step: KTile,
-    needs: Callable[[int], KernelNeeds],
+    needs: KernelNeeds,
     *,
     tiles: int,
     flops: int,
     dram_bytes: int,
-    stages: int | None = None,
+    scale_bytes: int = 0,
+    barrier_bytes: int = 0,
     blocks_per_sm: int | None = None,
     sms: int | None = None,
 ) -> TileModel:
@@ -311,12 +315,12 @@ def tile_model(
     machine : Machine
     step : KTile
         One step of a block.
-    needs : callable
-        What a block with so many stages keeps.
+    needs : KernelNeeds
+        Of a block.
     tiles, flops, dram_bytes : int
         Blocks, operations and DRAM bytes of the problem; compulsory bytes where nothing was simulated.
-    stages : int, optional
-        By default the most that fit.
+    scale_bytes, barrier_bytes : int
+        Of the shared memory that the block needs, all stages together.
     blocks_per_sm : int, optional
         By default as many as fit.
     sms : int, optional
@@ -327,11 +331,10 @@ def tile_model(
     TileModel
         Also of a tile that does not fit: ``fit.over`` says which limits it breaks. Cost: none to speak of.
     """
-    held = most_stages(machine, needs(1), blocks_per_sm or 1) if stages is None else stages
-    fit = most_blocks(machine, needs(held)) if blocks_per_sm is None else fits(machine, needs(held), blocks_per_sm)
-    after = fits(machine, needs(held), fit.blocks_per_sm + 1)
-    c, block = step.constants, fit.needs
-    in_flight = (held - 1) * step.bytes * fit.blocks_per_sm
+    fit = most_blocks(machine, needs) if blocks_per_sm is None else fits(machine, needs, blocks_per_sm)
+    after = fits(machine, needs, fit.blocks_per_sm + 1)
+    c, tiles_bytes = step.constants, (needs.resident + needs.stages * needs.stage) * needs.value_bytes
+    in_flight = (needs.stages - 1) * step.bytes * fit.blocks_per_sm
     balance = c.flops_per_clock
 
     def boundary(name: str, latency: float, rate: float, intensity: float) -> Boundary:
@@ -339,11 +342,11 @@ def tile_model(
 
     return TileModel(
         step,
-        held,
+        needs.stages,
         ceil_div(fit.threads, 32),
-        held * (block.stage_more_bytes - BARRIER_BYTES if block.stage_more_bytes else 0),
-        held * BARRIER_BYTES if block.stage_more_bytes else 0,
-        block.more_bytes,
+        scale_bytes,
+        barrier_bytes,
+        needs.shared_bytes - tiles_bytes - scale_bytes - barrier_bytes,
         fit,
         after.over[0].limit if after.over else "",
         tiles,
@@ -353,8 +356,3 @@ def tile_model(
             boundary("DRAM", c.miss_latency, c.dram_rate.value, flops / dram_bytes),
         ),
     )
-
-
-def with_threads(needs: KernelNeeds, threads: int) -> KernelNeeds:
-    """The same block with so many threads."""
-    return replace(needs, threads=threads)

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from pebble.reports.bound import Bound, bound
     from pebble.reports.compare import compare
     from pebble.reports.curve import CurveReport, curve
+    from pebble.reports.cycles import Cycles, cycles
     from pebble.reports.dags import dag
     from pebble.reports.decode import Decode, decode
     from pebble.reports.export import Exported, export
@@ -60,7 +61,9 @@ if TYPE_CHECKING:
     from pebble.reports.replay import Replayed, replay
     from pebble.reports.simulate import Simulation, simulate
     from pebble.reports.solve import Solution, solve
+    from pebble.reports.stream import Stream, stream
     from pebble.reports.target import find_gpu as gpu
+    from pebble.reports.tile import TileAdvice, tile
     from pebble.reports.time import time
     from pebble.reports.tune import Tuning, tune
     from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, TransformerLayer
@@ -71,6 +74,7 @@ _EXPORTS = {
     "Bound": "pebble.reports.bound",
     "Comparison": "pebble.reports.kernel_compare",
     "CurveReport": "pebble.reports.curve",
+    "Cycles": "pebble.reports.cycles",
     "Decode": "pebble.reports.decode",
     "Exported": "pebble.reports.export",
     "Machine": "pebble.models.machine",
@@ -79,12 +83,15 @@ _EXPORTS = {
     "Simulation": "pebble.reports.simulate",
     "Solution": "pebble.reports.solve",
     "Timing": "pebble.reports.kernel_time",
+    "Stream": "pebble.reports.stream",
+    "TileAdvice": "pebble.reports.tile",
     "Tuning": "pebble.reports.tune",
     "Verification": "pebble.reports.proof",
     "bound": "pebble.reports.bound",
     "certify": "pebble.reports.proof",
     "compare": "pebble.reports.compare",
     "curve": "pebble.reports.curve",
+    "cycles": "pebble.reports.cycles",
     "dag": "pebble.reports.dags",
     "decode": "pebble.reports.decode",
     "export": "pebble.reports.export",
@@ -94,6 +101,8 @@ _EXPORTS = {
     "simulate": "pebble.reports.simulate",
     "solve": "pebble.reports.solve",
     "time": "pebble.reports.time",
+    "stream": "pebble.reports.stream",
+    "tile": "pebble.reports.tile",
     "tune": "pebble.reports.tune",
     "verify": "pebble.reports.proof",
     "workload": "pebble.families",
@@ -104,6 +113,7 @@ __all__ = [
     "Comparison",
     "Conv2d",
     "CurveReport",
+    "Cycles",
     "Decode",
     "Exported",
     "Ffn",
@@ -114,6 +124,8 @@ __all__ = [
     "Replayed",
     "Simulation",
     "Solution",
+    "Stream",
+    "TileAdvice",
     "Timing",
     "TransformerLayer",
     "Tuning",
@@ -123,6 +135,7 @@ __all__ = [
     "certify",
     "compare",
     "curve",
+    "cycles",
     "dag",
     "decode",
     "export",
@@ -131,6 +144,8 @@ __all__ = [
     "replay",
     "simulate",
     "solve",
+    "stream",
+    "tile",
     "time",
     "tune",
     "verify",

@@ -38,6 +38,8 @@ class Advice:
         The advisor's own measure, least first.
     of : str
         The advisor.
+    scale_bytes, barrier_bytes : int
+        Of the shared memory that the block needs, all stages together.
     """
 
     tile: TileShape
@@ -50,6 +52,8 @@ class Advice:
     multicast: Multicast
     score: float
     of: str
+    scale_bytes: int = 0
+    barrier_bytes: int = 0
 
     @property
     def slots(self) -> int:

@@ -125,5 +125,10 @@ def _advice(problem: Problem, layout: Layout, score: int) -> Advice:
     needs = KernelNeeds(max(64, bm) * bn, 0, values, stages, size, stage - values * size, once, maths)
     group = deepgemm_group(OrderParams(sms=problem.sms, tile_m=bm, tile_n=bn, multicast=multicast))
     order = in_groups(group, "n" if multicast == "a" else "m", multicast)
+    scales = once - ceil_div(bm * bn * element_bytes(problem.out_dtype), 1024) * 1024 - _BARRIER_BYTES
+    scales += stages * (stage - values * size)
     tile = TileShape(bm, bn, 128 // size)
-    return Advice(tile, stages, 128 + maths, problem.sms, 1, needs, order, multicast, float(score), DeepGemm.name)
+    return Advice(
+        tile, stages, 128 + maths, problem.sms, 1, needs, order, multicast, float(score), DeepGemm.name, scales,
+        _BARRIER_BYTES,
+    )  # fmt: skip

@@ -94,8 +94,12 @@ def _better(problem: Problem, bm: int, bn: int, best_m: int, best_n: int) -> boo
 
 def shared_bytes(k: int, bm: int, bn: int, stages: int) -> int:
     """Shared memory of a block: output tile, stages with scales of A and barriers, scales of B."""
-    scales_of_b = ceil_div(ceil_div(k, BLOCK_K) * 4 * (1 if BLOCK_K % bn == 0 else 2), 8) * 8
-    return 2 * bm * bn + stages * (BLOCK_K * bm + 4 * bm + BLOCK_K * bn + 16) + scales_of_b
+    return 2 * bm * bn + stages * (BLOCK_K * bm + 4 * bm + BLOCK_K * bn + 16) + scales_of_b(k, bn)
+
+
+def scales_of_b(k: int, bn: int) -> int:
+    """Bytes of the scales of B, of two rows of blocks where a tile lies across them."""
+    return ceil_div(ceil_div(k, BLOCK_K) * 4 * (1 if BLOCK_K % bn == 0 else 2), 8) * 8
 
 
 def most_stages(k: int, bm: int, bn: int) -> int:
@@ -127,5 +131,6 @@ def _advice(problem: Problem, bm: int, bn: int) -> Advice:
     order = in_groups(GROUP, "m" if multicast == "b" else "n", multicast)
     score = waves + 1 - _last_wave(problem, bm, bn) / problem.sms
     return Advice(
-        TileShape(bm, bn, BLOCK_K), stages, 128 + maths, sms, 1, needs, order, multicast, score, DeepGemm2025.name
-    )
+        TileShape(bm, bn, BLOCK_K), stages, 128 + maths, sms, 1, needs, order, multicast, score, DeepGemm2025.name,
+        stages * 4 * bm + scales_of_b(k, bn), stages * 16,
+    )  # fmt: skip

@@ -1,10 +1,10 @@
 """The kernel whose modelled time is least under the chip's own cache model.
 
-Tried are block tiles that fit the chip with an output tile, barriers and scales, as many stages as the latency of a miss
-asks for, and one to three blocks an SM. All are timed at a glance, as if DRAM moved no more than the compulsory bytes.
-From the least of these on, the orders in daily use are run through the cache model and timed wave by wave
+Tried are block tiles that fit the chip with an output tile, barriers and scales, as many stages as the latency of a
+miss asks for, and one to three blocks an SM. All are timed at a glance, as if DRAM moved no more than the compulsory
+bytes. From the least of these on, the orders in daily use are run through the cache model and timed wave by wave
 (`pebble.timing.waves`): a dozen tiles, and more as long as one may still be faster than the best found. What the other
-advisors choose is timed beside, so the first is never slower than theirs.
+advisors choose is timed beside, so the first is never slower than theirs. Of equal times the fewer DRAM bytes win.
 
 The model knows no multicast: where a rule multicasts, its reads of L2 are counted as if it did not.
 """
@@ -20,7 +20,7 @@ from pebble.errors import InputError
 from pebble.families import KernelFamily, kernel_family
 from pebble.models.kernel_fit import KernelNeeds, fits, most_stages
 from pebble.models.machine import Machine
-from pebble.models.tile_model import tile_needs
+from pebble.models.tile_model import BARRIER_BYTES, tile_needs
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.system.clock import Clock
@@ -83,6 +83,16 @@ class Timer:
         self.speeds = sustained_speeds(machine, workload.dtype)
         self._known: dict[tuple[Any, ...], ModelledTime] = {}
 
+    def needs(self, tile: TileShape, stages: int) -> KernelNeeds:
+        """Of a GEMM with its output tile, barriers and, for fp8, scales of A; of others as the family says."""
+        w = self.workload
+        if self.family.name in ("gemm", "grouped"):
+            scales = 4 * tile.bm if w.dtype == "fp8" else 0
+            return tile_needs(
+                tile.bm, tile.bn, tile.bk, stages, w.in_bytes, out_bytes=w.out_bytes, scale_bytes=scales
+            )  # fmt: skip
+        return self.family.kernel_needs(w, tile, stages)
+
     def timed(self, advice: Advice) -> Timed:
         """Run through the cache model and time.
 
@@ -107,7 +117,11 @@ class Timer:
     def fastest(self, advice: Advice) -> Timed:
         """With the order in daily use that takes least."""
         orders = [self.family.parse_schedule(name) for name in self.family.daily]
-        return min((self.timed(replace(advice, schedule=order)) for order in orders), key=lambda t: t.time.seconds)
+        return min((self.timed(replace(advice, schedule=order)) for order in orders), key=_rank)
+
+
+def _rank(timed: Timed) -> tuple[float, int]:
+    return timed.time.seconds, timed.time.dram_bytes
 
 
 def best_timed(workload: Workload, machine: Machine, sms: int, seeds: tuple[Advice, ...]) -> list[Timed]:
@@ -144,7 +158,7 @@ def best_timed(workload: Workload, machine: Machine, sms: int, seeds: tuple[Advi
         best = min(best, found[-1].time.seconds)
     if not found:
         raise InputError(f"tile: got {workload.label}, expected a workload with a tile that fits {machine.name}.")
-    return sorted(found, key=lambda timed: timed.time.seconds)
+    return sorted(found, key=_rank)
 
 
 def _kernels(timer: Timer, sms: int) -> Iterator[Advice]:
@@ -157,14 +171,18 @@ def _kernels(timer: Timer, sms: int) -> Iterator[Advice]:
         latency = timer.speeds.hit + timer.speeds.miss
         wanted = 1 + ceil(latency / max(step_ns(launch, timer.speeds), load_ns(launch, timer.speeds)))
         for blocks in _BLOCKS:
-            one = _needs(timer, tile, 1)
+            one = timer.needs(tile, 1)
             stages = min(wanted, _MOST_STAGES, most_stages(machine, one, blocks))
-            needs = _needs(timer, tile, stages)
+            needs = timer.needs(tile, stages)
+            barriers = BARRIER_BYTES * (needs.stage_more_bytes > 0)
             fit = fits(machine, needs, blocks)
             if not fit.fits or stages < 2:
                 break
             glance = coarse_seconds(workload, tile, stages, sms, blocks, timer.speeds)
-            yield Advice(tile, stages, fit.threads, sms, blocks, needs, schedule, "none", glance, Ours.name)
+            yield Advice(
+                tile, stages, fit.threads, sms, blocks, needs, schedule, "none", glance, Ours.name,
+                stages * (needs.stage_more_bytes - barriers), stages * barriers,
+            )  # fmt: skip
 
 
 def _tiles(timer: Timer) -> Iterator[TileShape]:
@@ -186,14 +204,3 @@ def _sides(sides: tuple[int, ...], extent: int, line: int) -> tuple[int, ...]:
     least = min(LEAST_SIDE, covering[-1])
     whole = tuple(side for side in covering if side >= least and side % line == 0)
     return whole or covering[-1:]
-
-
-def _needs(timer: Timer, tile: TileShape, stages: int) -> KernelNeeds:
-    """Of a GEMM with its output tile, barriers and, for fp8, scales of A; of others as the family says."""
-    workload, name = timer.workload, timer.family.name
-    if name in ("gemm", "grouped"):
-        scales = 4 * tile.bm if workload.dtype == "fp8" else 0
-        return tile_needs(
-            tile.bm, tile.bn, tile.bk, stages, workload.in_bytes, out_bytes=workload.out_bytes, scale_bytes=scales
-        )
-    return timer.family.kernel_needs(workload, tile, stages)
