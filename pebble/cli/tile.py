@@ -112,9 +112,10 @@ def _explain(choice: Choice) -> None:
     parts += [f"output tile and the rest {model.output_bytes:,}"] * (model.output_bytes > 0)
     parts += [f"kept {needs.resident * needs.value_bytes:,}"] * (needs.resident > 0)
     say(f"{advice.tile}: shared memory of a block {needs.shared_bytes:,} bytes: {', '.join(parts)}")
+    full = model.full.replace("_sm", "_SM").replace("shared_", "shared_memory_").replace("_", " ") or "no limit"
     say(
         f"registers  about {fit.registers_per_thread} a thread, {model.accumulators_per_thread} of them fp32 "
-        f"accumulators; a further block an SM breaks {model.full.replace('_sm', '_SM').replace('_', ' ') or 'no limit'}"
+        f"accumulators; a further block an SM breaks {full}"
     )
     say(
         f"waves      {model.tiles:,} blocks on {advice.sms} SMs, {advice.blocks_per_sm} on each: {model.waves:,} "

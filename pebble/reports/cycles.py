@@ -11,7 +11,7 @@ from pebble.models.machine import Machine
 from pebble.models.sm_constants import SETS, SmConstants, a100_constants, constants_of, is_a100
 from pebble.models.tile_model import KTile, check_registers, tile_needs
 from pebble.reports.base import Report
-from pebble.reports.target import read_target, whole
+from pebble.reports.target import chip_of, whole
 from pebble.schedules.tile import TileShape
 from pebble.workloads.base import element_bytes
 
@@ -158,8 +158,7 @@ def cycles(
     NVIDIA A100-SXM4-40GB, one k-tile of 256x128x16 fp16 (published): 512.0 cycles of compute, 459.2 from L2, \
 1,787.0 from DRAM
     """
-    chip = read_target(gpu=gpu, machine=machine).machine
-    assert chip is not None
+    chip = chip_of(gpu, machine)
     size, shape = element_bytes(dtype), TileShape.parse(tile)
     if len(str(tile).split("x")) != 3:
         raise InputError(f"--tile: got {tile!r}, expected BMxBNxBK with the depth of a step, such as 256x128x16.")

@@ -9,7 +9,7 @@ from pebble.models.machine import Machine
 from pebble.models.sm_constants import SmConstants, constants_of
 from pebble.models.stream_model import StreamKernel, StreamModel, stream_model
 from pebble.reports.base import Report
-from pebble.reports.target import read_target, whole
+from pebble.reports.target import chip_of, whole
 from pebble.workloads.base import element_bytes
 
 
@@ -40,7 +40,7 @@ class Stream(Report):
         return (
             f"{kernel.kind} of {kernel.items:,} items on {self.gpu.name}: {best.items_per_thread} items a thread in "
             f"loads of {best.vector_bytes} bytes keep {best.bytes_in_flight:,.0f} bytes in flight on an SM, "
-            f"{best.share:.0%} of what is needed; {self.model.least_seconds * 1e6:,.1f} us at least"
+            f"{best.share:.0%} of what is needed; {self.model.least_seconds * 1e6:,.2f} us at least"
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -107,8 +107,7 @@ def stream(
     >>> pebble.stream("elementwise", 2**28, gpu="h100-sxm5-80gb").model.best.vector_bytes
     16
     """
-    chip = read_target(gpu=gpu, machine=machine).machine
-    assert chip is not None
+    chip = chip_of(gpu, machine)
     given = {name: whole(f"--{name}", value, 1, 2**50) for name, value in options.items() if value is not None}
     kernel = StreamKernel(kind, whole("--items", items, 1, 2**50), element_bytes(dtype), **given)
     # any type will do for what does not multiply

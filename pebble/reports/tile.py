@@ -12,7 +12,7 @@ from pebble.models.machine import Machine
 from pebble.models.sm_constants import constants_of
 from pebble.models.tile_model import BARRIER_BYTES, KTile, TileModel, check_registers, tile_model
 from pebble.reports.base import Report
-from pebble.reports.target import MAX_SMS, read_target, whole
+from pebble.reports.target import MAX_SMS, chip_of, whole
 from pebble.schedules.tile import TileShape
 from pebble.timing.waves import ModelledTime
 from pebble.tuning.advisors import ADVISORS, Advice, Advisor, Timed, Timer, best_timed, launches, parse_advisor
@@ -179,8 +179,7 @@ def tile(
     gemm m=4096 n=7168 k=16384 fp8 on NVIDIA H100-SXM5-80GB, deepgemm: tile 256x128x128, 3 stages, 12 warps, 763.0 us \
 by the model, bound by compute
     """
-    chip = read_target(gpu=gpu, machine=machine).machine
-    assert chip is not None
+    chip = chip_of(gpu, machine)
     kernel_family(workload)
     chosen = parse_advisor(advisor)
     count = chip.sms if sms is None else whole("--sms", sms, 1, min(MAX_SMS, chip.sms))

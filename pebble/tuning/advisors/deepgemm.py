@@ -32,7 +32,7 @@ from pebble.schedules.orders.base import Multicast
 from pebble.schedules.orders.deepgemm import deepgemm_group
 from pebble.schedules.tile import TileShape
 from pebble.tuning.advisors.base import Advice, Advisor, in_groups
-from pebble.tuning.advisors.deepgemm_common import SHARED_BYTES, Problem, problem_of, warpgroups
+from pebble.tuning.advisors.deepgemm_common import SHARED_BYTES, Problem, no_room, problem_of, warpgroups
 from pebble.units import ceil_div
 from pebble.workloads.base import Workload, element_bytes
 
@@ -58,6 +58,8 @@ class DeepGemm(Advisor):
         problem = problem_of(self.name, workload, machine, sms, ("fp8", "bf16"))
         scored = [(cycles(problem, layout), layout) for layout in layouts(problem)]
         ranked = sorted((pair for pair in scored if pair[0] < _NEVER), key=lambda pair: pair[0])  # stable: first met
+        if not ranked:
+            raise no_room(self.name, problem)
         return [_advice(problem, layout, score) for score, layout in ranked]
 
 

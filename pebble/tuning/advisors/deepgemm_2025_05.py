@@ -27,7 +27,7 @@ from pebble.models.machine import Machine
 from pebble.schedules.orders.base import Multicast
 from pebble.schedules.tile import TileShape
 from pebble.tuning.advisors.base import Advice, Advisor, in_groups
-from pebble.tuning.advisors.deepgemm_common import SHARED_BYTES, Problem, problem_of, warpgroups
+from pebble.tuning.advisors.deepgemm_common import SHARED_BYTES, Problem, no_room, problem_of, warpgroups
 from pebble.units import ceil_div
 from pebble.workloads.base import Workload
 
@@ -50,8 +50,10 @@ class DeepGemm2025(Advisor):
         """The rule's choice first, then other tiles by waves and last wave."""
         problem = problem_of(self.name, workload, machine, sms, ("fp8",))
         chosen = chosen_tile(problem)
+        if not most_stages(problem.k, *chosen):
+            raise no_room(self.name, problem)
         others = sorted(
-            (tile for tile in _candidates(problem) if tile != chosen),
+            (tile for tile in _candidates(problem) if tile != chosen and most_stages(problem.k, *tile)),
             key=lambda tile: (_waves(problem, *tile), -_last_wave(problem, *tile)),
         )
         return [_advice(problem, *tile) for tile in (chosen, *others)]
@@ -103,10 +105,10 @@ def scales_of_b(k: int, bn: int) -> int:
 
 
 def most_stages(k: int, bm: int, bn: int) -> int:
-    """Stages by the rule."""
+    """Stages by the rule; 0 where not even one fits."""
     unrolled = BLOCK_K % bn != 0 and BLOCK_K // math.gcd(BLOCK_K, bn) <= 4
     most = min(4 if unrolled else 8, max(k // BLOCK_K, 1))
-    return next(s for s in range(most, 0, -1) if shared_bytes(k, bm, bn, s) <= SHARED_BYTES)
+    return next((s for s in range(most, 0, -1) if shared_bytes(k, bm, bn, s) <= SHARED_BYTES), 0)
 
 
 def _multicast(problem: Problem, bm: int, bn: int) -> Multicast:

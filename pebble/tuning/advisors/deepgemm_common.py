@@ -76,6 +76,14 @@ def problem_of(name: str, workload: Workload, machine: Machine, sms: int, dtypes
     )  # fmt: skip
 
 
+def no_room(name: str, problem: Problem) -> InputError:
+    """The scales of B are kept for all of k, and so long a k leaves no room for stages."""
+    return InputError(
+        f"--advisor {name}: got k = {problem.k}, expected one whose scales leave room for stages in {SHARED_BYTES:,} "
+        "bytes of shared memory; cut k in parts, or use --advisor ours."
+    )
+
+
 def warpgroups(bm: int) -> int:
     """Threads that multiply: one warpgroup up to 64 rows, two above."""
     return 128 if bm <= 64 else 256

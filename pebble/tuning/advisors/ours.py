@@ -147,15 +147,26 @@ def best_timed(workload: Workload, machine: Machine, sms: int, seeds: tuple[Advi
         As `Timer`, or nothing fits.
     """
     timer, clock = Timer(workload, machine), Clock(SECONDS)
-    found = [timer.timed(advice) for advice in seeds if fits(machine, advice.needs, advice.blocks_per_sm).fits]
+    found, refused = [], None
+    for advice in seeds:
+        try:
+            found.append(timer.timed(advice))
+        except InputError as error:
+            refused = error
     best = min((timed.time.seconds for timed in found), default=float("inf"))
     kernels = list(_kernels(timer, sms))
     hopeful = sorted((kernel.score, i) for i, kernel in enumerate(kernels))
     for tried, (seconds, i) in enumerate(hopeful[:_TILES]):
         if tried and ((tried >= _SHOWN and seconds >= best) or clock.why_over()):
             break
-        found.append(timer.fastest(kernels[i]))
+        try:
+            found.append(timer.fastest(kernels[i]))
+        except InputError as error:  # too many of these tiles to simulate; a larger one may do
+            refused = error
+            continue
         best = min(best, found[-1].time.seconds)
+    if not found and refused is not None:
+        raise refused
     if not found:
         raise InputError(f"tile: got {workload.label}, expected a workload with a tile that fits {machine.name}.")
     return sorted(found, key=_rank)

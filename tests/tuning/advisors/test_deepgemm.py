@@ -41,9 +41,9 @@ CURRENT = [
     # BM 16 is tried for m <= 16: 128 blocks. L1 counts 64 rows on the tensor cores: 4096 * 48 + 4096 * 96 + 2 * 1024 =
     # 591872, * 128 / 16896 = 4483, above L2's 4111; over 128 / 132: 4623. Once 1024 + 256 + 32 * 4, stage 6144 + 128.
     ((1, 4096, 4096), {}, ("16x32x128", 16, 132, "none", "16", 4623, 101760)),
-    # 16 * 192 = 3072 blocks in 24 waves. Without a cluster L2 takes (1536 * 384 + 65536) * 3072 / 6153 = 327199; A shared
-    # by two 1536 * (128 + 128) + 65536: 229040; B shared 278117. L1 (2 * 1536 * 384 + 131072) * 3072 / 16896 = 238312,
-    # over 3072 / 3168: 245759. Once 65536 + 256 + 48, stage 128 * 384 + 1024 = 50176: 3, enough for 256 * 128 >= 24576.
+    # 16 * 192 = 3072 blocks in 24 waves. Without a cluster L2 takes (1536 * 384 + 65536) * 3072 / 6153 = 327199; A
+    # shared by two 1536 * (128 + 128) + 65536: 229040; B shared 278117. L1 (2 * 1536 * 384 + 131072) * 3072 / 16896 is
+    # 238312, over 3072 / 3168: 245759. Once 65536 + 256 + 48, stage 128 * 384 + 1024 = 50176: 3, enough for 256 * 128 >= 24576.
     # Groups with A: 8 * 128 + 17 * 256 = 5376 > 16 * 128 + 9 * 256 = 4352.
     ((4096, 24576, 1536), {}, ("256x128x128", 3, 132, "a", "16n", 245759, 216368)),
     # 32 * 11 = 352 blocks in 3 waves. B shared: (7168 * (128 + 96) + 49152) * 352 / 6153 = 94666; L1 (2 * 7168 * 320 +
@@ -54,12 +54,12 @@ CURRENT = [
     # so has 64x64 with A shared in 2 waves. The first that is met stays. n is no multiple of 128.
     # Once 16384 + 256 + 8 * 4 = 16672, stage 128 * 192 + 256 = 24832.
     ((1000, 1000, 1000), {}, ("64x128x128", 8, 132, "none", "16", 4469, 215328)),
-    # 2 * 64 blocks, one wave: no cluster. L2 (512 * 240 + 28672) * 128 / 6153 = 3152, over 128 / 132: 3250. In two waves
-    # of 64x112 with B shared L1 binds: (2 * 512 * 176 + 28672) * 256 / 16896 = 3165: 3263. Once 28672 + 256 + 32, stage
-    # 128 * 240 + 512 = 31232. Groups 8 * 128 + 17 * 112 = 2928 < 16 * 128 + 9 * 112 = 3056.
+    # 2 * 64 blocks, one wave: no cluster. L2 (512 * 240 + 28672) * 128 / 6153 = 3152, over 128 / 132: 3250. In two
+    # waves of 64x112 with B shared L1 binds: (2 * 512 * 176 + 28672) * 256 / 16896 = 3165: 3263. Once 28672 + 256 + 32,
+    # stage 128 * 240 + 512 = 31232. Groups 8 * 128 + 17 * 112 = 2928 < 16 * 128 + 9 * 112 = 3056.
     ((256, 7168, 512), {}, ("128x112x128", 6, 132, "none", "8", 3250, 216352)),
-    # BM 32 for m <= 32: 256 blocks in 2 waves. B shared: (1536 * (32 + 48) + 6144) * 256 / 6153 = 5368; L1 (1536 * 128 +
-    # 1536 * 160 + 12288) * 256 / 16896 = 6888, over 256 / 264: 7103; A shared would be 7413 / (256 / 264) = 7644.
+    # BM 32 for m <= 32: 256 blocks in 2 waves. B shared: (1536 * (32 + 48) + 6144) * 256 / 6153 = 5368; L1 (1536 * 128
+    # + 1536 * 160 + 12288) * 256 / 16896 = 6888, over 256 / 264: 7103; A shared would be 7413 / (256 / 264) = 7644.
     # The rule does not ask whether a second row of blocks exists. Once 6144 + 256 + 96, stage 16384 + 128.
     ((32, 24576, 1536), {}, ("32x96x128", 13, 132, "b", "16m", 7103, 221152)),
     # 32 * 4 = 128 blocks, one wave. 144: 144 % 16 = 0. L2 (7168 * 272 + 36864) * 128 / 6153 = 41326, over 128 / 132.
@@ -68,8 +68,8 @@ CURRENT = [
     # bf16: BK 64. 16 * 32 = 512 blocks in 4 waves, A shared: L1 (4 * 4096 * 384 + 131072) * 512 / 16896 = 194622, over
     # 512 / 528: 200703; 128x256 with B shared ties and comes later. Once 65536 + 256, stage 49152.
     ((4096, 4096, 4096), {"dtype": "bf16"}, ("256x128x64", 3, 132, "a", "16n", 200703, 213248)),
-    # fp32 results: no BM 256. 32 * 22 = 704 blocks in 6 waves, B shared: L1 (4 * 4096 * 320 + 2 * 98304) * 704 / 16896 =
-    # 226645, over 704 / 792: 254975. Once 98304 + 256, stage 40960: 3 are enough for 128 * 192.
+    # fp32 results: no BM 256. 32 * 22 = 704 blocks in 6 waves, B shared: L1 (4 * 4096 * 320 + 2 * 98304) * 704 / 16896
+    # = 226645, over 704 / 792: 254975. Once 98304 + 256, stage 40960: 3 are enough for 128 * 192.
     ((4096, 4096, 4096), {"dtype": "bf16", "out_dtype": "fp32"}, ("128x192x64", 3, 132, "b", "16m", 254975, 221440)),
     # 2 * 64 blocks. L2 (2 * 7168 * 128 + 8192) * 128 / 6153 = 38343, over 128 / 132: 39541. Once 8192 + 256.
     ((128, 4096, 7168), {"dtype": "bf16"}, ("64x64x64", 13, 132, "none", "8", 39541, 221440)),
@@ -95,8 +95,8 @@ MAY_2025 = [
     ((1000, 1000, 1000), ("64x128x128", 7, 128, "b", "16m", 2 - 128 / 132, 190352)),
     # 256 rows: no 64xBN in one wave, 128x112 has 2 * 64 = 128 blocks. k / 128 = 4 stages: 28672 + 4 * 31248 + 32.
     ((256, 7168, 512), ("128x112x128", 4, 128, "none", "16n", 2 - 128 / 132, 153696)),
-    # 16 * 24 = 384 blocks, 3 waves, 120 in the last; 256x96 has 88 there, 256x80 needs 4 waves. 128 / gcd(128, 88) = 16:
-    # 45056 + 4 * 45072 + 448 = 225792, 5 stages 270864.
+    # 16 * 24 = 384 blocks, 3 waves, 120 in the last; 256x96 has 88 there, 256x80 needs 4 waves. 128 / gcd(128, 88) is
+    # 16: 45056 + 4 * 45072 + 448 = 225792, 5 stages 270864.
     ((4096, 2112, 7168), ("256x88x128", 4, 128, "a", "16n", 4 - 120 / 132, 225792)),
     # 256 blocks, 2 waves, 124 in the last. 128 / gcd(128, 96) = 4: 4 stages at most, 12288 + 4 * 20752 + 96.
     ((32, 24576, 1536), ("64x96x128", 4, 128, "none", "16n", 3 - 124 / 132, 95392)),
@@ -145,6 +145,7 @@ def test_experts_are_padded_to_128_rows() -> None:
         (pebble.Gemm(64, 64, 64), H100, 131, "even number"),
         (pebble.Gemm(64, 64, 64, dtype="fp8", out_dtype="fp32"), H100, 132, "fp8 to fp32"),
         (pebble.Ffn(64, 64, 64), H100, 132, "one product at a time"),
+        (pebble.Gemm(64, 64, 2**27, dtype="fp8"), H100, 132, "leave room for stages"),
     ],
 )
 def test_what_the_rules_are_not_for(workload: pebble.Gemm, gpu: str, sms: int, text: str) -> None:
