@@ -2,8 +2,8 @@
 
 By Little's law latency times bandwidth must be under way for the whole bandwidth. Threads that are resident each keep
 ``unroll`` loads of ``vector`` bytes under way; so items a thread follow from what an SM holds of threads. Among the
-ways that keep enough under way the one with the fewest registers is taken, then the widest vector, which needs the
-fewest instructions; where none keeps enough, the one that keeps most.
+ways that keep enough under way the one with the fewest loads a thread is taken, then the widest vector: the fewest
+instructions. Where none keeps enough, the one that keeps most.
 """
 
 from __future__ import annotations
@@ -266,4 +266,4 @@ def _plan(
 
 def _rank(plan: StreamPlan) -> tuple[bool, float, int, int]:
     enough = plan.share >= 1
-    return not enough, 0.0 if enough else -plan.share, plan.registers_per_thread, -plan.vector_bytes
+    return not enough, 0.0 if enough else -plan.share, plan.unroll, -plan.vector_bytes

@@ -254,7 +254,8 @@ def _own(
     workload, machine, family = timer.workload, timer.machine, timer.family
     shape = TileShape.parse(text, family.default_tile(workload).bk)
     threads = 0 if warps is None else 32 * whole("--warps", warps, 1, 32)
-    needs = replace(timer.needs(shape, 1), threads=threads)
+    needs = timer.needs(shape, 1)
+    needs = replace(needs, threads=threads or needs.threads)
     if registers is not None:
         budget = whole("--registers", registers, 1, 255)
         check_registers(shape.bm, shape.bn, threads or fits(machine, needs).threads, budget)

@@ -52,7 +52,7 @@ def test_tile_by_rule(capsys: pytest.CaptureFixture[str]) -> None:
     first = found["configurations"][0]  # type: ignore[index]
     assert (first["tile"], first["stages"], first["score"]) == ("128x112x128", 6, 3250)
     assert main(["tile", *shape, *H100, "--advisor", "deepgemm-2025-05", "--top", "2"]) == 0
-    assert "ranked by the rule's own waves" in capsys.readouterr().out
+    assert "ranked by the rule's own waves + idle" in capsys.readouterr().out
 
 
 def test_shared_memory_of_both_rules_adds_up(capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,7 +44,7 @@ class DeepGemm2025(Advisor):
     name = "deepgemm-2025-05"
     what = "fewest waves, then the fullest last wave"
     source = "DeepGEMM deep_gemm/jit_kernels/gemm.py, May 2025 (a5645d7 and later)"
-    measure = "waves"
+    measure = "waves + idle"
 
     def advise(self, workload: Workload, machine: Machine, sms: int) -> list[Advice]:
         """The rule's choice first, then other tiles by waves and last wave."""

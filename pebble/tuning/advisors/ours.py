@@ -34,6 +34,7 @@ ROWS = (16, 32, 64, 128, 192, 256)
 COLUMNS = (16, 32, 64, 96, 128, 192, 256)
 LEAST_SIDE = 64  # of a tile in a problem that is larger
 SECONDS = 20.0
+_LEAST_THREADS = 128  # a warp for each of an SM's four parts
 _BLOCKS = (1, 2, 3)
 _MOST_STAGES = 8
 _SHOWN, _TILES = 12, 36  # tiles that are simulated: so many, and at most, while one may still be faster
@@ -88,10 +89,12 @@ class Timer:
         w = self.workload
         if self.family.name in ("gemm", "grouped"):
             scales = 4 * tile.bm if w.dtype == "fp8" else 0
-            return tile_needs(
+            needs = tile_needs(
                 tile.bm, tile.bn, tile.bk, stages, w.in_bytes, out_bytes=w.out_bytes, scale_bytes=scales
-            )  # fmt: skip
-        return self.family.kernel_needs(w, tile, stages)
+            )
+        else:
+            needs = self.family.kernel_needs(w, tile, stages)
+        return replace(needs, threads=max(_LEAST_THREADS, fits(self.machine, needs).threads))
 
     def timed(self, advice: Advice) -> Timed:
         """Run through the cache model and time.
