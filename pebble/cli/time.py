@@ -30,8 +30,8 @@ from pebble.reports.time_sweep import Sweep
 from pebble.schedules.tables.source import OWN_HELP
 from pebble.timing.waves import ModelledTime
 
-_SUMS = ("compute", "l2", "dram")
-_HEADS = ("compute ms", "L2 ms", "DRAM ms")
+_SUMS = ("compute", "shared", "l2", "dram")
+_HEADS = ("compute ms", "shared ms", "L2 ms", "DRAM ms")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -116,7 +116,8 @@ def _print(found: Timing) -> None:
         f"{'DRAM' if p.name == 'dram' else p.name.replace('l2', 'L2')} {_ms(p.seconds)}" for p in found.floor.parts
     )
     say(
-        f"proved floor     {_ms(found.floor.seconds)} ms, {found.floor.bound_word}: no launch of this kernel is faster ({parts})"
+        f"proved floor     {_ms(found.floor.seconds)} ms, {found.floor.bound_word}: no launch of this kernel is faster "
+        f"({parts})"
     )
     best = found.orders[0]
     say(
