@@ -69,6 +69,16 @@ class TileShape:
         """Tiles along m, n and k; edge tiles are short."""
         return ceil_div(gemm.m, self.bm), ceil_div(gemm.n, self.bn), ceil_div(gemm.k, self.bk)
 
+    def operations_per_byte(self, element_bytes: int) -> float:
+        """2 BM BN / ((BM + BN) b): the intensity at the SM boundary, of what a block loads; not that at DRAM.
+
+        Examples
+        --------
+        >>> TileShape(128, 256, 64).operations_per_byte(2)
+        85.33333333333333
+        """
+        return 2 * self.bm * self.bn / ((self.bm + self.bn) * element_bytes)
+
     def __str__(self) -> str:
         return f"{self.bm}x{self.bn}x{self.bk}"
 

@@ -106,6 +106,11 @@ class Traffic:
         return self.dram_read_bytes + self.dram_write_bytes
 
     @property
+    def l2_bytes(self) -> int:
+        """Bytes that SMs read from L2 and write to it, whole lines."""
+        return self.counts.accesses_lines * LINE_BYTES
+
+    @property
     def saved_bytes(self) -> int | None:
         """What the set-aside saves, where the policy has one; negative where it costs."""
         return None if self.plain_bytes is None else self.plain_bytes - self.dram_bytes
