@@ -19,6 +19,7 @@ from pebble.timing.waves import ModelledTime, modelled_time
 from pebble.workloads.base import Workload
 
 MILLI = 1e3  # milliseconds of a second
+_BINDS = {"operations": "compute-bound", "dram": "DRAM-bound", "l2": "L2-bound"}
 ESTIMATE = (
     "modelled times are estimates at rates that kernels sustain, fitted to launches on an H100 and an H200; the floor "
     "is proved at the vendor's peaks"
@@ -138,6 +139,11 @@ def kernel_floor(workload: Workload, kernel: Kernel) -> TimeFloor:
     return time_floor(accounting(workload), kernel.target.machine, trace_bound(workload, kernel).bound)
 
 
+def floor_word(floor: TimeFloor) -> str:
+    """What sets a floor: compute-bound, DRAM-bound or L2-bound; empty where no peak is known."""
+    return "" if floor.binds is None else _BINDS[floor.binds.name]
+
+
 def fastest(workload: Workload, schedules: str | Sequence[str] | None, kernel: Kernel, rates: Rates) -> Timed:
     """The schedule that takes least by the model, of these or of those in daily use."""
     family = kernel_family(workload)
@@ -169,6 +175,6 @@ def time_schedules(
     found: dict[int, Timed] = {}
     for at, took in each(lambda same: time_schedule(workload, chosen[same[0]], kernel, rates, residual), alike):
         found |= {i: Timed(chosen[i].name, took) for i in alike[at]}
-    orders = sorted((found[i] for i in sorted(found)), key=lambda one: one.time.seconds)
+    orders = sorted((found[i] for i in sorted(found)), key=lambda one: (one.time.seconds, one.time.dram_bytes))
     notes = (ESTIMATE, *kernel.notes, *family.notes(residual))
     return Timing(workload, kernel, kernel_floor(workload, kernel), tuple(orders), notes)

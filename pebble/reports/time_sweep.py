@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from pebble.errors import InputError, UnknownNameError
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.kernel_time import ESTIMATE, MILLI, Timed, fastest, kernel_floor, time_row, timed_kernel
+from pebble.reports.kernel_time import ESTIMATE, MILLI, Timed, fastest, floor_word, kernel_floor, time_row, timed_kernel
 from pebble.reports.target import Kernel, KernelOptions
 from pebble.system.parallel import each
 from pebble.timing.floor import TimeFloor
@@ -82,7 +82,7 @@ class Sweep(Report):
                 "tile": step.kernel.tile,
                 **time_row(step.best.time),
                 "floor_ms": step.floor.seconds * MILLI,
-                "floor_binds": step.floor.bound_word,
+                "floor_binds": floor_word(step.floor),
                 "tflops": step.workload.flops / step.best.time.seconds / 1e12,
             }
             for step in self.steps

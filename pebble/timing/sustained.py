@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from pebble.errors import InputError
 from pebble.models.machine import Machine
 from pebble.models.speeds import speeds_of
 from pebble.traces import LINE_BYTES
@@ -60,8 +61,20 @@ class Rates:
 
 
 def sustained_rates(machine: Machine, dtype: str) -> Rates:
-    """The rates of a chip for operands of one type; errors as for `pebble.models.speeds.speeds_of`."""
-    speeds = speeds_of(machine, dtype)
+    """The rates of a chip for operands of one type.
+
+    Raises
+    ------
+    InputError
+        The machine file lacks a number that time needs.
+    """
+    try:
+        speeds = speeds_of(machine, dtype)
+    except InputError:
+        raise InputError(
+            f"time: the machine file of {machine.name} lacks boost_clock, throughput.{dtype} or dram_bandwidth, without "
+            "which no time is modelled; add what is missing."
+        ) from None
     clock = (machine.boost_hertz or 0.0) / 1e9
     plateau = machine.l2_bytes_per_second
     l2 = L2_BYTES_PER_CLOCK * clock if plateau is None else plateau / 1e9 / machine.sms
