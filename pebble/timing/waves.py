@@ -4,7 +4,7 @@ A wave of blocks in lock step takes as long as the slowest of five, each at the 
 
 - *compute*: operations and exponentials of its busiest SM;
 - *shared*: what tensor cores read from shared memory and loads write there, where the chip's way is known;
-- *L2*: what its busiest SM loads;
+- *L2*: what its busiest SM loads, and what all of them do;
 - *DRAM*: lines that its cache model misses in this very wave, and writes back, all SMs together;
 - *latency*: its longest block, where stages are too few: a buffer is free again when its tiles have been requested,
   have come and have been computed with.
@@ -144,11 +144,15 @@ def modelled_time(program: Program, config: KernelConfig, rates: Rates) -> Model
 
 
 class _Step(NamedTuple):
-    """What one step of one block needs by itself, in nanoseconds, and the lines that it loads from L2."""
+    """What one step of one block needs by itself, in nanoseconds, and the lines that it loads from L2.
+
+    ``l2`` is at the SM's own port, ``loaded`` while all SMs load.
+    """
 
     compute: float
     shared: float
     l2: float
+    loaded: float
     lines: float
 
     def at_once(self, blocks: int) -> tuple[float, float, float]:
@@ -157,15 +161,16 @@ class _Step(NamedTuple):
 
     def chain(self, blocks: int, stages: int, latency: float) -> float:
         """The least time of a step whose buffers are used again after so many steps."""
-        compute, shared, l2 = self.at_once(blocks)
-        return (latency + l2 + max(compute, shared)) / stages
+        compute, shared, _ = self.at_once(blocks)
+        return (latency + blocks * self.loaded + max(compute, shared)) / stages
 
 
-def _step(phase: Phase, sectors: Index, rates: Rates) -> _Step:
+def _step(phase: Phase, sectors: Index, rates: Rates, sms: int) -> _Step:
     bases = phase.steps.bases
     lines = float(np.where(bases >= 0, sectors[bases], 0).sum() / max(1, len(bases)) / 4)
     compute = phase.flops / rates.flops + phase.exps / rates.exps
-    return _Step(compute, phase.shared_bytes / rates.shared, lines / rates.lines, lines)
+    loaded = lines / min(rates.port, rates.lines / sms)
+    return _Step(compute, phase.shared_bytes / rates.shared, lines / rates.port, loaded, lines)
 
 
 def _counts(phase: Phase) -> NDArray[np.int64]:
@@ -194,7 +199,7 @@ def _in_waves(program: Program, config: KernelConfig, rates: Rates, engine: Engi
     waves: list[Wave] = []
     l2_lines = 0.0
     for phase in group.phases:
-        counts, step = _counts(phase), _step(phase, sectors, rates)
+        counts, step = _counts(phase), _step(phase, sectors, rates, config.sms)
         around = rates.hit * (1 + (phase.prologue is not None)) + rates.drain
         for start in range(0, len(counts), group.wave_blocks):
             steps = counts[start : start + group.wave_blocks]
@@ -204,7 +209,8 @@ def _in_waves(program: Program, config: KernelConfig, rates: Rates, engine: Engi
             loads = float(steps.sum()) * step.lines
             latency = rates.hit + rates.miss * min(1.0, lines / max(1.0, loads))
             chain = float(steps.max(initial=0)) * step.chain(together, config.stages, latency)
-            needs = (*(busiest * need for need in step.at_once(1)), lines / rates.dram_lines, chain, around)
+            compute, shared, port = (busiest * need for need in step.at_once(1))
+            needs = (compute, shared, max(port, loads / rates.lines), lines / rates.dram_lines, chain, around)
             waves.append(Wave(len(steps), *(need / 1e9 for need in needs)))
             l2_lines += loads
     if len(waves) != len(moved):
@@ -237,7 +243,10 @@ def _free(program: Program, config: KernelConfig, rates: Rates, engine: Engine) 
     for number, group in enumerate(program.groups):
         dram = float(moved[of_group == number].sum())
         busy = 0.0
-        steps = [(_counts(phase), _step(phase, sectors, rates), phase.prologue is not None) for phase in group.phases]
+        steps = [
+            (_counts(phase), _step(phase, sectors, rates, config.sms), phase.prologue is not None)
+            for phase in group.phases
+        ]
         loads = sum(float(counts.sum()) * step.lines for counts, step, _ in steps)
         latency = rates.hit + rates.miss * min(1.0, dram / max(1.0, loads))
         sms = max(1, group.wave_blocks // config.blocks_per_sm)
@@ -250,17 +259,17 @@ def _free(program: Program, config: KernelConfig, rates: Rates, engine: Engine) 
             needs += float(counts.sum()) / slots * np.array([*step.at_once(together), chain])
             around += each * len(counts) / slots
         l2_lines += loads
-        ended.append(max(busy, dram / rates.dram_lines) + launch)
-    # DRAM serves all groups: whichever ends last cannot end before it has served all
+        ended.append(max(busy, loads / rates.lines, dram / rates.dram_lines) + launch)
+    # DRAM and L2 serve all groups: whichever ends last cannot end before they have served all
     total = float(moved.sum())
     last = int(np.argmax(ended))
-    ended[last] = max(ended[last], total / rates.dram_lines + launch)
-    compute, shared, l2, chains = (needs / 1e9).tolist()
+    ended[last] = max(ended[last], max(total / rates.dram_lines, l2_lines / rates.lines) + launch)
+    compute, shared, port, chains = (needs / 1e9).tolist()
     return ModelledTime(
         seconds=max(ended) / 1e9,
         compute_seconds=compute,
         shared_seconds=shared,
-        l2_seconds=l2,
+        l2_seconds=max(port, l2_lines / rates.lines / 1e9),
         dram_seconds=total / rates.dram_lines / 1e9,
         latency_seconds=chains,
         around_seconds=around / 1e9,
