@@ -7,14 +7,18 @@
 Rows that a kernel of `pebble` ran are modelled as `pebble time` does; libraries' own kernels, whose order is not known,
 at the rates that kernels sustain for their operations (a line of their own). What was fitted on which rows stands in
 `pebble/timing/sustained.py`: products of the drift plans, attention of the H200's daily plan; all others are a check.
-Ten minutes on two cores; with --recorded, which reads what --csv wrote, a second.
+Ten minutes on two cores (Ctrl-C shows what is done, --keep goes on from there); with --recorded, which reads what --csv
+wrote, a second.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
 import multiprocessing
+import os
+import random
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -110,19 +114,28 @@ def _answer(key: Key) -> tuple[Key, float | None]:
     return key, modelled_ms(key)
 
 
-def timed(files: Sequence[Path], jobs: int) -> list[Timed]:
-    """All rows that have a time and can have a modelled one."""
+def timed(files: Sequence[Path], jobs: int, kept: Path | None) -> list[Timed]:
+    """All rows that have a time and can have a modelled one; ``kept`` has what was modelled before."""
     rows = [(row, path.name) for path in files for row in read_rows([path]) if row["milliseconds"]]
     rows = [(row, name) for row, name in rows if row["family"] in MODELLED]
     ours = [(row, name) for row, name in rows if row["tile"] and row["execution"] and named(row)]
     keys = sorted({question(row) for row, _ in ours})
     answers: dict[Key, float | None] = {}
-    with multiprocessing.Pool(jobs) as pool:
-        for key, answer in pool.imap_unordered(_answer, keys):
-            answers[key] = answer
-            print(f"\r{len(answers)} of {len(keys)} kernels modelled", end="", file=sys.stderr, flush=True)
+    if kept is not None and kept.exists():
+        answers = {tuple(map(tuple, key)): ms for key, ms in map(json.loads, kept.read_text().splitlines())}
+    left = [key for key in keys if key not in answers]
+    random.Random(0).shuffle(left)  # so that what an interrupt leaves is a sample
+    with multiprocessing.Pool(jobs) as pool, open(kept or os.devnull, "a") as file:
+        try:
+            for key, answer in pool.imap_unordered(_answer, left):
+                answers[key] = answer
+                file.write(json.dumps([key, answer]) + "\n")
+                file.flush()
+                print(f"\r{len(answers)} of {len(keys)} kernels modelled", end="", file=sys.stderr, flush=True)
+        except KeyboardInterrupt:
+            pool.terminate()
     print(file=sys.stderr)
-    found = [(row, name, answers[question(row)]) for row, name in ours]
+    found = [(row, name, answers.get(question(row))) for row, name in ours]
     found += [(row, name, library_ms(row)) for row, name in rows if row["launch"] == "library"]
     return [Timed(row, name, ms) for row, name, ms in found if ms]
 
@@ -248,10 +261,12 @@ def main() -> int:
     parser.add_argument("--csv", metavar="FILE", help="write each row's modelled time")
     parser.add_argument("--recorded", metavar="FILE", help="take the modelled times from what --csv wrote")
     parser.add_argument("--peer", nargs="?", const="", metavar="LIBRARY", help="nvidia-matmul-heuristics beside ours")
+    parser.add_argument("--keep", metavar="FILE", help="write down each modelled time, and begin with those in the file")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     args = parser.parse_args()
     files = [Path(name) for name in args.files] or sorted(HERE.glob("*.csv"))
-    found = recorded(args.recorded) if args.recorded else timed(files, args.jobs)
+    kept = Path(args.keep) if args.keep else None
+    found = recorded(args.recorded) if args.recorded else timed(files, args.jobs, kept)
     if args.peer is not None:
         from peer import Peer, installed
 
