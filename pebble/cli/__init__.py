@@ -26,7 +26,7 @@ COMMANDS: dict[str, str] = {
     "bound": "the least traffic any schedule can have, proved, beside the best schedule known",
     "verify": "check a certificate, without what wrote it",
     "prove": "the proof of a bound for a reader, with its numbers filled in",
-    "figure": "a figure of a proof: ski-slope, projections, segments, pebbling, walk, gap, fusion",
+    "figure": "a figure of a proof: ski-slope, projections, segments, pebbling, walk, gap, fusion, roofline",
     "compare": "the simulated traffic of each tile order, against the proved bound",
     "tune": "the schedule that moves least on a GPU, searched",
     "tile": "block tile, stages and warps for a workload on a GPU, by an advisor's rule, with modelled time",

@@ -3,12 +3,14 @@
 examples:
   pebble bound gemm -m 8192 -n 8192 -k 8192 --cache 40MiB
   pebble bound llama-3-8b:gate_up --tokens 8192 --gpu h100-sxm5-80gb
+  pebble bound gemm -m 8192 -n 8192 -k 8192 --dtype fp16 --gpu rtx4090 --accumulator fp16 --energy 7nm
   pebble bound ffn --tokens 8192 --d-model 4096 --hidden 11008 --cache 40MiB
   pebble bound attention --queries 32768 --keys 32768 --head-dim 128 --cache 228KiB
   pebble bound dag.json --capacity 8
   pebble bound gemm -m 8192 -n 8192 -k 8192 --gpu h200-sxm-141gb --buffers connected --omega 0.25
   pebble bound gemm -m 4096 -n 4096 -k 4096 --cache 228KiB --sms 108 --buffers sm-local --multicast 4
 
+With --gpu it also says the least time: operations, DRAM and L2 at rates that are never exceeded.
 With --buffers sm-local, pooled or connected, --cache is the storage of one SM and the traffic is that from L2 to SMs.
 """
 
@@ -22,6 +24,7 @@ from pebble.cli import _output
 from pebble.cli._dag_argument import is_dag_file
 from pebble.cli._sms import add_buffer_arguments, add_level_arguments, print_sm_bound
 from pebble.cli._target import add_machine_arguments, seconds, where
+from pebble.cli._time import add_time_arguments, print_energy, print_floor
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError
 from pebble.families import family_of
@@ -37,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble bound``."""
     add_workload_arguments(parser)
     add_machine_arguments(parser)
+    add_time_arguments(parser)
     parser.add_argument("--sms", metavar="P", help="processors for the parallel bound (the chip's SMs, else 1)")
     parser.add_argument(
         "--recompute",
@@ -88,6 +92,8 @@ def _bound(args: argparse.Namespace, is_dag: bool, stop: threading.Event) -> Bou
         topology=args.topology,
         multicast=args.multicast,
         level=args.level,
+        accumulator=args.accumulator,
+        energy=args.energy,
         capacity=args.capacity,
         variant=args.variant,
         time_limit=seconds("--time-limit", args.time_limit),
@@ -137,6 +143,10 @@ def _print(found: Bound) -> None:
             f"for a memory of {memory}: {bound['elements']:,} elements, {format_bytes(bound['bytes'])}; real kernels "
             "also hold values on the SMs and may go below this"
         )
+    if found.timed is not None:
+        print()
+        print_floor(found.timed.floor, found.verdict, workload.dtype)
+        print_energy(found.timed)
     print()
     print("published bounds, loads + stores in elements:")
     marks = {"proven": "proven", "not_proven_here": "not proven here", "refuted_here": "REFUTED here"}

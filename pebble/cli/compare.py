@@ -8,6 +8,7 @@ examples:
   pebble compare gemm -m 4096 -n 4096 -k 4096 --cache 6MiB --sms 84 --schedules row,morton,grouped-8+sawtooth
   pebble compare llama-2-7b:mlp --tokens 8192 --gpu a40 --figure out.pdf
   pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu l40s --schedules row,hilbert --schedule tiles.csv
+  pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu h100-sxm5-80gb --schedules row,grouped-8 --energy 7nm
   pebble compare gemm -m 256 -n 256 -k 384 --tile 128x128x128 --cache 160KiB --exact
   pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu h200-sxm-141gb --buffers connected --topology cluster-16
 """
@@ -25,6 +26,7 @@ from pebble.cli import _output
 from pebble.cli._exact import interval_line, print_exact
 from pebble.cli._sms import add_buffer_arguments, print_sm_comparison
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel, seconds
+from pebble.cli._time import add_time_arguments, print_energy, print_floor
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.families import schedules_help
 from pebble.plots.compare import comparison_figure
@@ -36,7 +38,7 @@ from pebble.reports.kernel_compare import Comparison, Progress
 from pebble.reports.sm_compare import SmComparison
 from pebble.schedules.tables.source import OWN_HELP
 from pebble.system.clock import interruptible
-from pebble.units import format_bytes, format_capacity, format_ratio
+from pebble.units import format_bytes, format_capacity, format_ratio, format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--time-limit", metavar="S", help="seconds for --exact (60)")
     add_machine_arguments(parser)
     add_kernel_arguments(parser)
+    add_time_arguments(parser)
     add_buffer_arguments(parser)
     parser.add_argument("--level", metavar="L", help="boundary: dram, or l2 for L2 to SMs (l2 with --buffers)")
 
@@ -87,6 +90,8 @@ def run(args: argparse.Namespace) -> int:
             buffers=args.buffers,
             omega=args.omega,
             topology=args.topology,
+            accumulator=args.accumulator,
+            energy=args.energy,
             exact=args.exact,
             time_limit=limit,
             progress=show,
@@ -174,7 +179,11 @@ def _print(result: Comparison) -> None:
     if band is not None:
         ratio = result.ratio(band.dram_bytes)
         say(f"best band        {format_bytes(band.dram_bytes)} ({_times(ratio)} the bound): {band.order}")
+    if result.timed is not None:
+        print_floor(result.timed.floor, result.verdict, result.workload.dtype)
     print()
+    times = [seconds for t in result.orders if (seconds := result.least_seconds(t)) is not None]
+    unit = format_seconds(max(times)).split()[1] if times else ""
     rows = [
         [
             t.order if len(tied) == 1 else f"{t.order} and {len(tied) - 1} more",
@@ -183,17 +192,23 @@ def _print(result: Comparison) -> None:
             f"{t.dram_bytes / 1e6:,.1f}",
             f"{t.hit_rate:.1%}",
             f"{result.ratio(t.dram_bytes):.2f}",
+            *([] if not times else [format_seconds(result.least_seconds(t) or 0, max(times)).split()[0]]),
             *(f"{moved[t.order] / 1e6:,.1f}" for moved in result.beside.values()),
             *([] if t.saved_bytes is None else [f"{t.saved_bytes / 1e6:,.1f}"]),
         ]
         for t, tied in ((tied[0], tied) for tied in result.equals)
     ]
     header = ["schedule", "read MB", "write MB", "total MB", "L2 hit", "x bound"]
+    header += [f"least {unit}"] if times else []
     header += [f"{_HEADS.get(name, name)} MB" for name in result.beside]
     header += ["saved MB"] if any(t.saved_bytes is not None for t in result.orders) else []
     print(_output.table(header, rows))
     for tied in result.equals:
         if len(tied) > 1:
             say(f"the same: {', '.join(t.order for t in tied)}")
+    if result.timed is not None and result.energy is not None:
+        print()
+        energies = {tied[0].order: result.energy_of(tied[0]) for tied in result.equals}
+        print_energy(result.timed, {name: energy for name, energy in energies.items() if energy is not None})
     for note in result.notes:
         say(f"note: {note}")

@@ -14,8 +14,9 @@ import argparse
 
 from pebble.cli import _output
 from pebble.cli._target import add_machine_arguments, where
+from pebble.cli._time import add_time_arguments, rates_line
 from pebble.reports.decode import BATCHES, CONTEXTS, Decode, decode
-from pebble.units import format_bytes, format_capacity
+from pebble.units import format_bytes, format_capacity, format_seconds
 from pebble.workloads import DTYPE_BYTES
 
 
@@ -24,11 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a model of `pebble workloads`")
     parser.add_argument("--dtype", default="bf16", help="weights, activations and KV cache: " + ", ".join(DTYPE_BYTES))
     add_machine_arguments(parser)
+    add_time_arguments(parser, energy=False)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the table."""
-    found = decode(args.model, args.dtype, **where(args))
+    found = decode(args.model, args.dtype, args.accumulator, **where(args))
     if args.json:
         _output.print_report(found)
     else:
@@ -58,3 +60,24 @@ def _print(found: Decode) -> None:
         for context in CONTEXTS
     ]
     print(_output.table(["context", *(f"batch {b}" for b in BATCHES)], rows))
+    if not found.floors:
+        return
+    print()
+    first = found.floors[0]
+    if not first.parts:
+        say(f"least time of the layer: none: {'; '.join(first.missing)}")
+        return
+    floors = {(step.context, step.batch): floor for step, floor in zip(found.steps, found.floors, strict=True)}
+    say(f"least time of the layer, proved ({rates_line(first, found.dtype)}; * compute-bound):")
+    rows = []
+    for context in CONTEXTS:
+        row = [f"{context // 1024}k"]
+        for batch in BATCHES:
+            floor = floors[context, batch]
+            compute = floor.binds is not None and floor.binds.name == "operations"
+            row.append(format_seconds(floor.seconds) + ("*" if compute else ""))
+        rows.append(row)
+    print(_output.table(["context", *(f"batch {b}" for b in BATCHES)], rows))
+    for missing in first.missing:
+        say(missing)
+    say(found.verdict)

@@ -1,4 +1,4 @@
-"""A figure of a proof: ski-slope, projections, segments, pebbling, walk, gap, fusion, buffers, placement.
+"""A figure of a proof: ski-slope, projections, segments, pebbling, walk, gap, fusion, buffers, placement, roofline.
 
 examples:
   pebble figure ski-slope --out ski-slope.pdf
@@ -9,6 +9,7 @@ examples:
   pebble figure fusion llama-2-7b:mlp --tokens 8192 --out fusion.pdf
   pebble figure buffers --out buffers.svg
   pebble figure placement --grid 16x16 --sms 8 --out placement.svg
+  pebble figure roofline gemm -m 8192 -n 8192 -k 8192 --gpu h100-sxm5-80gb --out roofline.svg
 """
 
 from __future__ import annotations
@@ -40,7 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_workload_arguments(parser, required=False)
     parser.add_argument("--out", metavar="FILE", help="a name that ends in .pdf, .svg or .png; default NAME.svg")
     parser.add_argument("--cache", metavar="SIZE", help="projections, segments, pebbling: fast memory, such as 60el")
-    parser.add_argument("--schedules", metavar="A,B", help="ski-slope, walk: tile orders, up to four")
+    parser.add_argument(
+        "--schedules", metavar="A,B", help="ski-slope, walk: tile orders, up to four; roofline: any number (all)"
+    )
+    parser.add_argument("--gpu", metavar="SKU", help="roofline: a GPU of `pebble machines`")
+    parser.add_argument("--machine", metavar="FILE", help="roofline: a machine file of your own")
+    parser.add_argument("--accumulator", metavar="TYPE", help="roofline: of sums, fp32 or fp16 (fp32)")
     parser.add_argument("--sms", metavar="P", help="ski-slope, walk: SMs of the kernel (108); placement: SMs (8)")
     parser.add_argument("--grid", metavar="RxC", help="walk, placement: the tile grid (32x32, 16x16)")
     parser.add_argument("--segments", metavar="H", help="segments: how many (as many as prove most)")
@@ -56,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     path = args.out or f"{args.name}.svg"
     check_figure_path(path)
     draw, allowed = FIGURES[args.name]
-    for option in ("cache", "schedules", "sms", "grid", "segments", "solution"):
+    for option in ("cache", "schedules", "sms", "grid", "segments", "solution", "gpu", "machine", "accumulator"):
         if getattr(args, option) is not None and option not in allowed:
             raise InputError(f"{args.name}: got --{option}, which this figure does not take; leave it out.")
     if args.workload is not None and "workload" not in allowed:
@@ -215,6 +221,17 @@ def _placement(args: argparse.Namespace) -> Figure:
     return placement_figure([(name, place(slots, Topology(net, sms))) for name, slots, net in cases])
 
 
+def _roofline(args: argparse.Namespace) -> Figure:
+    from pebble.plots.roofline import roofline_figure
+    from pebble.reports.roofline import roofline
+
+    workload = Gemm(8192, 8192, 8192) if args.workload is None else workload_of(args)
+    where = {"gpu": args.gpu, "machine": args.machine}
+    if args.gpu is None and args.machine is None:
+        raise InputError("roofline: expected --gpu SKU or --machine FILE, whose roofs are drawn.")
+    return roofline_figure(roofline(workload, args.schedules or "all", args.accumulator, **where))
+
+
 # name -> how it is drawn, and the arguments it takes
 FIGURES: dict[str, tuple[Callable[[argparse.Namespace], Figure], tuple[str, ...]]] = {
     "ski-slope": (_ski_slope, ("workload", "schedules", "sms")),
@@ -226,4 +243,5 @@ FIGURES: dict[str, tuple[Callable[[argparse.Namespace], Figure], tuple[str, ...]
     "fusion": (_fusion, ("workload",)),
     "buffers": (_buffers, ("workload",)),
     "placement": (_placement, ("grid", "sms")),
+    "roofline": (_roofline, ("workload", "schedules", "gpu", "machine", "accumulator")),
 }

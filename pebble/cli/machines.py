@@ -15,6 +15,7 @@ import json
 from pebble.cli import _output
 from pebble.errors import InputError
 from pebble.models import machine
+from pebble.models.quantity import Quantity
 from pebble.units import format_capacity
 
 
@@ -85,10 +86,11 @@ def _list(machines: list[machine.Machine]) -> None:
 
 def _explain(one: machine.Machine) -> None:
     capability = f", compute capability {one.compute_capability}" if one.compute_capability else ""
-    _output.say(f"{_plain(one.name)} ({_plain(one.sku)}){capability}")
+    dram = f", {_plain(one.dram_kind)}" if one.dram_kind else ""
+    _output.say(f"{_plain(one.name)} ({_plain(one.sku)}){capability}{dram}")
     print()
     sources = list(dict.fromkeys(quantity.source for _, quantity in one.quantities))
-    rows = [[key, f"{q.value:,}", q.unit, q.mark, f"[{sources.index(q.source) + 1}]"] for key, q in one.quantities]
+    rows = [[key, f"{q.value:,}", _unit(q), q.mark, f"[{sources.index(q.source) + 1}]"] for key, q in one.quantities]
     print(_output.table(["quantity", "value", "unit", "mark", "src"], rows))
     print()
     for number, source in enumerate(sources, start=1):
@@ -123,6 +125,11 @@ def _explain_model(one: machine.Machine) -> None:
     _output.say(
         "bound  the trace capacity counts every line once, however many parts hold it, so bounds stay below", "  "
     )
+
+
+def _unit(quantity: Quantity) -> str:
+    """The unit, and the clock where it is not the boost clock."""
+    return quantity.unit + ("" if quantity.at_mhz is None else f" at {quantity.at_mhz:,g} MHz")
 
 
 def _plain(text: str) -> str:

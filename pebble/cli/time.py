@@ -23,15 +23,15 @@ from pebble.errors import InputError
 from pebble.families import schedules_help
 from pebble.plots.save import check_figure_path, save_figure
 from pebble.plots.time import time_figure
-from pebble.reports.kernel_time import Timing
+from pebble.reports.kernel_time import Timing, floor_word
 from pebble.reports.time import time
 from pebble.reports.time_beside import SideBySide
 from pebble.reports.time_sweep import Sweep
 from pebble.schedules.tables.source import OWN_HELP
 from pebble.timing.waves import ModelledTime
 
-_SUMS = ("compute", "l2", "dram")
-_HEADS = ("compute ms", "L2 ms", "DRAM ms")
+_SUMS = ("compute", "shared", "l2", "dram")
+_HEADS = ("compute ms", "shared ms", "L2 ms", "DRAM ms")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -116,7 +116,8 @@ def _print(found: Timing) -> None:
         f"{'DRAM' if p.name == 'dram' else p.name.replace('l2', 'L2')} {_ms(p.seconds)}" for p in found.floor.parts
     )
     say(
-        f"proved floor     {_ms(found.floor.seconds)} ms, {found.floor.bound_word}: no launch of this kernel is faster ({parts})"
+        f"proved floor     {_ms(found.floor.seconds)} ms, {floor_word(found.floor)}: no launch of this kernel is "
+        f"faster ({parts})"
     )
     best = found.orders[0]
     say(
@@ -175,7 +176,7 @@ def _print_sweep(found: Sweep) -> None:
     rows = [
         [
             f"{s.value:,}", s.best.order, s.kernel.tile, _ms(s.best.time.seconds), *_sums(s.best.time),
-            _binds(s.best.time), _ms(s.floor.seconds), s.floor.bound_word,
+            _binds(s.best.time), _ms(s.floor.seconds), floor_word(s.floor),
         ]
         for s in found.steps
     ]  # fmt: skip

@@ -360,6 +360,10 @@ class KernelFamily(Family[W], Generic[W, S]):
         """Rows and columns of the grid of tiles that its schedules walk; None where they walk something else."""
         return None
 
+    def sm_intensity(self, workload: W, tile: TileShape) -> float | None:
+        """Operations of a block for each byte that it loads from L2, by a formula of the tile; None without one."""
+        return None
+
     def notes(self, residual: bool) -> tuple[str, ...]:
         """What a reader of simulated traffic must know of this family's kernels."""
         return ()

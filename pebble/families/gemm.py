@@ -123,6 +123,9 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
     def grid(self, workload: Gemm, tile: TileShape) -> tuple[int, int]:
         return tile.grid(workload)[:2]
 
+    def sm_intensity(self, workload: Gemm, tile: TileShape) -> float:
+        return tile.operations_per_byte(workload.in_bytes)
+
     def all_schedules(self, workload: Gemm, tile: TileShape) -> Sequence[TileOrder]:
         return all_schedules()
 

@@ -67,6 +67,9 @@ class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
     def cut_tile(self, tile: TileShape, workload: GroupedGemm) -> TileShape:
         return TileShape(min(tile.bm, max(workload.rows)), min(tile.bn, workload.n), min(tile.bk, workload.k))
 
+    def sm_intensity(self, workload: GroupedGemm, tile: TileShape) -> float:
+        return tile.operations_per_byte(workload.in_bytes)
+
     def all_schedules(self, workload: GroupedGemm, tile: TileShape) -> Sequence[TileOrder]:
         return all_schedules()
 

@@ -6,6 +6,7 @@ import shlex
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
@@ -19,6 +20,8 @@ from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, check_options, read_target, whole
+from pebble.reports.timed import Timed, check_time_options
+from pebble.timing.verdict import verdict_of_bound
 from pebble.units import MAX_SIZE, Size, format_bytes, format_capacity, format_ratio
 from pebble.workloads.base import Workload
 
@@ -53,6 +56,10 @@ class Bound(Report):
         The bound at other capacities of the machine.
     recompute : bool
         Whether ``lower`` holds for schedules that compute a value twice.
+    accumulator : str
+        The type that sums are kept in, for the floor on time.
+    energy : str or None
+        The table of an energy estimate, if one was asked for.
     """
 
     workload: Workload
@@ -64,12 +71,27 @@ class Bound(Report):
     formulas: tuple[Formula, ...]
     others: tuple[tuple[Capacity, LowerBound], ...]
     recompute: bool
+    accumulator: str = "fp32"
+    energy: str | None = None
 
     question = "bound"
 
     @property
     def machine(self) -> Machine | None:
         return self.target.machine
+
+    @cached_property
+    def timed(self) -> Timed | None:
+        """The floor on time, what sets it, and energy; None without a machine."""
+        if self.machine is None:
+            return None
+        return Timed.of(self.workload, self.machine, self.lower, self.accumulator, self.recompute, self.energy)
+
+    @property
+    def verdict(self) -> str:
+        """What sets the time, and what an order can win at most, in a line; empty without a machine."""
+        known = None if self.upper is None else self.upper.bytes
+        return "" if self.timed is None else verdict_of_bound(self.timed.floor, known)
 
     @property
     def gap(self) -> float | None:
@@ -125,6 +147,8 @@ class Bound(Report):
         if self.separate is not None:
             found["separate_kernels_bound"] = self.separate.to_json()
             found["separate_over_fused_bound"] = self.separate.elements / self.lower.elements
+        if self.timed is not None:
+            found |= self.timed.to_json(self.verdict)
         others = [{"capacity": c.to_json(), "lower_bound": b.to_json()} for c, b in self.others]
         return found | {"published": self.published, "other_capacities": others}
 
@@ -198,12 +222,19 @@ def known_of(
 
 
 def bound_workload(
-    workload: Workload, *, sms: int | str | None = None, recompute: bool = False, **where: Unpack[TargetOptions]
+    workload: Workload,
+    *,
+    sms: int | str | None = None,
+    recompute: bool = False,
+    accumulator: str | None = None,
+    energy: str | None = None,
+    **where: Unpack[TargetOptions],
 ) -> Bound:
     """Bound a workload from both sides between DRAM and one memory; arguments as for `pebble.bound`."""
     family = family_of(workload)
     check_flag("recompute", recompute)
     target = read_target(**where)
+    sums = check_time_options(target.machine, accumulator, energy)
     capacity = memory_of(target, workload)
     others: list[Capacity] = []
     processors = 1
@@ -215,7 +246,7 @@ def bound_workload(
         processors = whole("--sms", sms, 1, MAX_SMS)
     known = known_of(workload, capacity.elements, capacity.schedule_elements, processors, recompute)
     beside = tuple((o, family.lower_bound(workload, o.elements, recompute)) for o in others)
-    return Bound(workload, target, capacity, *known, beside, recompute)
+    return Bound(workload, target, capacity, *known, beside, recompute, sums, energy)
 
 
 def bound(
@@ -231,6 +262,8 @@ def bound(
     topology: str | None = None,
     multicast: int | str | None = None,
     level: str | None = None,
+    accumulator: str | None = None,
+    energy: str | None = None,
     capacity: int | None = None,
     variant: str | None = None,
     time_limit: float = 10.0,
@@ -258,6 +291,10 @@ def bound(
         sm-local: SMs that one read of L2 may feed.
     level : {"dram", "l2"}, optional
         The boundary; by default l2 with buffers.
+    accumulator : {"fp32", "fp16"}, optional
+        With a GPU: the type that sums are kept in, which may change the peak that the floor on time uses (fp32).
+    energy : {"7nm", "k40"}, optional
+        With a GPU: the published table of an energy estimate.
     capacity, variant, time_limit
         For a DAG: pebbles (weight units), the game, seconds for each theorem that can use them.
     stop : threading.Event, optional
@@ -285,6 +322,9 @@ def bound(
     if named and capacity is None and any(value is not None for value in where.values()):
         what, parameters = read_workload(what, parameters), {}
     if isinstance(what, str | Path) or hasattr(what, "pred"):
+        for option, value in (("accumulator", accumulator), ("energy", energy)):
+            if value is not None:
+                raise InputError(f"--{option}: got it with a DAG, which has no bytes, expected a workload on a GPU.")
         return _bound_dag(what, where, capacity, variant, time_limit, stop, parameters)
     family_of(what)  # says what a workload is
     check_options(parameters, list(signature(bound).parameters)[1:-1], "bound")
@@ -294,8 +334,12 @@ def bound(
         )
     check_flag("recompute", recompute)
     l2 = wants_l2(level, buffers, {"omega": omega, "topology": topology, "multicast": multicast})
+    timed = {"accumulator": accumulator, "energy": energy}
     if not l2:
-        return bound_workload(what, sms=sms, recompute=recompute, **where)
+        return bound_workload(what, sms=sms, recompute=recompute, **timed, **where)
+    for option, value in timed.items():
+        if value is not None:
+            raise InputError(f"--{option}: got it with --level l2 or --buffers, expected it with the DRAM boundary.")
     from pebble.reports.sm_bound import bound_sms
 
     options = {"sms": sms, "omega": omega, "topology": topology, "multicast": multicast}

@@ -28,6 +28,8 @@ def compare(
     buffers: str | None = None,
     omega: str | float | None = None,
     topology: str | None = None,
+    accumulator: str | None = None,
+    energy: str | None = None,
     exact: bool = False,
     time_limit: float | None = None,
     progress: Callable[[Any], Any] | None = None,
@@ -52,6 +54,10 @@ def compare(
         Whether an SM can copy from others; by default, at l2, sm-local.
     omega, topology
         Connected: the cost of a value copied between SMs, in reads of L2 (0.25), and the network (all-to-all).
+    accumulator : {"fp32", "fp16"}, optional
+        With a GPU: the type that sums are kept in, which may change the peak that the floor on time uses (fp32).
+    energy : {"7nm", "k40"}, optional
+        With a GPU: the published table of an energy estimate.
     exact : bool
         Solve the tile game of a small grid, in a ``cache`` of a few tiles, and play the orders of a GEMM in it, one
         tile operation at a time; of the kernel's options only ``tile`` has a meaning.
@@ -96,6 +102,9 @@ def compare(
         raise InputError("--exact: got it with --level l2 or --buffers, expected one of them: it plays in one memory.")
     if time_limit is not None and not exact:
         raise InputError("--time-limit: expected --exact with it: only a solver takes as long as it may.")
+    for option, value in (("accumulator", accumulator), ("energy", energy)):
+        if value is not None and (l2 or exact):
+            raise InputError(f"--{option}: got it with --level l2, --buffers or --exact, where no time is told.")
     where: TargetOptions = {key: options.get(key) for key in TargetOptions.__optional_keys__}  # type: ignore[assignment]
     if l2:
         from pebble.reports.sm_compare import compare_sms
@@ -117,7 +126,8 @@ def compare(
         solver = {"time_limit": 60.0 if time_limit is None else time_limit, "progress": progress, "stop": stop}
         return compare_exactly(workload, schedules, tile=options.get("tile"), **solver, **where)  # type: ignore[arg-type]
     shown = progress or (lambda total: lambda name: None)
-    return compare_kernels(workload, schedules, schedule, residual=residual, progress=shown, **options)
+    timed = {"accumulator": accumulator, "energy": energy}
+    return compare_kernels(workload, schedules, schedule, residual=residual, progress=shown, **timed, **options)
 
 
 def _without(options: KernelOptions, known: tuple[str, ...], what: str) -> None:

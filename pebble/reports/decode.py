@@ -8,6 +8,7 @@ once for the whole batch.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.errors import InputError
@@ -15,6 +16,8 @@ from pebble.families import lower_bound
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.target import Target, TargetOptions, read_target
+from pebble.reports.timed import check_time_options
+from pebble.timing.floor import MICRO, TimeFloor, floor_of
 from pebble.units import format_capacity
 from pebble.workloads import Attention, check_dimension, element_bytes, model_shape, named_gemm
 from pebble.workloads.named import ModelShape
@@ -45,6 +48,8 @@ class DecodeStep:
         The layer's input and output, and the new K and V.
     intermediate_bytes : int
         Most bytes of intermediate values (Q, scores, hidden layer ...) that live at one time.
+    operations : int
+        Two for each multiply-add of the layer.
     """
 
     batch: int
@@ -54,6 +59,7 @@ class DecodeStep:
     weight_bytes: int
     activation_bytes: int
     intermediate_bytes: int
+    operations: int
 
     @property
     def layer_bytes(self) -> int:
@@ -64,6 +70,12 @@ class DecodeStep:
     def kv_share(self) -> float:
         """The KV cache's share of the layer's least traffic."""
         return self.kv_bytes / self.layer_bytes
+
+    def floor(self, machine: Machine, dtype: str, accumulator: str) -> TimeFloor:
+        """No launch of the layer takes less time: its bytes are compulsory, whatever is kept on chip."""
+        operations = (self.operations, "two for each multiply-add of the weights and the attention")
+        dram = (self.layer_bytes, "compulsory: KV cache, weights, activations")
+        return floor_of(machine, dtype, accumulator, operations, dram)
 
     def to_json(self, on_chip_bytes: int) -> dict[str, object]:
         """Plain data for ``--json``."""
@@ -125,6 +137,7 @@ def decode_step(model: str, batch: int, context: int, on_chip_bytes: int, dtype:
         weight_bytes=weights,
         activation_bytes=activations,
         intermediate_bytes=batch * _most_live(shape, context) * width,
+        operations=attention.flops + sum(layer.flops for layer in layers),
     )
 
 
@@ -149,6 +162,8 @@ class Decode(Report):
     on_chip_bytes : int
     steps : tuple of DecodeStep
         By context, then batch.
+    accumulator : str
+        The type that sums are kept in, for the floor on time.
     """
 
     model: str
@@ -156,6 +171,7 @@ class Decode(Report):
     target: Target
     on_chip_bytes: int
     steps: tuple[DecodeStep, ...]
+    accumulator: str = "fp32"
 
     question = "decode"
 
@@ -178,12 +194,57 @@ class Decode(Report):
             f"{min(shares):.1%} to {max(shares):.1%} of the least traffic"
         )
 
+    @cached_property
+    def floors(self) -> tuple[TimeFloor, ...]:
+        """The floor on the time of each step; empty without a machine."""
+        if self.machine is None:
+            return ()
+        return tuple(step.floor(self.machine, self.dtype, self.accumulator) for step in self.steps)
+
+    @property
+    def verdict(self) -> str:
+        """What sets the time of the steps, and the KV cache's share of it, in a line; empty without a machine."""
+        known = [(step, floor, floor.binds) for step, floor in zip(self.steps, self.floors, strict=False)]
+        if not all(part is not None for _, _, part in known) or not known:
+            return ""
+        by_dram = [(step, floor) for step, floor, part in known if part is not None and part.name == "dram"]
+        shares = [(floor.dram_seconds(step.kv_bytes) or 0) / floor.seconds for step, floor in by_dram]
+        all_of_them = f"{len(by_dram)} of {len(known)} steps are" if len(by_dram) < len(known) else "every step is"
+        if not shares:
+            return f"all {len(known)} steps are compute-bound: no order saves anything"
+        return (
+            f"{all_of_them} DRAM-bound, at every order alike: all its bytes are compulsory; reading the KV cache is "
+            f"{min(shares):.1%} to {max(shares):.1%} of that time"
+        )
+
     def rows(self) -> list[dict[str, Any]]:
         """A row per context and batch."""
-        return [step.to_json(self.on_chip_bytes) for step in self.steps]
+        rows = [step.to_json(self.on_chip_bytes) for step in self.steps]
+        for row, step, floor in zip(rows, self.steps, self.floors, strict=False):
+            row |= {f"{part.name}_us": part.seconds * MICRO for part in floor.parts}
+            kv = floor.dram_seconds(step.kv_bytes)
+            row |= {
+                "kv_us": None if kv is None else kv * MICRO,
+                "time_floor_us": floor.seconds * MICRO if floor.parts else None,
+                "sustained_time_us": floor.sustained_seconds * MICRO if floor.parts else None,
+                "binds": None if floor.binds is None else floor.binds.name,
+            }
+        return rows
 
     def document(self) -> dict[str, Any]:
-        return {"model": self.model, "dtype": self.dtype, "on_chip_bytes": self.on_chip_bytes, "steps": self.rows()}
+        found = {"model": self.model, "dtype": self.dtype, "on_chip_bytes": self.on_chip_bytes, "steps": self.rows()}
+        if self.floors:
+            rates = [
+                {"what": part.name, "rate": part.rate.to_json(part.unit), "theorem": part.theorem}
+                for part in self.floors[0].parts
+            ]
+            found["time_floor"] = {
+                "accumulator": self.accumulator,
+                "parts": rates,
+                "missing": list(self.floors[0].missing),
+                "verdict": self.verdict or None,
+            }
+        return found
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The KV cache's share against the context length, a line per batch size."""
@@ -192,7 +253,7 @@ class Decode(Report):
         return plot_decode(self, ax)
 
 
-def decode(model: str, dtype: str = "bf16", **where: Unpack[TargetOptions]) -> Decode:
+def decode(model: str, dtype: str = "bf16", accumulator: str | None = None, **where: Unpack[TargetOptions]) -> Decode:
     """How much of a decode step's least traffic is the KV cache, for batch 1..64 and context 1k..128k.
 
     Parameters
@@ -201,6 +262,8 @@ def decode(model: str, dtype: str = "bf16", **where: Unpack[TargetOptions]) -> D
         A named model.
     dtype : str
         Type of weights, activations and the KV cache.
+    accumulator : {"fp32", "fp16"}, optional
+        With a GPU: the type that sums are kept in, which may change the peak that the floor on time uses (fp32).
     **where
         Exactly one of ``gpu``, ``machine``, ``cache``, as for `pebble.bound`.
 
@@ -216,6 +279,7 @@ def decode(model: str, dtype: str = "bf16", **where: Unpack[TargetOptions]) -> D
         Malformed arguments, or a model whose KV cache is kept compressed.
     """
     target = read_target(**where)
+    sums = check_time_options(target.machine, accumulator)
     on_chip = target.machine.on_chip_bytes if target.machine else target.size_bytes(element_bytes(dtype))
     steps = tuple(decode_step(model, b, c, on_chip, dtype) for c in CONTEXTS for b in BATCHES)
-    return Decode(model, dtype, target, on_chip, steps)
+    return Decode(model, dtype, target, on_chip, steps, sums)

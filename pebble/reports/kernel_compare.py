@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -15,10 +16,15 @@ from pebble.models.caches.persisting import without_persisting
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, trace_capacity
+from pebble.reports.compare_notes import what_counters_do_not_see, what_execution_changes, what_lru_ranks_first
 from pebble.reports.target import Kernel, KernelOptions, read_kernel
+from pebble.reports.timed import Timed, check_time_options
 from pebble.schedules.tables import TileTable
 from pebble.simulation import KernelConfig, Traffic
 from pebble.system.parallel import each
+from pebble.timing.energy import Energy
+from pebble.timing.floor import MICRO
+from pebble.timing.verdict import verdict_of_orders
 from pebble.units import Size, format_bytes, format_ratio
 from pebble.workloads.base import Workload
 
@@ -76,6 +82,10 @@ class Comparison(Report):
     beside : mapping of str to mapping of str to int
         What each schedule moves, in bytes, if one thing were otherwise: ``lru``, through one LRU of the nominal L2 size
         in place of the chip's own model; ``free`` in place of waves, or ``waves`` in place of free-running blocks.
+    accumulator : str
+        The type that sums are kept in, for the floor on time.
+    energy : str or None
+        The table of an energy estimate, if one was asked for.
     """
 
     workload: Workload
@@ -89,12 +99,38 @@ class Comparison(Report):
     notes: tuple[str, ...]
     complete: bool = True
     beside: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    accumulator: str = "fp32"
+    energy: str | None = None
 
     question = "compare"
 
     @property
     def machine(self) -> Machine | None:
         return self.kernel.target.machine
+
+    @cached_property
+    def timed(self) -> Timed | None:
+        """The floor on the time of any order of this kernel, and energy; None without a machine."""
+        if self.machine is None:
+            return None
+        return Timed.of(self.workload, self.machine, self.trace.bound, self.accumulator, energy=self.energy)
+
+    @property
+    def verdict(self) -> str:
+        """What sets the time, and what an order can win at most, in a line; empty without a machine."""
+        if self.timed is None:
+            return ""
+        return verdict_of_orders(self.timed.floor, {t.order: t.dram_bytes for t in self.orders})
+
+    def least_seconds(self, traffic: Traffic) -> float | None:
+        """The time that the simulated bytes of a schedule allow; None where the bandwidth of DRAM is not known."""
+        if self.timed is None or self.timed.floor.part("dram") is None:
+            return None
+        return self.timed.floor.with_dram(traffic.dram_bytes)
+
+    def energy_of(self, traffic: Traffic) -> Energy | None:
+        """An estimate of what a schedule takes; None where it was not asked for."""
+        return None if self.timed is None else self.timed.energy_of(traffic.dram_bytes, traffic.l2_bytes)
 
     @property
     def lru_bytes(self) -> Mapping[str, int]:
@@ -164,6 +200,8 @@ class Comparison(Report):
                 "dirty_residue_bytes": t.residue_bytes,
                 **({} if t.saved_bytes is None else {"saved_by_set_aside_bytes": t.saved_bytes}),
                 **{f"{name}_dram_bytes": moved[t.order] for name, moved in self.beside.items()},
+                **({} if (least := self.least_seconds(t)) is None else {"least_time_us": least * MICRO}),
+                **({} if (energy := self.energy_of(t)) is None else energy.to_json()),
             }
             for t in self.orders
         ]
@@ -193,7 +231,7 @@ class Comparison(Report):
             document["best_band"] = {"name": band.order, "dram_bytes": band.dram_bytes}
         if self.separate is not None:
             document["separate_kernels_bound"] = self.separate.to_json()
-        return document
+        return document if self.timed is None else document | self.timed.to_json(self.verdict)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Each schedule's traffic over the bound, as bars."""
@@ -257,6 +295,8 @@ def compare_kernels(
     schedule: Own | Sequence[Own] | None = None,
     *,
     residual: bool = False,
+    accumulator: str | None = None,
+    energy: str | None = None,
     progress: Callable[[int], Progress] = lambda total: lambda name: None,
     **options: Unpack[KernelOptions],
 ) -> Comparison:
@@ -264,6 +304,7 @@ def compare_kernels(
     family = kernel_family(workload)
     kernel = read_kernel(workload, **options)
     check_flag("residual", residual)
+    sums = check_time_options(kernel.target.machine, accumulator, energy)
     chosen = read_schedules(schedules, family.all_schedules(workload, kernel.config.tile), family.read_schedule)
     own = schedule if isinstance(schedule, list | tuple) else [schedule]
     chosen += [family.read_schedule(one) for one in own if one is not None]
@@ -306,12 +347,12 @@ def compare_kernels(
         complete = False
     done = [moved[i] for i in sorted(moved)]
     beside = {name: {t.order: by_name[t.order] for t in done} for name, by_name in beside.items()}  # not as they ended
-    notes += _what_counters_do_not_see(done)
+    notes += what_counters_do_not_see(done)
     for name, by_name in beside.items() if done else ():
         if name == "lru":
-            notes.append(_what_lru_ranks_first(by_name))
+            notes.append(what_lru_ranks_first(by_name))
         else:
-            notes.append(_what_execution_changes({t.order: t.dram_bytes for t in done}, name, by_name))
+            notes.append(what_execution_changes({t.order: t.dram_bytes for t in done}, name, by_name))
     if not complete:
         notes.append(f"interrupted after {len(done)} schedule{'s' * (len(done) != 1)}; the rest are missing")
     return Comparison(
@@ -326,34 +367,6 @@ def compare_kernels(
         tuple(notes),
         complete,
         beside,
-    )
-
-
-def _what_counters_do_not_see(moved: Sequence[Traffic]) -> list[str]:
-    """Where the simulated figures and those of a profiler count differently."""
-    if not moved:
-        return []
-    left = [t.residue_bytes for t in moved]
-    amount = " to ".join(dict.fromkeys(map(format_bytes, (min(left), max(left)))))
-    return [f"lines still dirty at the end are {amount} of each write figure"] if max(left) else []
-
-
-def _what_execution_changes(moved: Mapping[str, int], other: str, there: Mapping[str, int]) -> str:
-    """Whether the schedule that moves least depends on the execution."""
-    best = min(moved, key=lambda name: (moved[name], there[name]))
-    best_there = min(there, key=lambda name: (there[name], moved[name]))
-    how = "if blocks run free" if other == "free" else "in waves"
-    if there[best] == there[best_there]:
-        return f"{other} MB: {how}; the ranking's first does not depend on it: {best}, {format_bytes(there[best])}"
-    return (
-        f"{other} MB: {how}; the ranking depends on it: {best_there} is then first with "
-        f"{format_bytes(there[best_there])}, and {best} moves {format_bytes(there[best])}"
-    )
-
-
-def _what_lru_ranks_first(lru_bytes: Mapping[str, int]) -> str:
-    first, *tied = (name for name, moved in lru_bytes.items() if moved == min(lru_bytes.values()))
-    return (
-        f"LRU MB: the total under one fully associative LRU of the nominal L2 size, which is not this chip's cache; it "
-        f"would rank {first}{f' (and {len(tied)} more)' * bool(tied)} first; `--policy lru` shows it alone"
+        sums,
+        energy,
     )

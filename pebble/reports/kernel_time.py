@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Unpack
 
 from pebble.errors import InputError
@@ -14,10 +14,12 @@ from pebble.reports.kernel_compare import Own, read_schedules, trace_bound
 from pebble.reports.target import Kernel, KernelOptions, read_kernel
 from pebble.system.parallel import each
 from pebble.timing.floor import TimeFloor, time_floor
-from pebble.timing.waves import ModelledTime, modelled_time, sustained_speeds
+from pebble.timing.sustained import Rates, sustained_rates
+from pebble.timing.waves import ModelledTime, modelled_time
 from pebble.workloads.base import Workload
 
 MILLI = 1e3  # milliseconds of a second
+_BINDS = {"operations": "compute-bound", "dram": "DRAM-bound", "l2": "L2-bound"}
 ESTIMATE = (
     "modelled times are estimates at rates that kernels sustain, fitted to launches on an H100 and an H200; the floor "
     "is proved at the vendor's peaks"
@@ -95,8 +97,10 @@ def time_row(time: ModelledTime) -> dict[str, Any]:
     return {
         "modelled_ms": time.seconds * MILLI,
         "compute_ms": time.compute_seconds * MILLI,
+        "shared_ms": time.shared_seconds * MILLI,
         "l2_ms": time.l2_seconds * MILLI,
         "dram_ms": time.dram_seconds * MILLI,
+        "latency_ms": time.latency_seconds * MILLI,
         "fill_and_drain_ms": time.around_seconds * MILLI,
         "launch_ms": time.launch_seconds * MILLI,
         "waves": len(time.waves),
@@ -106,24 +110,27 @@ def time_row(time: ModelledTime) -> dict[str, Any]:
     }
 
 
-def with_speeds(kernel: Kernel, workload: Workload) -> Kernel:
-    """The kernel at the rates that its chip sustains.
+def timed_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> tuple[Kernel, Rates]:
+    """The kernel that the options describe, and the rates that its chip sustains.
 
     Raises
     ------
     InputError
-        No machine, or one whose file lacks a rate.
+        No machine, or one whose file lacks a rate; or as for `read_kernel`.
     """
+    kernel = read_kernel(workload, **options)
     machine = kernel.target.machine
     if machine is None:
         raise InputError("time: got --cache, expected --gpu or --machine, whose rates tell how long a kernel runs.")
-    return replace(kernel, config=replace(kernel.config, speeds=sustained_speeds(machine, workload.dtype)))
+    return kernel, sustained_rates(machine, workload.dtype)
 
 
-def time_schedule(workload: Workload, schedule: Any, kernel: Kernel, residual: bool = False) -> ModelledTime:
-    """The modelled time of one schedule; the kernel as from `with_speeds`."""
+def time_schedule(
+    workload: Workload, schedule: Any, kernel: Kernel, rates: Rates, residual: bool = False
+) -> ModelledTime:
+    """The modelled time of one schedule; arguments as from `timed_kernel`."""
     program = kernel_family(workload).program(workload, schedule, kernel.config, residual)
-    return modelled_time(program, kernel.config)
+    return modelled_time(program, kernel.config, rates)
 
 
 def kernel_floor(workload: Workload, kernel: Kernel) -> TimeFloor:
@@ -132,13 +139,18 @@ def kernel_floor(workload: Workload, kernel: Kernel) -> TimeFloor:
     return time_floor(accounting(workload), kernel.target.machine, trace_bound(workload, kernel).bound)
 
 
-def fastest(workload: Workload, schedules: str | Sequence[str] | None, kernel: Kernel) -> Timed:
+def floor_word(floor: TimeFloor) -> str:
+    """What sets a floor: compute-bound, DRAM-bound or L2-bound; empty where no peak is known."""
+    return "" if floor.binds is None else _BINDS[floor.binds.name]
+
+
+def fastest(workload: Workload, schedules: str | Sequence[str] | None, kernel: Kernel, rates: Rates) -> Timed:
     """The schedule that takes least by the model, of these or of those in daily use."""
     family = kernel_family(workload)
     chosen = read_schedules(
         schedules or family.daily, family.all_schedules(workload, kernel.config.tile), family.read_schedule
     )
-    timed = [Timed(one.name, time_schedule(workload, one, kernel)) for one in chosen]
+    timed = [Timed(one.name, time_schedule(workload, one, kernel, rates)) for one in chosen]
     return min(timed, key=lambda one: one.time.seconds)
 
 
@@ -151,7 +163,7 @@ def time_schedules(
 ) -> Timing:
     """The modelled time of each schedule; arguments and errors as for `pebble.time`."""
     family = kernel_family(workload)
-    kernel = with_speeds(read_kernel(workload, **options), workload)
+    kernel, rates = timed_kernel(workload, **options)
     chosen = read_schedules(schedules, family.all_schedules(workload, kernel.config.tile), family.read_schedule)
     own = schedule if isinstance(schedule, list | tuple) else [schedule]
     chosen += [family.read_schedule(one) for one in own if one is not None]
@@ -161,8 +173,8 @@ def time_schedules(
         walks.setdefault(family.walk(workload, one, kernel.config), []).append(i)
     alike = list(walks.values())
     found: dict[int, Timed] = {}
-    for at, took in each(lambda same: time_schedule(workload, chosen[same[0]], kernel, residual), alike):
+    for at, took in each(lambda same: time_schedule(workload, chosen[same[0]], kernel, rates, residual), alike):
         found |= {i: Timed(chosen[i].name, took) for i in alike[at]}
-    orders = sorted((found[i] for i in sorted(found)), key=lambda one: one.time.seconds)
+    orders = sorted((found[i] for i in sorted(found)), key=lambda one: (one.time.seconds, one.time.dram_bytes))
     notes = (ESTIMATE, *kernel.notes, *family.notes(residual))
     return Timing(workload, kernel, kernel_floor(workload, kernel), tuple(orders), notes)

@@ -10,11 +10,12 @@ from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.kernel_time import ESTIMATE, MILLI, Timed, fastest, time_row, with_speeds
-from pebble.reports.target import Kernel, KernelOptions, read_kernel
+from pebble.reports.kernel_time import ESTIMATE, MILLI, Timed, fastest, time_row, timed_kernel
+from pebble.reports.target import Kernel, KernelOptions
 from pebble.schedules.execution import parse_execution
 from pebble.system.parallel import each
-from pebble.timing.waves import LAUNCH_NS, ModelledTime, modelled_time
+from pebble.timing.sustained import LAUNCH_NS
+from pebble.timing.waves import ModelledTime, modelled_time
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
@@ -75,7 +76,10 @@ class SideBySide(Report):
         """What the busiest resource needs for both at sustained rates: no split is faster by the model."""
         times = [one.time for one in self.alone]
         return max(
-            sum(t.compute_seconds for t in times), sum(t.l2_seconds for t in times), sum(t.dram_seconds for t in times)
+            sum(t.compute_seconds for t in times),
+            sum(t.shared_seconds for t in times),
+            sum(t.l2_seconds for t in times),
+            sum(t.dram_seconds for t in times),
         )
 
     @property
@@ -145,8 +149,10 @@ def time_beside(
     if parse_execution(asked["execution"]).is_reference:
         raise InputError("--execution: got waves with --beside, expected free: kernels side by side share no wave.")
     theirs: KernelOptions = {key: value for key, value in asked.items() if key != "tile"}  # type: ignore[assignment]
-    one = with_speeds(read_kernel(first, **asked), first)
-    two = with_speeds(read_kernel(second, **theirs), second)
+    if first.dtype != second.dtype:
+        raise InputError(f"--beside: got {second.dtype} beside {first.dtype}, expected one type for both.")
+    one, rates = timed_kernel(first, **asked)
+    two, _ = timed_kernel(second, **theirs)
     sms, stages = one.config.sms, min(one.stages, two.stages)
     if sms < 2:
         raise InputError(f"--beside: got {sms} SM, expected at least 2 to share out.")
@@ -156,10 +162,7 @@ def time_beside(
     for share in splits:
         if not 1 <= share < sms:
             raise InputError(f"--beside-sms: got {share} of {sms} SMs, expected 1 to {sms - 1}.")
-    alone = [
-        fastest(w, names, k)
-        for w, names, k in zip((first, second), (schedules, beside_schedules), kernels, strict=True)
-    ]
+    alone = [fastest(first, schedules, kernels[0], rates), fastest(second, beside_schedules, kernels[1], rates)]
     families = [kernel_family(first), kernel_family(second)]
     chosen = [family.read_schedule(timed.order) for family, timed in zip(families, alone, strict=True)]
 
@@ -171,7 +174,7 @@ def time_beside(
         ]
         if any(len(program.groups) > 1 for program in programs):
             raise InputError("--beside: got an interleaved schedule, which needs two sets of SMs by itself.")
-        return modelled_time(programs[0].beside(programs[1]), kernels[0].config)
+        return modelled_time(programs[0].beside(programs[1]), kernels[0].config, rates)
 
     found = dict(each(run, list(splits)))
     notes = (

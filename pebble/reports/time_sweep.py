@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from pebble.errors import InputError, UnknownNameError
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.kernel_time import ESTIMATE, MILLI, Timed, fastest, kernel_floor, time_row, with_speeds
-from pebble.reports.target import Kernel, KernelOptions, read_kernel
+from pebble.reports.kernel_time import ESTIMATE, MILLI, Timed, fastest, floor_word, kernel_floor, time_row, timed_kernel
+from pebble.reports.target import Kernel, KernelOptions
 from pebble.system.parallel import each
 from pebble.timing.floor import TimeFloor
 from pebble.workloads.base import Workload
@@ -82,7 +82,7 @@ class Sweep(Report):
                 "tile": step.kernel.tile,
                 **time_row(step.best.time),
                 "floor_ms": step.floor.seconds * MILLI,
-                "floor_binds": step.floor.bound_word,
+                "floor_binds": floor_word(step.floor),
                 "tflops": step.workload.flops / step.best.time.seconds / 1e12,
             }
             for step in self.steps
@@ -143,8 +143,8 @@ def time_sweep(
         for tile in tiles:
             try:
                 asked: KernelOptions = {**options, "tile": tile}
-                kernel = with_speeds(read_kernel(every[at], **asked), every[at])
-                found.append((kernel, fastest(every[at], schedules, kernel)))
+                kernel, rates = timed_kernel(every[at], **asked)
+                found.append((kernel, fastest(every[at], schedules, kernel, rates)))
             except InputError as error:  # a tile that does not fit
                 refused = refused or error
         if not found:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from pebble.errors import InputError
 from pebble.models.caches import CacheCounts, parse_policy
 from pebble.schedules.execution import WAVES, Execution
@@ -55,8 +52,8 @@ class KernelConfig:
         """P: blocks that run at once on the chip."""
         return self.sms * self.blocks_per_sm
 
-    def trace(self, program: Program, ended: NDArray[np.float64] | None = None) -> Trace:
-        """The trace of a program of block steps, in waves or free-running; ``ended`` as for `free_trace`.
+    def trace(self, program: Program) -> Trace:
+        """The trace of a program of block steps, in waves or free-running.
 
         Raises
         ------
@@ -64,10 +61,10 @@ class KernelConfig:
             Too long; or free-running, and nothing is known of the chip.
         """
         if not self.execution.is_free:
-            return program_trace(*program, self.sms)
+            return program_trace(program.layout, program.groups, self.sms)
         if self.speeds is None:
             raise InputError("--execution free: expected --gpu or --machine, whose speeds tell when a block runs.")
-        return free_trace(*program, self.speeds, self.stages, self.sms, self.execution.seed, ended)
+        return free_trace(program.layout, program.groups, self.speeds, self.stages, self.sms, self.execution.seed)
 
     @property
     def order_params(self) -> OrderParams:
@@ -107,6 +104,11 @@ class Traffic:
     def dram_bytes(self) -> int:
         """Bytes read and written."""
         return self.dram_read_bytes + self.dram_write_bytes
+
+    @property
+    def l2_bytes(self) -> int:
+        """Bytes that SMs read from L2 and write to it, whole lines."""
+        return self.counts.accesses_lines * LINE_BYTES
 
     @property
     def saved_bytes(self) -> int | None:

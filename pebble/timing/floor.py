@@ -17,8 +17,11 @@ r"""A floor on the time of a workload on a chip, and what sets it.
   what is charged is the busier one: at least half of the sum, all inputs, and all outputs. With a recomputed chain, and
   for families that Theorem 5 does not cover, all SMs count as one memory.
 
-A launch that finds part of its inputs in L2, where the one before left them, or that leaves dirty lines there, moves
-less than the DRAM bound and may be faster than this floor.
+**A warm cache.** A launch among others may find values in L2, where the one before left them, and leave dirty lines
+there. Load first what it finds, and write last what it leaves: that is a launch as in the theorem, with at most
+:math:`2 C` more bytes, where :math:`C` is what the caches between DRAM and the SMs hold. So its DRAM traffic is at
+least the bound minus :math:`2 C`, and the time with that in place of the bound is a floor for any launch. What the SMs
+hold does not outlive a launch.
 """
 
 from __future__ import annotations
@@ -42,8 +45,8 @@ from pebble.models.rates import (
 from pebble.units import ceil_div
 
 MICRO = 1e6  # microseconds of a second
+TITLES = {"operations": "operations", "dram": "DRAM", "l2": "L2"}
 _UNITS = {"operations": "operations", "dram": "bytes", "l2": "bytes"}
-_BINDS = {"operations": "compute-bound", "dram": "DRAM-bound", "l2": "L2-bound"}
 
 
 @dataclass(frozen=True)
@@ -110,16 +113,27 @@ class TimeFloor:
         Of operations, DRAM and L2, those that are known.
     missing : tuple of str
         Which are not, and why.
+    kept_bytes : int
+        What caches hold from one launch to the next.
     """
 
     accumulator: str
     parts: tuple[FloorPart, ...]
     missing: tuple[str, ...] = ()
+    kept_bytes: int = 0
 
     @property
     def seconds(self) -> float:
         """The floor; 0 where no rate is known."""
         return max((part.seconds for part in self.parts), default=0.0)
+
+    @property
+    def warm_seconds(self) -> float:
+        """The floor of a launch that may find values in L2 and leave dirty lines there."""
+        dram = self.part("dram")
+        others = [part.seconds for part in self.parts if part is not dram]
+        moved = 0 if dram is None else max(0, dram.amount - 2 * self.kept_bytes)
+        return max([*others, self.dram_seconds(moved) or 0.0], default=0.0)
 
     @property
     def sustained_seconds(self) -> float:
@@ -130,11 +144,6 @@ class TimeFloor:
     def binds(self) -> FloorPart | None:
         """The part that sets the floor."""
         return max(self.parts, key=lambda part: part.seconds, default=None)
-
-    @property
-    def bound_word(self) -> str:
-        """``compute-bound``, ``DRAM-bound`` or ``L2-bound``."""
-        return "" if self.binds is None else _BINDS[self.binds.name]
 
     def part(self, name: str) -> FloorPart | None:
         """The part of that name."""
@@ -162,6 +171,7 @@ class TimeFloor:
             "parts": [part.to_json() for part in self.parts],
             "missing": list(self.missing),
             "sustained_us": self.sustained_seconds * MICRO if self.parts else None,
+            "warm_floor_us": self.warm_seconds * MICRO if self.parts else None,
         }
 
 
@@ -200,11 +210,12 @@ def floor_of(
         if rate is not None
     ]
     missing = [
-        f"{'DRAM' if name == 'dram' else 'L2' if name == 'l2' else name}: the machine file of {machine.name} has no {key}"
+        f"{TITLES[name]}: the machine file of {machine.name} has no {key}"
         for name, _, rate, key in asked
         if rate is None
     ]
-    return TimeFloor(accumulator, tuple(parts), tuple(missing))
+    kept = machine.l2_bytes + machine.memory_side_cache_bytes
+    return TimeFloor(accumulator, tuple(parts), tuple(missing), kept)
 
 
 def time_floor(
@@ -231,8 +242,8 @@ def time_floor(
     >>> from pebble.workloads import Gemm
     >>> gemm = Gemm(8192, 8192, 8192)
     >>> floor = time_floor(accounting(gemm), load_machine("a100-sxm4-40gb"), lower_bound(gemm, 40 << 20))
-    >>> floor.bound_word, round(floor.seconds * 1e3, 3)  # ms: 2 x 8192^3 / 312 TFLOPS
-    ('compute-bound', 3.524)
+    >>> floor.binds.name, round(floor.seconds * 1e3, 3)  # ms: 2 x 8192^3 / 312 TFLOPS
+    ('operations', 3.524)
     """
     workload = told.workload
     multiplied = "two for each multiply-add, each executed at least once"
@@ -242,20 +253,22 @@ def time_floor(
         accumulator,
         (workload.flops, multiplied),
         (dram.bytes, f"{dram.method}, for {dram.capacity:,} values on chip"),
-        into_sms(told, machine, recompute),
+        _busier_direction(told, *sm_traffic(told, machine, recompute)),
     )
 
 
-def into_sms(told: Accounting, machine: Machine, recompute: bool = False) -> tuple[int, str]:
-    """Bytes of the busier direction between L2 and the SMs, and why: the third part of the theorem."""
-    workload, cluster = told.workload, min(machine.cluster_blocks, machine.sms)
-    memories, held = ceil_div(machine.sms, cluster), machine.sm_bytes // workload.narrowest_bytes
-    if memories > 1 and covers_memories(told, recompute):
-        bound = buffer_lower_bound(told, held * cluster, BufferModel("sm-local", memories))
-    else:
-        memories, bound = 1, lower_bound(told, held * machine.sms, recompute)
-    as_one = "all SMs" if memories == 1 else f"clusters of {cluster} SMs" if cluster > 1 else ""
-    reads = sum(o.bytes for o in workload.operands if o.read)
-    writes = sum(o.bytes for o in workload.operands if o.written)
-    why = f"the busier direction: {bound.method}{as_one and f', {as_one} as one memory'}"
-    return max(ceil_div(bound.bytes, 2), reads, writes), why
+def sm_traffic(told: Accounting, machine: Machine, recompute: bool = False) -> tuple[LowerBound, str]:
+    """The least reads of L2 plus writes, and what shares one memory in that: the third part of the theorem."""
+    cluster = min(machine.cluster_blocks, machine.sms)
+    memories, held = ceil_div(machine.sms, cluster), machine.sm_bytes // told.workload.narrowest_bytes
+    if memories == 1 or not covers_memories(told, recompute):
+        return lower_bound(told, held * machine.sms, recompute), "all SMs as one memory"
+    bound = buffer_lower_bound(told, held * cluster, BufferModel("sm-local", memories))
+    return bound, f"clusters of {cluster} SMs as one memory" if cluster > 1 else "each SM a memory"
+
+
+def _busier_direction(told: Accounting, both: LowerBound, who: str) -> tuple[int, str]:
+    """Bytes that one direction between L2 and the SMs carries at least, and why."""
+    operands = told.workload.operands
+    reads, writes = sum(o.bytes for o in operands if o.read), sum(o.bytes for o in operands if o.written)
+    return max(ceil_div(both.bytes, 2), reads, writes), f"the busier direction: {both.method}, {who}"

@@ -1,27 +1,30 @@
 """The time of a kernel, modelled wave by wave; no claim on single cycles.
 
-A wave of blocks in lock step takes as long as the slowest of four, each at the rate that kernels sustain
-(`pebble.models.speeds`):
+A wave of blocks in lock step takes as long as the slowest of five, each at the rate that kernels sustain (`Rates`):
 
 - *compute*: operations and exponentials of its busiest SM;
-- *L2*: lines between its busiest SM and L2;
+- *shared*: what tensor cores read from shared memory and loads write there, where the chip's way is known;
+- *L2*: what its busiest SM loads, and what all of them do;
 - *DRAM*: lines that its cache model misses in this very wave, and writes back, all SMs together;
-- *latency*: its longest block, where stages are too few: each step waits for its tiles, requested so many steps before.
+- *latency*: its longest block, where stages are too few: a buffer is free again when its tiles have been requested,
+  have come and have been computed with.
 
-Before it the first tiles come (fill); after it results are written, and the next wave begins (drain). A kernel is
+Before it the first tiles come (fill), after it results are written and the next wave begins (drain). A kernel is
 launched once. What is still dirty in the cache at its end is written while the next kernel runs: in a stream of equal
 launches each begins with that of the one before, so it is charged to the first wave.
 
-Blocks that run free, and kernels side by side, have no common wave: their time is that of the free-running model
-itself (`pebble.traces.free`), whose blocks wait for each of these.
+Blocks that run free have no common wave: SMs take blocks as they become free, each as long as its slowest resource, and
+DRAM serves all of them at once; the kernel takes the longer of the two. Kernels side by side have SMs of their own and
+share DRAM.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,19 +32,15 @@ from numpy.typing import NDArray
 from pebble.errors import InputError
 from pebble.models.caches import parse_policy
 from pebble.models.caches.base import Engine
-from pebble.models.machine import Machine
-from pebble.models.speeds import speeds_of
-from pebble.schedules.execution import FREE
 from pebble.simulation import KernelConfig
-from pebble.traces import LINE_BYTES
-from pebble.traces.free import Speeds
+from pebble.timing.sustained import Rates
+from pebble.traces import LINE_BYTES, READ
+from pebble.traces.layout import Index
 from pebble.traces.program import Phase, Program
 from pebble.traces.walk import Script
+from pebble.units import ceil_div
 
-BUSY = 0.94  # share of the time that the resource which binds is busy: fitted to launches of the drift plans
-L2_SHARE = 0.85  # of a measured plateau of L2, that kernels sustain: what 32.5 bytes a clock are on an H200
-LAUNCH_NS = 4000.0  # round number
-BINDS = ("compute", "L2", "DRAM", "latency")
+BINDS = ("compute", "shared", "L2", "DRAM", "latency")
 
 
 class Wave(NamedTuple):
@@ -49,6 +48,7 @@ class Wave(NamedTuple):
 
     blocks: int
     compute_seconds: float
+    shared_seconds: float
     l2_seconds: float
     dram_seconds: float
     latency_seconds: float
@@ -57,12 +57,12 @@ class Wave(NamedTuple):
     @property
     def binds(self) -> str:
         """What takes longest."""
-        return BINDS[int(np.argmax(self[1:5]))]
+        return BINDS[int(np.argmax(self[1:6]))]
 
     @property
     def seconds(self) -> float:
         """From its first request to the first of the next wave."""
-        return max(self[1:5]) / BUSY + self.around_seconds
+        return max(self[1:6]) + self.around_seconds
 
 
 @dataclass(frozen=True)
@@ -73,22 +73,25 @@ class ModelledTime:
     ----------
     seconds : float
         From the launch to the last result.
-    compute_seconds, l2_seconds, dram_seconds : float
-        What each resource needs by itself at sustained rates: sums over waves.
+    compute_seconds, shared_seconds, l2_seconds, dram_seconds, latency_seconds : float
+        What each resource needs by itself at sustained rates: sums over waves; where blocks run free, of SMs that share
+        the work evenly.
     around_seconds, launch_seconds : float
         Fill and drain of all waves; the launch.
     waves : tuple of Wave
         Empty where blocks run free.
     dram_bytes, l2_bytes : int
-        Between L2 and DRAM, and between SMs and L2.
+        Between L2 and DRAM, and from L2 to the SMs.
     ended_seconds : tuple of float
         Of each kernel side by side, when it is done, launch included; one number where there is one.
     """
 
     seconds: float
     compute_seconds: float
+    shared_seconds: float
     l2_seconds: float
     dram_seconds: float
+    latency_seconds: float
     around_seconds: float
     launch_seconds: float
     waves: tuple[Wave, ...]
@@ -101,27 +104,23 @@ class ModelledTime:
         """In how many waves each resource binds, most first; where blocks run free, the one whose sum is largest: 1."""
         if self.waves:
             return dict(Counter(wave.binds for wave in self.waves).most_common())
-        sums = (self.compute_seconds, self.l2_seconds, self.dram_seconds)
+        sums = (
+            self.compute_seconds, self.shared_seconds, self.l2_seconds, self.dram_seconds, self.latency_seconds
+        )  # fmt: skip
         return {BINDS[int(np.argmax(sums))]: 1}
 
 
-def sustained_speeds(machine: Machine, dtype: str) -> Speeds:
-    """The speeds of a chip, no more lines from L2 than its plateau allows; errors as for `speeds_of`."""
-    speeds, plateau = speeds_of(machine, dtype), machine.l2_bytes_per_second
-    if plateau is None:
-        return speeds
-    return replace(speeds, lines=min(speeds.lines, L2_SHARE * plateau / 1e9 / LINE_BYTES / machine.sms))
-
-
-def modelled_time(program: Program, config: KernelConfig) -> ModelledTime:
+def modelled_time(program: Program, config: KernelConfig, rates: Rates) -> ModelledTime:
     """The time of a program on a chip: in waves, or free-running where ``config.execution`` is free.
 
     Parameters
     ----------
     program : Program
-        As `KernelFamily.program` makes it; one of several groups runs free.
+        As `KernelFamily.program` makes it; several groups (kernels side by side) share no wave and run free.
     config : KernelConfig
-        SMs, blocks an SM, stages, cache and its model; ``speeds`` as from `sustained_speeds`.
+        SMs, blocks an SM, stages, cache and its model; with ``speeds`` for free-running traces.
+    rates : Rates
+        As `sustained_rates` gives them for a chip.
 
     Returns
     -------
@@ -130,37 +129,48 @@ def modelled_time(program: Program, config: KernelConfig) -> ModelledTime:
     Raises
     ------
     InputError
-        Another execution; no speeds; or as for the trace.
+        Another execution; or as for the trace.
+
+    Notes
+    -----
+    One simulation of the kernel's cache: 0.1 to 0.5 s for an 8192^3 product.
     """
     if not (config.execution.is_reference or config.execution.is_free):
         raise InputError(f"--execution: got {config.execution.name}, expected waves or free: only these have a time.")
-    if config.speeds is None:
-        raise InputError("time: expected --gpu or --machine, whose speeds tell how long a kernel runs.")
+    engine = parse_policy(config.policy).engine(config.trace(program), config.cache_bytes // LINE_BYTES)
     if config.execution.is_free or len(program.groups) > 1:
-        return _free(program, replace(config, execution=replace(FREE, seed=config.execution.seed)), config.speeds)
-    return _in_waves(program, config, config.speeds)
+        return _free(program, config, rates, engine)
+    return _in_waves(program, config, rates, engine)
 
 
-class _Moved(NamedTuple):
-    """What one chunk of a trace moves, in lines."""
+class _Step(NamedTuple):
+    """What one step of one block needs by itself, in nanoseconds, and the lines that it loads from L2.
 
-    by_sm: NDArray[np.float64]
-    dram: int
+    ``l2`` is at the SM's own port, ``loaded`` while all SMs load.
+    """
+
+    compute: float
+    shared: float
+    l2: float
+    loaded: float
+    lines: float
+
+    def at_once(self, blocks: int) -> tuple[float, float, float]:
+        """Of so many blocks that share an SM."""
+        return blocks * self.compute, blocks * self.shared, blocks * self.l2
+
+    def chain(self, blocks: int, stages: int, latency: float) -> float:
+        """The least time of a step whose buffers are used again after so many steps."""
+        compute, shared, _ = self.at_once(blocks)
+        return (latency + blocks * self.loaded + max(compute, shared)) / stages
 
 
-def _moved(engine: Engine, sms: int) -> Iterator[_Moved]:
-    """Lines of each SM and of DRAM, chunk by chunk."""
-    unit = engine.unit_bytes / LINE_BYTES
-    written = 0
-    for chunk, missed in engine.passed():
-        backs = int(engine.write_backs.sum())
-        reads = int(missed[chunk.ops == 0].sum())
-        lines = engine.lines[chunk.ids]
-        by_sm = np.zeros(sms)
-        if chunk.sm is not None:
-            by_sm += np.bincount(chunk.sm, lines, sms) * unit
-        yield _Moved(by_sm, round((reads + backs - written) * unit))
-        written = backs
+def _step(phase: Phase, sectors: Index, rates: Rates, sms: int) -> _Step:
+    bases = phase.steps.bases
+    lines = float(np.where(bases >= 0, sectors[bases], 0).sum() / max(1, len(bases)) / 4)
+    compute = phase.flops / rates.flops + phase.exps / rates.exps
+    loaded = lines / min(rates.port, rates.lines / sms)
+    return _Step(compute, phase.shared_bytes / rates.shared, lines / rates.port, loaded, lines)
 
 
 def _counts(phase: Phase) -> NDArray[np.int64]:
@@ -170,74 +180,129 @@ def _counts(phase: Phase) -> NDArray[np.int64]:
     return np.broadcast_to(np.asarray(count, np.int64), blocks)
 
 
-def _in_waves(program: Program, config: KernelConfig, speeds: Speeds) -> ModelledTime:
+def _moved(engine: Engine) -> Iterator[NDArray[np.floating[Any]]]:
+    """DRAM lines of each operand, chunk by chunk; what is still dirty at the end comes last."""
+    unit, operands = engine.unit_bytes / LINE_BYTES, len(engine.trace.operand_names)
+    written = np.zeros(operands)
+    for chunk, missed in engine.passed():
+        backs = engine.write_backs.astype(np.float64)
+        reads = np.bincount(engine.operand[chunk.ids], missed * (chunk.ops == READ), operands)
+        yield (reads + backs - written) * unit
+        written = backs
+    yield engine.dirty() * unit
+
+
+def _in_waves(program: Program, config: KernelConfig, rates: Rates, engine: Engine) -> ModelledTime:
     (group,) = program.groups
-    engine = parse_policy(config.policy).engine(config.trace(program), config.cache_bytes // LINE_BYTES)
-    sms = min(config.sms, group.wave_blocks)
-    moved = _moved(engine, sms)
-    found, l2_lines, dram_lines = [], 0.0, 0
+    sms, sectors = min(config.sms, group.wave_blocks), program.layout.tile_sectors()
+    *moved, residue = (float(lines.sum()) for lines in _moved(engine))
+    waves: list[Wave] = []
+    l2_lines = 0.0
     for phase in group.phases:
-        counts = _counts(phase)
-        step = phase.flops / speeds.flops + phase.exps / speeds.exps
+        counts, step = _counts(phase), _step(phase, sectors, rates, config.sms)
+        around = rates.hit * (1 + (phase.prologue is not None)) + rates.drain
         for start in range(0, len(counts), group.wave_blocks):
             steps = counts[start : start + group.wave_blocks]
-            here = next(moved)
-            compute = step * float(np.bincount(np.arange(len(steps)) % sms, steps).max(initial=0))
-            latency = int(steps.max(initial=0)) * (speeds.hit + step * config.blocks_per_sm) / config.stages
-            l2 = float(here.by_sm.max(initial=0)) / speeds.lines
-            around = speeds.hit * (1 + (phase.prologue is not None)) + speeds.turn
-            found.append([float(len(steps)), compute, l2, here.dram / speeds.dram_lines, latency, around])
-            l2_lines += float(here.by_sm.sum())
-            dram_lines += here.dram
-    if next(moved, None) is not None:
-        raise AssertionError("the trace has more waves than the program")
-    residue = round(int(engine.dirty().sum()) * engine.unit_bytes / LINE_BYTES)
-    found[0][3] += residue / speeds.dram_lines
-    waves = tuple(Wave(int(blocks), *(value / 1e9 for value in values)) for blocks, *values in found)
-    seconds = sum(wave.seconds for wave in waves) + LAUNCH_NS / 1e9
+            lines = moved[len(waves)] + (0 if waves else residue)
+            together = ceil_div(len(steps), sms)
+            busiest = float(np.bincount(np.arange(len(steps)) % sms, steps).max(initial=0))
+            loads = float(steps.sum()) * step.lines
+            latency = rates.hit + rates.miss * min(1.0, lines / max(1.0, loads))
+            chain = float(steps.max(initial=0)) * step.chain(together, config.stages, latency)
+            compute, shared, port = (busiest * need for need in step.at_once(1))
+            needs = (compute, shared, max(port, loads / rates.lines), lines / rates.dram_lines, chain, around)
+            waves.append(Wave(len(steps), *(need / 1e9 for need in needs)))
+            l2_lines += loads
+    if len(waves) != len(moved):
+        raise AssertionError("the trace has other waves than the program")
+    seconds, launch = sum(wave.seconds for wave in waves), rates.launch / 1e9
     return ModelledTime(
-        seconds,
+        seconds=seconds + launch,
         compute_seconds=sum(wave.compute_seconds for wave in waves),
+        shared_seconds=sum(wave.shared_seconds for wave in waves),
         l2_seconds=sum(wave.l2_seconds for wave in waves),
         dram_seconds=sum(wave.dram_seconds for wave in waves),
+        latency_seconds=sum(wave.latency_seconds for wave in waves),
         around_seconds=sum(wave.around_seconds for wave in waves),
-        launch_seconds=LAUNCH_NS / 1e9,
-        waves=waves,
-        dram_bytes=(dram_lines + residue) * LINE_BYTES,
+        launch_seconds=launch,
+        waves=tuple(waves),
+        dram_bytes=round(sum(moved) + residue) * LINE_BYTES,
         l2_bytes=round(l2_lines) * LINE_BYTES,
-        ended_seconds=(seconds,),
+        ended_seconds=(seconds + launch,),
     )
 
 
-def _free(program: Program, config: KernelConfig, speeds: Speeds) -> ModelledTime:
-    ended = np.zeros(len(program.groups))
-    engine = parse_policy(config.policy).engine(config.trace(program, ended), config.cache_bytes // LINE_BYTES)
-    ended[:] = 0  # a warm cache has seen a first run
+def _free(program: Program, config: KernelConfig, rates: Rates, engine: Engine) -> ModelledTime:
+    sectors = program.layout.tile_sectors()
+    # write misses fetch nothing: what a group moves is what its operands move
+    moved = np.sum(list(_moved(engine)), axis=0)
+    of_group = _group_of_operands(program, len(moved))
+    launch, ended = rates.launch * len(program.groups), []
+    needs, around, l2_lines = np.zeros(4), 0.0, 0.0
     slots = sum(group.wave_blocks for group in program.groups)
-    l2_lines, dram_lines = 0.0, 0
-    for here in _moved(engine, min(config.sms, slots)):
-        l2_lines += float(here.by_sm.sum())
-        dram_lines += here.dram
-    dram_lines += round(int(engine.dirty().sum()) * engine.unit_bytes / LINE_BYTES)
-    compute = sum(
-        int(_counts(phase).sum()) * (phase.flops / speeds.flops + phase.exps / speeds.exps)
-        for group in program.groups
-        for phase in group.phases
-    ) / min(config.sms, slots)  # fmt: skip
-    l2, dram = l2_lines / min(config.sms, slots) / speeds.lines, dram_lines / speeds.dram_lines
-    launch = LAUNCH_NS * len(ended)
-    # writes have no place in the clock of blocks: DRAM needs its time for them too
-    busy = [max(float(end), dram if end == ended.max() else 0.0, compute) for end in ended]
-    finished = tuple((end / BUSY + speeds.turn + launch) / 1e9 for end in busy)
+    for number, group in enumerate(program.groups):
+        dram = float(moved[of_group == number].sum())
+        busy = 0.0
+        steps = [
+            (_counts(phase), _step(phase, sectors, rates, config.sms), phase.prologue is not None)
+            for phase in group.phases
+        ]
+        loads = sum(float(counts.sum()) * step.lines for counts, step, _ in steps)
+        latency = rates.hit + rates.miss * min(1.0, dram / max(1.0, loads))
+        sms = max(1, group.wave_blocks // config.blocks_per_sm)
+        together = min(config.blocks_per_sm, ceil_div(max(len(counts) for counts, *_ in steps), sms))
+        for counts, step, loads_first in steps:
+            chain = step.chain(together, config.stages, latency)
+            each = (rates.hit * (1 + loads_first) + rates.drain) / together  # others on the SM go on meanwhile
+            took = counts * max(*step.at_once(together), chain) + each
+            busy += makespan(took, group.wave_blocks)
+            needs += float(counts.sum()) / slots * np.array([*step.at_once(together), chain])
+            around += each * len(counts) / slots
+        l2_lines += loads
+        ended.append(max(busy, loads / rates.lines, dram / rates.dram_lines) + launch)
+    # DRAM and L2 serve all groups: whichever ends last cannot end before they have served all
+    total = float(moved.sum())
+    last = int(np.argmax(ended))
+    ended[last] = max(ended[last], max(total / rates.dram_lines, l2_lines / rates.lines) + launch)
+    compute, shared, port, chains = (needs / 1e9).tolist()
     return ModelledTime(
-        max(finished),
-        compute_seconds=compute / 1e9,
-        l2_seconds=l2 / 1e9,
-        dram_seconds=dram / 1e9,
-        around_seconds=speeds.turn / 1e9,
+        seconds=max(ended) / 1e9,
+        compute_seconds=compute,
+        shared_seconds=shared,
+        l2_seconds=max(port, l2_lines / rates.lines / 1e9),
+        dram_seconds=total / rates.dram_lines / 1e9,
+        latency_seconds=chains,
+        around_seconds=around / 1e9,
         launch_seconds=launch / 1e9,
         waves=(),
-        dram_bytes=dram_lines * LINE_BYTES,
+        dram_bytes=round(total) * LINE_BYTES,
         l2_bytes=round(l2_lines) * LINE_BYTES,
-        ended_seconds=finished,
+        ended_seconds=tuple(end / 1e9 for end in ended),
     )
+
+
+def _group_of_operands(program: Program, operands: int) -> NDArray[np.int64]:
+    """Which group each operand belongs to: of two kernels side by side the first one's come first."""
+    if len(program.groups) == 1:
+        return np.zeros(operands, np.int64)
+    begins = program.first_operands or (0,) * len(program.groups)
+    return np.searchsorted(np.array(begins), np.arange(operands), side="right") - 1
+
+
+def makespan(took: Sequence[float] | NDArray[np.floating[Any]], slots: int) -> float:
+    """When the last block ends, if blocks go in order to whichever slot is free first.
+
+    Examples
+    --------
+    >>> makespan([3.0, 1.0, 1.0, 2.0], 2)
+    4.0
+    """
+    times = np.asarray(took, np.float64)
+    if not len(times):
+        return 0.0
+    if np.all(times == times[0]):
+        return ceil_div(len(times), slots) * float(times[0])
+    free = [0.0] * min(slots, len(times))
+    for time in times.tolist():
+        heapq.heapreplace(free, free[0] + time)
+    return max(free)

@@ -272,9 +272,8 @@ class _Program:
 
 
 def free_trace(
-    layout: Layout, groups: Sequence[Group], speeds: Speeds, stages: int, sms: int | None = None, seed: int = 0,
-    ended: NDArray[np.float64] | None = None,
-) -> Trace:  # fmt: skip
+    layout: Layout, groups: Sequence[Group], speeds: Speeds, stages: int, sms: int | None = None, seed: int = 0
+) -> Trace:
     """The free-running trace of one or more groups of phases over a common layout.
 
     Parameters
@@ -291,8 +290,6 @@ def free_trace(
         SMs; block slots are dealt to them in turn. By default as many as block slots.
     seed : int
         Of the pace of SMs.
-    ended : ndarray of float64, shape (groups,), optional
-        Gets, while the trace is read, the time at which the last block of each group has done its last step.
 
     Returns
     -------
@@ -352,10 +349,6 @@ def free_trace(
             missed = yield TraceChunk(ids[:total], ops[:total], first[begun:events].copy(), total, sm_source)
             if missed is None:  # nobody follows: as if all were there
                 missed = np.zeros(total, np.int32)
-            if ended is not None:
-                over = what[:events] == RESULTS
-                of = program.group_of[program.phase_of[slots[0][where[:events][over]]]]
-                np.maximum.at(ended, of, when[:events][over])
             _settle(events, missed, ids, first, when, where, what, lines, blocks, slots, phases, rates, dram)
 
     return traced(layout, touches, chunks, count, follows=True)

@@ -137,6 +137,8 @@ class Phase:
         How many phases of the other group must be finished before this one begins (producer and consumer).
     flops, exps : int
         Operations and exponentials of a block in one step, where time counts.
+    shared_bytes : int
+        What a block moves through shared memory in one step, where tensor cores read their operands there.
     """
 
     steps: Steps
@@ -145,6 +147,7 @@ class Phase:
     after: int = 0
     flops: int = 0
     exps: int = 0
+    shared_bytes: int = 0
 
     @property
     def parts(self) -> list[Steps]:
@@ -188,19 +191,19 @@ class Program(NamedTuple):
 
     layout: Layout
     groups: Sequence[Group]
+    first_operands: tuple[int, ...] = ()  #: of kernels side by side: where the operands of each begin
 
     def beside(self, other: Program) -> Program:
-        """Both side by side, each on block slots of its own; they share no data.
-
-        Operands of one name are counted together.
-        """
+        """Both side by side, each on block slots of its own; they share no data, so none of their names is shared."""
         layout = Layout()
-        for of in (self.layout, other.layout):
+        for of, taken in ((self.layout, ()), (other.layout, tuple(self.layout.names))):
             for o in of.operands:
                 name = of.names[o.operand]
+                name += "'" * (name in taken)
                 layout.add(name, o.rows, o.cols, o.tile_rows, o.tile_cols, o.element_bytes, o.copies, o.padded)
         tiles = sum(o.tiles for o in self.layout.operands)
-        return Program(layout, [*self.groups, *(group.behind(tiles) for group in other.groups)])
+        groups = [*self.groups, *(group.behind(tiles) for group in other.groups)]
+        return Program(layout, groups, (0, len(self.layout.names)))
 
 
 @dataclass(frozen=True)

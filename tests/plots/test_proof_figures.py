@@ -17,12 +17,14 @@ from pebble.plots.fusion import fusion, fusion_figure
 from pebble.plots.gap import gap, gap_figure
 from pebble.plots.pebbling import gemm_events, pebbling_figure
 from pebble.plots.projections import best_box, projections_figure
+from pebble.plots.roofline import roofline_figure
 from pebble.plots.segments import cut_schedule, segments_figure
 from pebble.plots.ski_slope import ski_slope, ski_slope_figure
 from pebble.plots.walk import reuse_distances, walk_figure
+from pebble.reports.roofline import roofline
 from pebble.schedules.explicit import best_gemm_schedule, gemm_schedules
 from pebble.schedules.orders import OrderParams, parse_order
-from pebble.workloads import Ffn, Gemm
+from pebble.workloads import Attention, Conv2d, Ffn, Gemm
 
 
 def figures() -> dict[str, Figure]:
@@ -37,6 +39,9 @@ def figures() -> dict[str, Figure]:
         "walk": walk_figure(orders, 16, 16, OrderParams()),
         "gap": gap_figure(gap(("llama-2-7b:qkv", "llama-3-405b:gate_up"), 512)),
         "fusion": fusion_figure(fusion(Ffn(512, 256, 1024), 6, 2**14, 2**22)),
+        "roofline": roofline_figure(roofline(Gemm(1024, 1024, 1024), "row,hilbert,grouped-8", gpu="a40")),
+        "roofline, attention": roofline_figure(roofline(Attention(512, 512, 64, heads=4), gpu="a100-sxm4-40gb")),
+        "roofline, bound alone": roofline_figure(roofline(Conv2d(2, 8, 8, 16, 16, 3), gpu="b200-sxm")),
     }
 
 
@@ -155,3 +160,21 @@ def test_wrong_arguments(words: str, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["figure", *words.split(), *out]) == 2
     said = capsys.readouterr().err
     assert said.startswith("pebble: ") and said.count("\n") == 1
+
+
+def test_points_of_the_roofline_are_below_its_roofs() -> None:
+    found = roofline(Gemm(1024, 1024, 1024), "all", gpu="a40")
+    for point in (found.bound, *found.orders):
+        roofs = (found.peak.per_second, point.intensity * found.dram.per_second)
+        assert point.operations_per_second == pytest.approx(min(roofs))
+        assert point.intensity <= found.bound.intensity
+    assert found.sm_intensity == 2 * 128 * 128 / (256 * 2)
+    assert found.orders == tuple(sorted(found.orders, key=lambda point: (point.intensity, point.name)))
+
+
+def test_a_memory_has_no_roofs(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out = str(tmp_path / "x.svg")
+    assert main(["figure", "roofline", "gemm", "-m", "8", "-n", "8", "-k", "8", "--out", out]) == 2
+    assert "--gpu SKU or --machine FILE" in capsys.readouterr().err
+    assert main(["figure", "roofline", "gemm", "-m", "8", "-n", "8", "-k", "8", "--gpu", "gb10", "--out", out]) == 2
+    assert "no throughput.bf16" in capsys.readouterr().err

@@ -1,0 +1,38 @@
+"""What a reader of ``compare`` must know of its figures, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pebble.simulation import Traffic
+from pebble.units import format_bytes
+
+
+def what_counters_do_not_see(moved: Sequence[Traffic]) -> list[str]:
+    """Where the simulated figures and those of a profiler count differently."""
+    if not moved:
+        return []
+    left = [t.residue_bytes for t in moved]
+    amount = " to ".join(dict.fromkeys(map(format_bytes, (min(left), max(left)))))
+    return [f"lines still dirty at the end are {amount} of each write figure"] if max(left) else []
+
+
+def what_execution_changes(moved: Mapping[str, int], other: str, there: Mapping[str, int]) -> str:
+    """Whether the schedule that moves least depends on the execution."""
+    best = min(moved, key=lambda name: (moved[name], there[name]))
+    best_there = min(there, key=lambda name: (there[name], moved[name]))
+    how = "if blocks run free" if other == "free" else "in waves"
+    if there[best] == there[best_there]:
+        return f"{other} MB: {how}; the ranking's first does not depend on it: {best}, {format_bytes(there[best])}"
+    return (
+        f"{other} MB: {how}; the ranking depends on it: {best_there} is then first with "
+        f"{format_bytes(there[best_there])}, and {best} moves {format_bytes(there[best])}"
+    )
+
+
+def what_lru_ranks_first(lru_bytes: Mapping[str, int]) -> str:
+    first, *tied = (name for name, moved in lru_bytes.items() if moved == min(lru_bytes.values()))
+    return (
+        f"LRU MB: the total under one fully associative LRU of the nominal L2 size, which is not this chip's cache; it "
+        f"would rank {first}{f' (and {len(tied)} more)' * bool(tied)} first; `--policy lru` shows it alone"
+    )

@@ -1,0 +1,86 @@
+"""``figure roofline``: a workload at its bound, and its orders at their simulated bytes, below the roofs of a chip."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Unpack
+
+from pebble.errors import InputError
+from pebble.families import KernelFamily, family_of
+from pebble.models.rates import peak_dram, peak_l2, peak_operations
+from pebble.reports.bound import bound_workload
+from pebble.reports.kernel_compare import read_schedules, trace_bound
+from pebble.reports.target import TargetOptions, read_kernel, read_target
+from pebble.reports.timed import Timed, check_time_options
+from pebble.system.parallel import each
+from pebble.timing.floor import TimeFloor
+from pebble.timing.roofline import Point, Roofline
+from pebble.workloads.base import Workload
+
+
+def roofline(
+    workload: Workload,
+    schedules: str | Sequence[str] = "all",
+    accumulator: str | None = None,
+    **where: Unpack[TargetOptions],
+) -> Roofline:
+    """Where a workload lies below the roofs of a machine.
+
+    Parameters
+    ----------
+    workload : Workload
+    schedules : str or sequence of str
+        As for `pebble.compare`; a family without kernels is shown at its bound alone.
+    accumulator : {"fp32", "fp16"}, optional
+        The type that sums are kept in (fp32).
+    **where
+        ``gpu`` or ``machine``.
+
+    Raises
+    ------
+    InputError
+        No machine, or one whose file has no throughput or DRAM bandwidth.
+    """
+    machine = read_target(**where).machine
+    if machine is None:
+        raise InputError("roofline: expected --gpu or --machine: a bare memory has no roofs.")
+    sums = check_time_options(machine, accumulator)
+    family = family_of(workload)
+    peak, dram, l2 = peak_operations(machine, workload.dtype, sums), peak_dram(machine), peak_l2(machine)
+    if peak is None or dram is None:
+        key = f"throughput.{workload.dtype}" if peak is None else "dram_bandwidth"
+        raise InputError(f"roofline: the machine file of {machine.name} has no {key}, which a roof needs; add it.")
+    types = workload.label + (f", sums in {sums}" if sums != "fp32" else "")
+    if not isinstance(family, KernelFamily):
+        found = bound_workload(workload, accumulator=accumulator, **where)
+        assert found.timed is not None
+        return Roofline(
+            types, machine.name, peak, dram, l2, _point(workload, found.timed.floor, "bound", found.lower.bytes)
+        )
+    kernel = read_kernel(workload, **where)
+    config = kernel.config
+    family.check(workload, config)
+    chosen = read_schedules(schedules, family.all_schedules(workload, config.tile), family.read_schedule)
+    least = trace_bound(workload, kernel).bound
+    floor = Timed.of(workload, machine, least, sums).floor
+    walks = list({family.walk(workload, one, config): one for one in chosen}.values())  # those alike move alike
+    found_orders = [traffic for _, traffic in each(lambda one: family.simulate(workload, one, config), walks)]
+    found_orders.sort(key=lambda traffic: (-traffic.dram_bytes, traffic.order))
+    intensity, formula = family.sm_intensity(workload, config.tile), "2 BM BN / ((BM + BN) b)"
+    if intensity is None:
+        intensity, formula = workload.flops / found_orders[-1].l2_bytes, f"simulated, {found_orders[-1].order}"
+    return Roofline(
+        f"{types}, tile {kernel.tile}",
+        machine.name,
+        peak,
+        dram,
+        l2,
+        _point(workload, floor, "bound", least.bytes),
+        tuple(_point(workload, floor, traffic.order, traffic.dram_bytes) for traffic in found_orders),
+        intensity,
+        formula,
+    )
+
+
+def _point(workload: Workload, floor: TimeFloor, name: str, dram_bytes: int) -> Point:
+    return Point(name, workload.flops / dram_bytes, workload.flops / floor.with_dram(dram_bytes))

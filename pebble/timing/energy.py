@@ -1,0 +1,150 @@
+"""What moving bytes and multiplying them costs in energy, by published tables: estimates, nothing of it is proved.
+
+A table is a TOML file of ``models/energy``: picojoules for a byte at each level, and for an operation of each type,
+with source and mark. The tables differ several times over, by what they count and by the chip; what they agree on is
+the order of the levels. No chip's own power is modelled: no leakage, no clock tree, no voltage.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pebble.errors import UnknownNameError, check_text
+from pebble.models import machine as machines
+from pebble.models.machine import Machine
+from pebble.workloads.base import Workload
+
+_FOLDER = Path(machines.__file__).parent / "energy"
+_PICO = 1e-12
+
+
+@dataclass(frozen=True)
+class Price:
+    """Energy of one byte or one operation.
+
+    Attributes
+    ----------
+    picojoules : float
+    per : str
+        ``byte`` or ``operation``.
+    mark : str
+        ``published``, or ``guess`` where the source was not looked up again.
+    source : str
+    """
+
+    picojoules: float
+    per: str
+    mark: str
+    source: str
+
+
+@dataclass(frozen=True)
+class EnergyTable:
+    """A published table.
+
+    Attributes
+    ----------
+    key, name, about : str
+        What the command line takes, what it is, and what it counts.
+    prices : mapping of str to Price
+        By level and kind: ``dram.hbm``, ``l2``, ``shared``, ``registers``, ``operations.bf16`` ...
+    """
+
+    key: str
+    name: str
+    about: str
+    prices: Mapping[str, Price]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        prices = {
+            key: {f"picojoules_per_{price.per}": price.picojoules, "mark": price.mark, "source": price.source}
+            for key, price in self.prices.items()
+        }
+        return {"table": self.key, "name": self.name, "about": self.about, "prices": prices}
+
+
+def energy_tables() -> tuple[str, ...]:
+    """The tables there are."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
+
+
+@cache
+def load_energy_table(name: str) -> EnergyTable:
+    """The table of that name.
+
+    Raises
+    ------
+    UnknownNameError
+        No such table.
+
+    Examples
+    --------
+    >>> load_energy_table("7nm").prices["l2"].picojoules
+    1.75
+    """
+    names = energy_tables()
+    if check_text("--energy", name, " or ".join(names)) not in names:
+        raise UnknownNameError("energy table", name, names, "pebble compare --help")
+    data = tomllib.loads((_FOLDER / f"{name}.toml").read_text())
+    prices: dict[str, dict[str, Any]] = {}
+    for key, entry in data.items():
+        if isinstance(entry, dict):
+            prices |= {key: entry} if "picojoules" in entry else {f"{key}.{kind}": one for kind, one in entry.items()}
+    return EnergyTable(name, data["name"], data["about"], {key: Price(**entry) for key, entry in prices.items()})
+
+
+@dataclass(frozen=True)
+class Energy:
+    """An estimate: joules by level, those that the table prices.
+
+    Attributes
+    ----------
+    joules : mapping of str to float
+        ``dram``, ``l2``, ``shared``, ``operations``.
+    """
+
+    joules: Mapping[str, float]
+
+    @property
+    def total(self) -> float:
+        """All of them, joules."""
+        return sum(self.joules.values())
+
+    def to_json(self) -> dict[str, float]:
+        """Plain data for ``--json``."""
+        return {**{f"{level}_joules": value for level, value in self.joules.items()}, "total_joules": self.total}
+
+
+def estimate(table: EnergyTable, machine: Machine, workload: Workload, dram_bytes: int, l2_bytes: int) -> Energy:
+    """What a workload takes by a table.
+
+    Parameters
+    ----------
+    table : EnergyTable
+    machine : Machine
+        Its kind of DRAM is priced.
+    workload : Workload
+        Its operations are.
+    dram_bytes, l2_bytes : int
+        Read and written. What passes between L2 and an SM is taken to pass through shared memory once in and once out;
+        how often registers are read is not known, and is left out.
+    """
+    amounts = {
+        "dram": (_dram_key(machine), dram_bytes),
+        "l2": ("l2", l2_bytes),
+        "shared": ("shared", 2 * l2_bytes),
+        "operations": (f"operations.{workload.dtype}", workload.flops),
+    }
+    found = {level: (table.prices.get(key), amount) for level, (key, amount) in amounts.items()}
+    return Energy({level: _PICO * price.picojoules * amount for level, (price, amount) in found.items() if price})
+
+
+def _dram_key(machine: Machine) -> str:
+    """HBM or anything else, which goes over the board."""
+    return "dram.hbm" if machine.dram_kind.lower().startswith("hbm") else "dram.gddr"

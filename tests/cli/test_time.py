@@ -1,0 +1,141 @@
+"""What the command line and the front door say of time: for every family, with a GPU and without."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pebble
+from pebble.cli import main
+
+WORKLOADS = [
+    "gemm -m 1024 -n 1024 -k 1024",
+    "gemm -m 256 -n 256 -k 64 --batch 4",
+    "ffn --tokens 512 --d-model 256 --hidden 1024",
+    "ffn --tokens 512 --d-model 256 --hidden 1024 --gated",
+    "attention --queries 512 --keys 512 --head-dim 64 --heads 8 --kv-heads 2 --causal",
+    "conv2d --batch 4 --in-channels 16 --out-channels 16 --height 20 --width 20 --kernel 3",
+    "grouped --rows 128,64 -n 256 -k 512",
+    "llama-3-8b:layer --tokens 64",
+    "llama-3-8b:gate_up --tokens 64",
+]
+SIMULATED = [text for text in WORKLOADS if not text.startswith(("conv2d", "llama-3-8b:layer"))]
+
+
+def run(words: str, capsys: pytest.CaptureFixture[str], code: int = 0) -> str:
+    assert main(words.split()) == code
+    return capsys.readouterr().out
+
+
+def answer(words: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(f"{words} --json", capsys))
+    return found
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("sku", ["a100-sxm4-40gb", "h200-sxm-141gb", "gb10"])
+def test_bound_tells_the_floor(workload: str, sku: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(f"bound {workload} --gpu {sku}", capsys)
+    floor, parts = found["time_floor"], {part["what"]: part for part in found["time_floor"]["parts"]}
+    assert floor["floor_us"] == max(part["time_us"] for part in parts.values())
+    assert floor["binds"] == max(parts, key=lambda name: parts[name]["time_us"])
+    dram = parts["dram"]
+    assert dram["bytes"] == found["lower_bound"]["bytes"]
+    assert dram["time_us"] == pytest.approx(dram["bytes"] / dram["rate"]["bytes_per_second"] * 1e6)
+    if sku != "gb10":
+        assert set(parts) == {"operations", "dram", "l2"} and not floor["missing"]
+        assert parts["operations"]["operations"] == found["workload"]["flops"]
+    text = run(f"bound {workload} --gpu {sku}", capsys)
+    assert "time floor " in text and "-bound" in text
+
+
+@pytest.mark.parametrize("workload", SIMULATED)
+def test_compare_tells_the_least_time_of_each_order(workload: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer(f"compare {workload} --gpu a40 --policy lru", capsys)
+    floor = found["time_floor"]
+    dram = next(part for part in floor["parts"] if part["what"] == "dram")
+    assert dram["bytes"] == found["lower_bound"]["bytes"]
+    for row in found["schedules"]:
+        by_bytes = row["dram_bytes"] / dram["rate"]["bytes_per_second"] * 1e6
+        assert row["least_time_us"] == pytest.approx(max(floor["floor_us"], by_bytes))
+        assert row["least_time_us"] >= floor["floor_us"]
+    assert "-bound: " in floor["verdict"] and "no order saves more than" in floor["verdict"]
+
+
+@pytest.mark.parametrize("command", ["bound {} --cache 1MiB", "compare {} --cache 1MiB --sms 8 --schedules row"])
+def test_without_a_gpu_there_is_no_time(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = command.format(WORKLOADS[0])
+    assert "time_floor" not in answer(words, capsys)
+    text = run(words, capsys)
+    assert "time floor" not in text and "x bound  least" not in text
+
+
+def test_tables_fit_sixty_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    for words in (
+        f"compare {WORKLOADS[0]} --gpu a100-sxm4-40gb --schedules row,hilbert --energy 7nm",
+        f"bound {WORKLOADS[2]} --gpu rtx4090 --dtype fp16 --accumulator fp16 --energy k40",
+        "decode llama-3-8b --gpu h100-sxm5-80gb",
+    ):
+        assert [line for line in run(words, capsys).splitlines() if len(line) > 60] == []
+
+
+def test_the_accumulator_halves_the_floor_of_an_rtx_4090(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "bound gemm -m 8192 -n 8192 -k 8192 --dtype fp16 --gpu rtx4090"
+    wide = answer(words, capsys)["time_floor"]["floor_us"]
+    narrow = answer(f"{words} --accumulator fp16", capsys)["time_floor"]["floor_us"]
+    assert wide / narrow == pytest.approx(330.3 / 165.2)
+    assert "sums in fp16" in run(f"{words} --accumulator fp16", capsys)
+
+
+def test_decode_tells_the_time_of_each_step(capsys: pytest.CaptureFixture[str]) -> None:
+    found = answer("decode llama-3-8b --gpu h100-sxm5-80gb", capsys)
+    for step in found["steps"]:
+        assert step["dram_us"] == pytest.approx(step["layer_bytes"] / 3.35e12 * 1e6)
+        assert step["time_floor_us"] == max(step["dram_us"], step["operations_us"])
+        assert step["kv_us"] / step["dram_us"] == pytest.approx(step["kv_share"])
+    text = re.sub(r"\s+", " ", run("decode llama-3-8b --gpu h100-sxm5-80gb", capsys))
+    assert "every step is DRAM-bound" in text and "1.0% to 98.7% of that time" in text
+    assert "least time" not in run("decode llama-3-8b --cache 50MiB", capsys)
+
+
+def test_a_slow_chip_computes_through_decode_steps(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "slow.toml"
+    file.write_text(
+        'name = "Slow"\nsms = { value = 8, unit = "SM" }\ndram_bandwidth = { value = 4, unit = "TB/s" }\n'
+        '[stores]\nl2 = { value = 4, unit = "MiB" }\nl1_shared_per_sm = { value = 128, unit = "KiB" }\n'
+        'registers_per_sm = { value = 256, unit = "KiB" }\n[throughput]\nbf16 = { value = 1, unit = "TFLOPS" }\n'
+    )
+    text = re.sub(r"\s+", " ", run(f"decode llama-3-8b --machine {file}", capsys))
+    assert "all 56 steps are compute-bound" in text and "ms*" in text
+
+
+def test_energy_is_an_estimate_and_only_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "compare gemm -m 1024 -n 1024 -k 1024 --gpu h100-sxm5-80gb --schedules row,hilbert"
+    assert "energy" not in json.dumps(answer(words, capsys))
+    found = answer(f"{words} --energy 7nm", capsys)
+    prices = found["energy_estimate"]["prices"]
+    for row in found["schedules"]:
+        assert row["dram_joules"] == pytest.approx(
+            row["dram_bytes"] * prices["dram.hbm"]["picojoules_per_byte"] * 1e-12
+        )
+        assert row["total_joules"] > found["energy_estimate"]["of_the_bounds"]["total_joules"]
+    text = re.sub(r"\s+", " ", run(f"{words} --energy 7nm", capsys))
+    assert "energy is an estimate, not a bound" in text
+
+
+def test_the_front_door() -> None:
+    gemm = pebble.Gemm(4096, 4096, 4096)
+    bound = pebble.bound(gemm, gpu="a100-sxm4-40gb")
+    assert bound.timed is not None and bound.timed.floor.seconds == pytest.approx(2 * 4096**3 / 312e12)
+    assert bound.verdict.startswith("compute-bound: DRAM needs ")
+    found = pebble.compare(gemm, ["row", "hilbert"], gpu="a100-sxm4-40gb", energy="7nm")
+    assert found.timed is not None and found.timed.energy is not None
+    assert all(found.least_seconds(t) >= found.timed.floor.seconds for t in found.orders)
+    assert pebble.bound(gemm, cache="40MiB").timed is None
+    decode = pebble.decode("llama-3-8b", gpu="a40")
+    assert len(decode.floors) == len(decode.steps) and all(floor.seconds > 0 for floor in decode.floors)
