@@ -24,10 +24,11 @@ from pebble.models.tile_model import BARRIER_BYTES, tile_needs
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.system.clock import Clock
-from pebble.timing.waves import ModelledTime, modelled_time, sustained_speeds
+from pebble.timing.sustained import sustained_rates
+from pebble.timing.waves import ModelledTime, modelled_time
 from pebble.traces import LINE_BYTES
 from pebble.tuning.advisors.base import Advice, Advisor
-from pebble.tuning.advisors.coarse import coarse_seconds, launches, load_ns, step_ns
+from pebble.tuning.advisors.coarse import coarse_seconds, launches, step_ns
 from pebble.workloads.base import Workload
 
 ROWS = (16, 32, 64, 128, 192, 256)
@@ -75,13 +76,7 @@ class Timer:
         self.family: KernelFamily[Any, Any] = kernel_family(workload)
         if self.family.name not in _FAMILIES:
             raise InputError(f"tile: got {workload.label}, expected one of {', '.join(_FAMILIES)}.")
-        for key in ("boost_clock", f"throughput.{workload.dtype}", "dram_bandwidth"):
-            if machine.get(key) is None:
-                raise InputError(
-                    f"tile: the machine file of {machine.name} has no {key}, which modelled time needs; name another "
-                    "GPU, or a file of your own that has it by --machine."
-                )
-        self.speeds = sustained_speeds(machine, workload.dtype)
+        self.rates = sustained_rates(machine, workload.dtype)
         self._known: dict[tuple[Any, ...], ModelledTime] = {}
 
     def needs(self, tile: TileShape, stages: int) -> KernelNeeds:
@@ -89,9 +84,7 @@ class Timer:
         w = self.workload
         if self.family.name in ("gemm", "grouped"):
             scales = 4 * tile.bm if w.dtype == "fp8" else 0
-            needs = tile_needs(
-                tile.bm, tile.bn, tile.bk, stages, w.in_bytes, out_bytes=w.out_bytes, scale_bytes=scales
-            )
+            needs = tile_needs(tile.bm, tile.bn, tile.bk, stages, w.in_bytes, out_bytes=w.out_bytes, scale_bytes=scales)
         else:
             needs = self.family.kernel_needs(w, tile, stages)
         return replace(needs, threads=max(_LEAST_THREADS, fits(self.machine, needs).threads))
@@ -108,12 +101,13 @@ class Timer:
         policy = self.machine.default_model.policy
         config = KernelConfig(
             tile, advice.sms, advice.blocks_per_sm, self.machine.l2_bytes, policy,
-            stages=advice.stages, speeds=self.speeds,
+            stages=advice.stages,
         )  # fmt: skip
         key = config, advice.schedule.name
         if key not in self._known:
             self.family.check(self.workload, config)
-            self._known[key] = modelled_time(self.family.program(self.workload, advice.schedule, config), config)
+            program = self.family.program(self.workload, advice.schedule, config)
+            self._known[key] = modelled_time(program, config, self.rates)
         found = self._known[key]
         return Timed(replace(advice, score=found.seconds), found)
 
@@ -181,9 +175,10 @@ def _kernels(timer: Timer, sms: int) -> Iterator[Advice]:
     schedule = family.parse_schedule(family.daily[0])
     for tile in _tiles(timer):
         launch = launches(workload, tile)[0]
-        # ceil(latency / time of a step) + 1, for a latency that holds the way to DRAM
-        latency = timer.speeds.hit + timer.speeds.miss
-        wanted = 1 + ceil(latency / max(step_ns(launch, timer.speeds), load_ns(launch, timer.speeds)))
+        # ceil(latency / time of a step) + 1, for a latency that holds the way to DRAM; and a round of all stages, in
+        # which a buffer waits for its tiles and is computed with, takes no longer than their work
+        latency, step = timer.rates.hit + timer.rates.miss, step_ns(launch, timer.rates, sms)
+        wanted = max(1 + ceil(latency / max(step)), ceil((latency + sum(step)) / max(step)))
         for blocks in _BLOCKS:
             one = timer.needs(tile, 1)
             stages = min(wanted, _MOST_STAGES, most_stages(machine, one, blocks))
@@ -192,7 +187,7 @@ def _kernels(timer: Timer, sms: int) -> Iterator[Advice]:
             fit = fits(machine, needs, blocks)
             if not fit.fits or stages < 2:
                 break
-            glance = coarse_seconds(workload, tile, stages, sms, blocks, timer.speeds)
+            glance = coarse_seconds(workload, tile, stages, sms, blocks, timer.rates)
             yield Advice(
                 tile, stages, fit.threads, sms, blocks, needs, schedule, "none", glance, Ours.name,
                 stages * (needs.stage_more_bytes - barriers), stages * barriers,

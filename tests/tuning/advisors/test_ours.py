@@ -12,7 +12,8 @@ from pebble.families import kernel_family
 from pebble.models.kernel_fit import fits
 from pebble.schedules.execution import WAVES
 from pebble.simulation import KernelConfig
-from pebble.timing.waves import modelled_time, sustained_speeds
+from pebble.timing.sustained import sustained_rates
+from pebble.timing.waves import modelled_time
 from pebble.tuning.advisors import ADVISORS, Advice, best_timed, parse_advisor
 from pebble.workloads.base import Workload
 
@@ -48,9 +49,10 @@ def test_ours_fits_and_is_never_slower_than_the_rules(m: int, n: int, k: int, gp
     for rule in rules:
         config = KernelConfig(
             family.cut_tile(rule.tile, gemm), rule.sms, rule.blocks_per_sm, machine.l2_bytes,
-            machine.default_model.policy, WAVES, rule.stages, sustained_speeds(machine, "bf16"),
+            machine.default_model.policy, WAVES, rule.stages,
         )  # fmt: skip
-        assert seconds[0] <= modelled_time(family.program(gemm, rule.schedule, config), config).seconds
+        program = family.program(gemm, rule.schedule, config)
+        assert seconds[0] <= modelled_time(program, config, sustained_rates(machine, "bf16")).seconds
 
 
 @given(st.integers(1, 9000), st.integers(1, 30000), st.integers(1, 20000), st.sampled_from(["fp8", "bf16"]))
