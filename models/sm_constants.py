@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pebble.errors import InputError
 from pebble.models.machine import Machine
@@ -36,6 +37,13 @@ class Constant:
     value: float
     source: str
     mark: str
+
+
+def own_constant(name: str, value: float) -> Constant:
+    """A number of the user's own; InputError if it is not above zero."""
+    if not 0 < value < 1e12:
+        raise InputError(f"--{name.replace('_', '-')}: got {value:g}, expected a number above zero.")
+    return Constant(value, "given by the user", "user")
 
 
 @dataclass(frozen=True)
@@ -89,12 +97,8 @@ class SmConstants:
         InputError
             A number that is not above zero.
         """
-        changed = {}
-        for key, value in values.items():
-            if not 0 < value < 1e12:
-                raise InputError(f"--{key.replace('_', '-')}: got {value:g}, expected a number above zero.")
-            changed[key] = Constant(value, "given by the user", "user")
-        return replace(self, **changed)  # type: ignore[arg-type]
+        changed: dict[str, Any] = {key: own_constant(key, value) for key, value in values.items()}
+        return replace(self, **changed)
 
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
@@ -125,6 +129,38 @@ def tensor_flops_per_clock(machine: Machine, dtype: str) -> float | None:
     return 2.0 ** round(math.log2(peak / (machine.sms * clock)))
 
 
+def dram_constants(machine: Machine) -> tuple[Constant, Constant]:
+    """Latency of a miss in cycles, and an SM's share of DRAM in bytes per clock; errors as `constants_of`."""
+    _check(machine, {"boost_clock": machine.boost_hertz, "dram_bandwidth": machine.dram_bytes_per_second})
+    rate = _rate(machine, "dram_bandwidth")
+    assert rate is not None
+    return _latency(machine, "dram", _DRAM_LATENCY), rate
+
+
+def _check(machine: Machine, needed: dict[str, float | None]) -> None:
+    for key, value in needed.items():
+        if not value:
+            raise InputError(
+                f"tile arithmetic: the machine file of {machine.name} has no {key}, which cycles are counted from; "
+                "add it to a file of your own and name that with --machine."
+            )
+
+
+def _latency(machine: Machine, key: str, guess: float) -> Constant:
+    found = machine.get(f"latency.{key}")
+    if found is None:
+        return Constant(guess, "the machine file has none: a round number, near those of other chips", "guess")
+    return Constant(float(found.base), found.source, found.mark)
+
+
+def _rate(machine: Machine, key: str) -> Constant | None:
+    found = machine.get(key)
+    if found is None or not machine.boost_hertz:
+        return None
+    per_clock = float(found.base) / machine.boost_hertz / machine.sms
+    return Constant(per_clock, f"{found.value:g} {found.unit}: {found.source}", found.mark)
+
+
 def constants_of(machine: Machine, dtype: str) -> SmConstants:
     """The constants of a machine file; where it has no latency, or no L2 bandwidth, a guess that is marked so.
 
@@ -133,31 +169,10 @@ def constants_of(machine: Machine, dtype: str) -> SmConstants:
     InputError
         The machine file has no clock, no DRAM bandwidth, or no throughput of the type.
     """
-    clock, flops = machine.boost_hertz, tensor_flops_per_clock(machine, dtype)
-    needed = {"boost_clock": clock, "dram_bandwidth": machine.dram_bytes_per_second, f"throughput.{dtype}": flops}
-    for key, value in needed.items():
-        if not value:
-            raise InputError(
-                f"tile arithmetic: the machine file of {machine.name} has no {key}, which cycles are counted from; "
-                "add it to a file of your own and name that with --machine."
-            )
-    assert clock and flops  # told above
-
-    def latency(key: str, guess: float) -> Constant:
-        found = machine.get(f"latency.{key}")
-        if found is None:
-            return Constant(guess, "the machine file has none: a round number, near those of other chips", "guess")
-        return Constant(float(found.base), found.source, found.mark)
-
-    def rate(key: str) -> Constant | None:
-        found = machine.get(key)
-        if found is None:
-            return None
-        per_clock = float(found.base) / clock / machine.sms
-        return Constant(per_clock, f"{found.value:g} {found.unit}: {found.source}", found.mark)
-
-    dram, l2 = rate("dram_bandwidth"), rate("l2_bandwidth")
-    assert dram is not None
+    flops = tensor_flops_per_clock(machine, dtype)
+    latency, dram = dram_constants(machine)
+    _check(machine, {f"throughput.{dtype}": flops})
+    assert flops  # told above
     fitted = Constant(L2_BYTES_PER_CLOCK, "the machine file has none: from times of launches on an H100", "guess")
     cycles = 2 * math.prod(MMA) * TENSOR_CORES / flops
     peak = f"throughput.{dtype} of the machine file per SM and clock, to the nearest power of two"
@@ -166,9 +181,9 @@ def constants_of(machine: Machine, dtype: str) -> SmConstants:
         MMA,
         Constant(cycles, peak, "vendor"),
         Constant(TENSOR_CORES, "four parts of an SM, each with its tensor core", "vendor"),
-        latency("l2_near", _L2_LATENCY),
-        l2 or fitted,
-        latency("dram", _DRAM_LATENCY),
+        _latency(machine, "l2_near", _L2_LATENCY),
+        _rate(machine, "l2_bandwidth") or fitted,
+        latency,
         dram,
         reason="from the machine file; a latency of DRAM is that seen from an SM, through L2",
     )

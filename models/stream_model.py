@@ -8,6 +8,7 @@ instructions. Where none keeps enough, the one that keeps most.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,6 @@ from typing import Any
 from pebble.errors import InputError, UnknownNameError
 from pebble.models.kernel_fit import OTHER_REGISTERS
 from pebble.models.machine import Machine
-from pebble.models.sm_constants import SmConstants
 from pebble.units import ceil_div
 
 KINDS: dict[str, str] = {
@@ -195,17 +195,15 @@ class StreamModel:
         return self.plans[0]
 
 
-def stream_model(machine: Machine, kernel: StreamKernel, constants: SmConstants, sms: int | None = None) -> StreamModel:
+def stream_model(machine: Machine, kernel: StreamKernel, needed_bytes: float) -> StreamModel:
     """Rank vector widths and items a thread.
 
     Parameters
     ----------
     machine : Machine
     kernel : StreamKernel
-    constants : SmConstants
-        Latency of a miss and the SM's share of DRAM.
-    sms : int, optional
-        By default those of the machine.
+    needed_bytes : float
+        In flight on an SM for the whole bandwidth: latency of a miss times the SM's share of DRAM.
 
     Returns
     -------
@@ -217,17 +215,14 @@ def stream_model(machine: Machine, kernel: StreamKernel, constants: SmConstants,
     InputError
         No load fits the rows: an odd number of narrow items.
     """
-    count = sms or machine.sms
-    needed = constants.miss_latency * constants.dram_rate.value
-    plans = [_plan(machine, kernel, needed, count, *way) for way in _ways(kernel)]
+    plans = [_plan(machine, kernel, needed_bytes, machine.sms, *way) for way in _ways(kernel)]
     if not plans:
         raise InputError(
             f"--row: got {kernel.row_items} items of {kernel.item_bits} bits, expected rows of whole loads of 2 bytes "
             "or more; pad the rows."
         )
-    bandwidth = (machine.dram_bytes_per_second or 0) * count / machine.sms
-    ranked = sorted(plans, key=_rank)
-    return StreamModel(kernel, needed, tuple(ranked), kernel.compulsory_bytes / bandwidth)
+    bandwidth = machine.dram_bytes_per_second or math.inf
+    return StreamModel(kernel, needed_bytes, tuple(sorted(plans, key=_rank)), kernel.compulsory_bytes / bandwidth)
 
 
 def _ways(kernel: StreamKernel) -> Iterator[tuple[int, int]]:

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(found: Stream, top: int) -> None:
-    say, model, kernel, c = _output.say, found.model, found.model.kernel, found.constants
+    say, model, kernel, c = _output.say, found.model, found.model.kernel, found.latency
     say(
         f"{kernel.kind} of {kernel.items:,} items on {found.gpu.name}: loads {format_bytes(kernel.load_bytes)}"
         + (" in two passes" if kernel.passes > 1 else "")
@@ -71,8 +71,8 @@ def _print(found: Stream, top: int) -> None:
         f"{format_bytes(kernel.compulsory_bytes)} that must cross DRAM"
     )
     say(
-        f"in flight on an SM: {c.miss_latency:g} cycles x {c.dram_rate.value:.2f} B/clk = {model.needed_bytes:,.0f} "
-        f"bytes for the whole bandwidth (latency: {c.dram_latency.mark}, {c.dram_latency.source})"
+        f"in flight on an SM: {c.value:g} cycles x {found.rate.value:.2f} B/clk = {model.needed_bytes:,.0f} "
+        f"bytes for the whole bandwidth (latency: {c.mark}, {c.source})"
     )
     print()
     headers = ["loads", "items/thread", "registers", "threads/SM", "bytes in flight", "of needed", "waves"]

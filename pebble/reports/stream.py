@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pebble.models.machine import Machine
-from pebble.models.sm_constants import SmConstants, constants_of
+from pebble.models.sm_constants import Constant, dram_constants, own_constant
 from pebble.models.stream_model import StreamKernel, StreamModel, stream_model
 from pebble.reports.base import Report
 from pebble.reports.target import chip_of, whole
@@ -21,13 +21,14 @@ class Stream(Report):
     ----------
     gpu : Machine
     model : StreamModel
-    constants : SmConstants
-        Latency and the SM's share of DRAM.
+    latency, rate : Constant
+        Cycles of a load that misses, and the SM's share of DRAM in bytes per clock.
     """
 
     gpu: Machine
     model: StreamModel
-    constants: SmConstants
+    latency: Constant
+    rate: Constant
 
     question = "stream"
 
@@ -56,8 +57,8 @@ class Stream(Report):
             "store_bytes": kernel.store_bytes,
             "compulsory_bytes": kernel.compulsory_bytes,
             "least_seconds": self.model.least_seconds,
-            "latency_cycles": self.constants.miss_latency,
-            "bytes_per_clock_per_sm": self.constants.dram_rate.value,
+            "latency_cycles": self.latency.value,
+            "bytes_per_clock_per_sm": self.rate.value,
             "bytes_in_flight_needed_per_sm": self.model.needed_bytes,
             "plans": self.rows(),
         }
@@ -110,9 +111,7 @@ def stream(
     chip = chip_of(gpu, machine)
     given = {name: whole(f"--{name}", value, 1, 2**50) for name, value in options.items() if value is not None}
     kernel = StreamKernel(kind, whole("--items", items, 1, 2**50), element_bytes(dtype), **given)
-    # any type will do for what does not multiply
-    known = next((name for name in ("bf16", "fp16", "fp8", "fp32") if chip.peak_flops(name)), "bf16")
-    constants = constants_of(chip, known)
+    latency, rate = dram_constants(chip)
     if dram_latency is not None:
-        constants = constants.with_values(dram_latency=dram_latency)
-    return Stream(chip, stream_model(chip, kernel, constants), constants)
+        latency = own_constant("dram_latency", dram_latency)
+    return Stream(chip, stream_model(chip, kernel, latency.value * rate.value), latency, rate)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pebble.errors import InputError, UnknownNameError
 from pebble.models.machine import load_machine
-from pebble.models.sm_constants import constants_of
+from pebble.models.sm_constants import dram_constants
 from pebble.models.stream_model import KINDS, StreamKernel, StreamModel, stream_model
 
 A100 = load_machine("a100-sxm4-80gb")
@@ -16,7 +16,8 @@ BIG = 2**28
 
 
 def model(kernel: StreamKernel) -> StreamModel:
-    return stream_model(A100, kernel, constants_of(A100, "bf16"))
+    latency, rate = dram_constants(A100)
+    return stream_model(A100, kernel, latency.value * rate.value)
 
 
 def test_what_must_be_in_flight() -> None:

@@ -74,10 +74,12 @@ def coarse_seconds(
         step, load = step_ns(launch, rates, sms)
         dram = lines * share / sum(operations) / launch.blocks / rates.dram_lines
         for running, count in ((sms * blocks_per_sm, full), (last, last > 0)):
+            if not count:
+                continue
             busiest = ceil_div(running, sms)
             chain = launch.steps * (rates.hit + busiest * (step + load)) / stages
             slowest = max(busiest * launch.steps * max(step, load * running / sms / busiest), dram * running, chain)
-            total += count * (slowest + rates.hit + rates.drain) if running else 0
+            total += count * (slowest + rates.hit + rates.drain)
     return total / 1e9
 
 

@@ -80,6 +80,12 @@ def test_every_family(workload: Workload) -> None:
     all_fit(ADVISORS["ours"].advise(workload, pebble.gpu("h100-sxm5-80gb"), 132), "h100-sxm5-80gb")
 
 
+def test_tiles_that_fill_their_waves_and_every_chip_that_has_the_numbers() -> None:
+    for gpu in ("rtx4090", "b200-sxm", "mi300x", "h200-sxm-141gb"):
+        machine = pebble.gpu(gpu)
+        all_fit(ADVISORS["ours"].advise(pebble.Gemm(1024, 64 * machine.sms, 64), machine, machine.sms), gpu)
+
+
 def test_half_the_sms_are_slower() -> None:
     gemm = pebble.Gemm(2048, 2048, 2048)
     machine = pebble.gpu("h100-sxm5-80gb")
