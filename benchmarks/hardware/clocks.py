@@ -7,21 +7,18 @@
 Rows that a kernel of `pebble` ran are modelled as `pebble time` does; libraries' own kernels, whose order is not known,
 at the rates that kernels sustain for their operations (a line of their own). What was fitted on which rows stands in
 `pebble/timing/sustained.py`: products of the drift plans, attention of the H200's daily plan; all others are a check.
-Ten minutes on two cores (Ctrl-C shows what is done, --keep goes on from there); with --recorded, which reads what --csv
-wrote, a second.
+Twenty minutes on two cores. With --bytes, which takes what each kernel moves between L2 and DRAM from what --csv wrote
+and lets waves share it evenly, a minute; with --recorded, which takes the times too, a second.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import json
 import multiprocessing
-import os
-import random
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from itertools import groupby
 from math import exp, log
@@ -46,6 +43,7 @@ class Timed:
     row: Row
     file: str
     modelled: float
+    moved: int = 0
     peer: float = 0.0
 
     @property
@@ -70,13 +68,12 @@ class Timed:
         return "CUDA events, median" not in tool
 
 
-def modelled_ms(key: Key) -> float | None:
-    """The modelled time of a kernel; None where the machine is not known or lacks a rate."""
+def modelled(key: Key, dram_bytes: int | None = None) -> tuple[float, int] | None:
+    """The modelled milliseconds of a kernel and what it moves; None where the machine is not known or lacks a rate."""
     from pebble.errors import InputError
     from pebble.timing.sustained import sustained_rates
     from pebble.timing.waves import modelled_time
 
-    kernel = None
     try:
         kernel = asked(dict(key))
         if kernel is None:
@@ -85,7 +82,8 @@ def modelled_ms(key: Key) -> float | None:
     except InputError:  # a chip whose clock is not known
         return None
     program = kernel.family.program(kernel.workload, kernel.schedule, kernel.config)
-    return modelled_time(program, kernel.config, rates).seconds * 1e3
+    found = modelled_time(program, kernel.config, rates, dram_bytes)
+    return found.seconds * 1e3, found.dram_bytes
 
 
 def library_ms(row: Row) -> float | None:
@@ -110,48 +108,45 @@ def library_ms(row: Row) -> float | None:
     return (max(flops / rates.flops / machine.sms, lines / rates.dram_lines) + launches * rates.launch) / 1e6
 
 
-def _answer(key: Key) -> tuple[Key, float | None]:
-    return key, modelled_ms(key)
+def _answer(question: tuple[Key, int | None]) -> tuple[Key, tuple[float, int] | None]:
+    return question[0], modelled(*question)
 
 
-def timed(files: Sequence[Path], jobs: int, kept: Path | None) -> list[Timed]:
-    """All rows that have a time and can have a modelled one; ``kept`` has what was modelled before."""
+def timed(files: Sequence[Path], jobs: int, known: str | None) -> list[Timed]:
+    """All rows that have a time and can have a modelled one; ``known`` has the bytes of kernels simulated before."""
     rows = [(row, path.name) for path in files for row in read_rows([path]) if row["milliseconds"]]
     rows = [(row, name) for row, name in rows if row["family"] in MODELLED]
     ours = [(row, name) for row, name in rows if row["tile"] and row["execution"] and named(row)]
     keys = sorted({question(row) for row, _ in ours})
-    answers: dict[Key, float | None] = {}
-    if kept is not None and kept.exists():
-        answers = {tuple(map(tuple, key)): ms for key, ms in map(json.loads, kept.read_text().splitlines())}
-    left = [key for key in keys if key not in answers]
-    random.Random(0).shuffle(left)  # so that what an interrupt leaves is a sample
-    with multiprocessing.Pool(jobs) as pool, open(kept or os.devnull, "a") as file:
-        try:
-            for key, answer in pool.imap_unordered(_answer, left):
-                answers[key] = answer
-                file.write(json.dumps([key, answer]) + "\n")
-                file.flush()
-                print(f"\r{len(answers)} of {len(keys)} kernels modelled", end="", file=sys.stderr, flush=True)
-        except KeyboardInterrupt:
-            pool.terminate()
+    moved: dict[Key, int] = {}
+    if known:
+        with open(known, newline="") as file:
+            moved = {question(row): int(row["dram_bytes"]) for row in csv.DictReader(file) if row["dram_bytes"]}
+    answers: dict[Key, tuple[float, int] | None] = {}
+    with multiprocessing.Pool(jobs) as pool:
+        for key, answer in pool.imap_unordered(_answer, [(key, moved.get(key)) for key in keys]):
+            answers[key] = answer
+            print(f"\r{len(answers)} of {len(keys)} kernels modelled", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    found = [(row, name, answers.get(question(row))) for row, name in ours]
-    found += [(row, name, library_ms(row)) for row, name in rows if row["launch"] == "library"]
-    return [Timed(row, name, ms) for row, name, ms in found if ms]
+    found = [Timed(row, name, *answer) for row, name in ours if (answer := answers[question(row)])]
+    return found + [
+        Timed(row, name, ms) for row, name in rows if row["launch"] == "library" and (ms := library_ms(row))
+    ]
 
 
 def recorded(path: str) -> list[Timed]:
     """What --csv wrote."""
+    found = []
     with open(path, newline="") as file:
-        return [
-            Timed(row, row["file"], float(row["modelled_ms"]), float(row["peer_ms"] or 0))
-            for row in csv.DictReader(file)
-        ]
+        for row in csv.DictReader(file):
+            moved, peer = int(row["dram_bytes"] or 0), float(row["peer_ms"] or 0)
+            found.append(Timed(row, row["file"], float(row["modelled_ms"]), moved, peer))
+    return found
 
 
 COLUMNS = (
     "file", "chip", "family", *(name for family in MODELLED for name in SHAPE_COLUMNS[family]), "dtype", "tile",
-    "stages", "blocks_per_sm", "order", "execution", "launch", "milliseconds", "modelled_ms", "peer_ms", "tool",
+    "stages", "blocks_per_sm", "order", "execution", "launch", "milliseconds", "modelled_ms", "dram_bytes", "peer_ms", "tool",
 )  # fmt: skip
 
 
@@ -164,7 +159,14 @@ def write(found: Iterable[Timed], path: str) -> None:
             peer = f"{one.peer:.6f}" if one.peer else ""
             tool = ONE_LAUNCH if one.profiled else "CUDA events, median"
             writer.writerow(
-                {**one.row, "file": one.file, "modelled_ms": f"{one.modelled:.6f}", "peer_ms": peer, "tool": tool}
+                {
+                    **one.row,
+                    "file": one.file,
+                    "modelled_ms": f"{one.modelled:.6f}",
+                    "dram_bytes": one.moved or "",
+                    "peer_ms": peer,
+                    "tool": tool,
+                }
             )
 
 
@@ -261,17 +263,16 @@ def main() -> int:
     parser.add_argument("--csv", metavar="FILE", help="write each row's modelled time")
     parser.add_argument("--recorded", metavar="FILE", help="take the modelled times from what --csv wrote")
     parser.add_argument("--peer", nargs="?", const="", metavar="LIBRARY", help="nvidia-matmul-heuristics beside ours")
-    parser.add_argument("--keep", metavar="FILE", help="write down each modelled time, and begin with those in the file")
+    parser.add_argument("--bytes", metavar="FILE", help="take DRAM bytes from what --csv wrote, and simulate the rest")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     args = parser.parse_args()
     files = [Path(name) for name in args.files] or sorted(HERE.glob("*.csv"))
-    kept = Path(args.keep) if args.keep else None
-    found = recorded(args.recorded) if args.recorded else timed(files, args.jobs, kept)
+    found = recorded(args.recorded) if args.recorded else timed(files, args.jobs, args.bytes)
     if args.peer is not None:
         from peer import Peer, installed
 
         peer = Peer(args.peer or installed())
-        found = [Timed(one.row, one.file, one.modelled, 1e3 * peer.seconds(one.row)) for one in found]
+        found = [replace(one, peer=1e3 * peer.seconds(one.row)) for one in found]
     if args.csv:
         write(found, args.csv)
     show(found)

@@ -110,7 +110,7 @@ class ModelledTime:
         return {BINDS[int(np.argmax(sums))]: 1}
 
 
-def modelled_time(program: Program, config: KernelConfig, rates: Rates) -> ModelledTime:
+def modelled_time(program: Program, config: KernelConfig, rates: Rates, dram_bytes: int | None = None) -> ModelledTime:
     """The time of a program on a chip: in waves, or free-running where ``config.execution`` is free.
 
     Parameters
@@ -121,6 +121,8 @@ def modelled_time(program: Program, config: KernelConfig, rates: Rates) -> Model
         SMs, blocks an SM, stages, cache and its model; with ``speeds`` for free-running traces.
     rates : Rates
         As `sustained_rates` gives them for a chip.
+    dram_bytes : int, optional
+        What moves between L2 and DRAM, where it is known: nothing is simulated, and waves share it as they share loads.
 
     Returns
     -------
@@ -137,10 +139,14 @@ def modelled_time(program: Program, config: KernelConfig, rates: Rates) -> Model
     """
     if not (config.execution.is_reference or config.execution.is_free):
         raise InputError(f"--execution: got {config.execution.name}, expected waves or free: only these have a time.")
-    engine = parse_policy(config.policy).engine(config.trace(program), config.cache_bytes // LINE_BYTES)
+    moved = None
+    if dram_bytes is None:
+        engine = parse_policy(config.policy).engine(config.trace(program), config.cache_bytes // LINE_BYTES)
+        moved = list(_moved(engine))
+    total = float(np.sum(moved)) if dram_bytes is None else dram_bytes / LINE_BYTES
     if config.execution.is_free or len(program.groups) > 1:
-        return _free(program, config, rates, engine)
-    return _in_waves(program, config, rates, engine)
+        return _free(program, config, rates, total, moved)
+    return _in_waves(program, config, rates, total, moved)
 
 
 class _Step(NamedTuple):
@@ -192,10 +198,14 @@ def _moved(engine: Engine) -> Iterator[NDArray[np.floating[Any]]]:
     yield engine.dirty() * unit
 
 
-def _in_waves(program: Program, config: KernelConfig, rates: Rates, engine: Engine) -> ModelledTime:
+_Moved = list[NDArray[np.floating[Any]]]
+
+
+def _in_waves(program: Program, config: KernelConfig, rates: Rates, total: float, moved: _Moved | None) -> ModelledTime:
     (group,) = program.groups
     sms, sectors = min(config.sms, group.wave_blocks), program.layout.tile_sectors()
-    *moved, residue = (float(lines.sum()) for lines in _moved(engine))
+    every = sum(float(_counts(phase).sum()) * _step(phase, sectors, rates, sms).lines for phase in group.phases)
+    of_waves = None if moved is None else [float(lines.sum()) for lines in moved]
     waves: list[Wave] = []
     l2_lines = 0.0
     for phase in group.phases:
@@ -203,17 +213,19 @@ def _in_waves(program: Program, config: KernelConfig, rates: Rates, engine: Engi
         around = rates.hit * (1 + (phase.prologue is not None)) + rates.drain
         for start in range(0, len(counts), group.wave_blocks):
             steps = counts[start : start + group.wave_blocks]
-            lines = moved[len(waves)] + (0 if waves else residue)
+            loads = float(steps.sum()) * step.lines
+            lines = total * loads / every
+            if of_waves is not None:
+                lines = of_waves[len(waves)] + (0 if waves else of_waves[-1])
             together = ceil_div(len(steps), sms)
             busiest = float(np.bincount(np.arange(len(steps)) % sms, steps).max(initial=0))
-            loads = float(steps.sum()) * step.lines
             latency = rates.hit + rates.miss * min(1.0, lines / max(1.0, loads))
             chain = float(steps.max(initial=0)) * step.chain(together, config.stages, latency)
             compute, shared, port = (busiest * need for need in step.at_once(1))
             needs = (compute, shared, max(port, loads / rates.lines), lines / rates.dram_lines, chain, around)
             waves.append(Wave(len(steps), *(need / 1e9 for need in needs)))
             l2_lines += loads
-    if len(waves) != len(moved):
+    if of_waves is not None and len(waves) + 1 != len(of_waves):
         raise AssertionError("the trace has other waves than the program")
     seconds, launch = sum(wave.seconds for wave in waves), rates.launch / 1e9
     return ModelledTime(
@@ -226,22 +238,23 @@ def _in_waves(program: Program, config: KernelConfig, rates: Rates, engine: Engi
         around_seconds=sum(wave.around_seconds for wave in waves),
         launch_seconds=launch,
         waves=tuple(waves),
-        dram_bytes=round(sum(moved) + residue) * LINE_BYTES,
+        dram_bytes=round(total) * LINE_BYTES,
         l2_bytes=round(l2_lines) * LINE_BYTES,
         ended_seconds=(seconds + launch,),
     )
 
 
-def _free(program: Program, config: KernelConfig, rates: Rates, engine: Engine) -> ModelledTime:
+def _free(program: Program, config: KernelConfig, rates: Rates, total: float, moved: _Moved | None) -> ModelledTime:
     sectors = program.layout.tile_sectors()
-    # write misses fetch nothing: what a group moves is what its operands move
-    moved = np.sum(list(_moved(engine)), axis=0)
-    of_group = _group_of_operands(program, len(moved))
+    of_groups = np.full(len(program.groups), total / len(program.groups))
+    if moved is not None:  # what a group moves is what its operands move
+        by_operand = np.sum(moved, axis=0)
+        of_groups = np.bincount(_group_of_operands(program, len(by_operand)), by_operand, len(program.groups))
     launch, ended = rates.launch * len(program.groups), []
     needs, around, l2_lines = np.zeros(4), 0.0, 0.0
     slots = sum(group.wave_blocks for group in program.groups)
     for number, group in enumerate(program.groups):
-        dram = float(moved[of_group == number].sum())
+        dram = float(of_groups[number])
         busy = 0.0
         steps = [
             (_counts(phase), _step(phase, sectors, rates, config.sms), phase.prologue is not None)
@@ -261,7 +274,6 @@ def _free(program: Program, config: KernelConfig, rates: Rates, engine: Engine) 
         l2_lines += loads
         ended.append(max(busy, loads / rates.lines, dram / rates.dram_lines) + launch)
     # DRAM and L2 serve all groups: whichever ends last cannot end before they have served all
-    total = float(moved.sum())
     last = int(np.argmax(ended))
     ended[last] = max(ended[last], max(total / rates.dram_lines, l2_lines / rates.lines) + launch)
     compute, shared, port, chains = (needs / 1e9).tolist()

@@ -214,4 +214,4 @@ def test_no_recorded_time_is_below_its_floor() -> None:
                 floors[key] = time_floor(accounting(workload), machine, bound).seconds
             assert float(row["modelled_ms"]) >= 1e3 * floors[key], row
             rows += 1
-    assert rows > 2000
+    assert rows > 300
