@@ -23,6 +23,7 @@ MAX_STAGES = 64
 # What holds where a machine file says nothing: every NVIDIA GPU of compute capability 3.5 or more
 _REGISTERS_PER_THREAD, _THREADS_PER_BLOCK, _WARP = 255, 1024, 32
 _RESERVED_BYTES = 1024  # of shared memory, for each block, where a block cannot have all of it
+_MOST_BLOCKS = 64  # at once on an SM, where the machine file gives no limit
 _REGISTER_BYTES, _REGISTER_GRANULE = 4, 8  # registers are given to threads in eights
 
 
@@ -42,6 +43,12 @@ class KernelNeeds:
         Steps whose tiles are there at once.
     value_bytes : int
         Width of an input value.
+    stage_more_bytes : int
+        Shared memory of a stage beside its tiles: scales, barriers.
+    more_bytes : int
+        Shared memory beside the stages: a tile of the output, what else is kept.
+    threads : int
+        Of the block; 0: the fewest that can have the accumulators.
     """
 
     accumulators: int
@@ -49,6 +56,9 @@ class KernelNeeds:
     stage: int
     stages: int
     value_bytes: int
+    stage_more_bytes: int = 0
+    more_bytes: int = 0
+    threads: int = 0
 
     @property
     def values(self) -> int:
@@ -63,7 +73,12 @@ class KernelNeeds:
     @property
     def shared_bytes(self) -> int:
         """Bytes of shared memory."""
-        return (self.resident + self.stages * self.stage) * self.value_bytes
+        return self.resident * self.value_bytes + self.stages * self.stage_bytes + self.more_bytes
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of shared memory of one stage."""
+        return self.stage * self.value_bytes + self.stage_more_bytes
 
 
 @dataclass(frozen=True)
@@ -170,7 +185,7 @@ def fits(machine: Machine, needs: KernelNeeds, blocks_per_sm: int = 1) -> Fit:
     tensor = machine.store_bytes("tensor_memory_per_sm")
     in_registers = 0 if tensor else needs.accumulators
     most = machine.limit("registers_per_thread") or _REGISTERS_PER_THREAD
-    threads, each = _threads(machine, in_registers, most)
+    threads, each = _threads(machine, in_registers, most, needs.threads)
     allocated = -(-each // _REGISTER_GRANULE) * _REGISTER_GRANULE
     shared, per_block = _shared_limits(machine)
     reserved = min(_RESERVED_BYTES, shared - per_block)
@@ -191,6 +206,7 @@ def fits(machine: Machine, needs: KernelNeeds, blocks_per_sm: int = 1) -> Fit:
         ("shared_per_block", needs.shared_bytes, per_block),
         ("shared_per_sm", found.shared_bytes, shared),
         ("registers_per_thread", each, most),
+        ("threads_per_block", threads, machine.limit("threads_per_block")),
         ("threads_per_sm", blocks_per_sm * threads, machine.limit("threads_per_sm")),
     )
     return replace(found, over=tuple(Over(*check) for check in checks if check[1] > check[2] > 0))
@@ -200,12 +216,29 @@ def most_stages(machine: Machine, needs: KernelNeeds, blocks_per_sm: int = 1) ->
     """The most stages whose tiles fit in shared memory, from 1 to ``MAX_STAGES``; 1 also where not even one fits."""
     shared, per_block = _shared_limits(machine)
     reserved = min(_RESERVED_BYTES, shared - per_block)
-    room = min(per_block, shared // blocks_per_sm - reserved) - needs.resident * needs.value_bytes
-    return max(1, min(MAX_STAGES, room // (needs.stage * needs.value_bytes)))
+    kept = needs.resident * needs.value_bytes + needs.more_bytes
+    room = min(per_block, shared // blocks_per_sm - reserved) - kept
+    return max(1, min(MAX_STAGES, room // needs.stage_bytes))
 
 
-def _threads(machine: Machine, accumulators: int, most: int) -> tuple[int, int]:
-    """The fewest threads that can have the accumulators, a power of two or a multiple of four warps; registers each."""
+def most_blocks(machine: Machine, needs: KernelNeeds) -> Fit:
+    """How the kernel sits with as many blocks at once as an SM takes; with one where not even that fits."""
+    found = fits(machine, needs)
+    while found.fits:
+        more = fits(machine, needs, found.blocks_per_sm + 1)
+        if not more.fits or more.blocks_per_sm > _MOST_BLOCKS:
+            break
+        found = more
+    return found
+
+
+def _threads(machine: Machine, accumulators: int, most: int, threads: int) -> tuple[int, int]:
+    """The threads that were asked for, else the fewest that can have the accumulators; and the registers of each.
+
+    The fewest are a power of two or a multiple of four warps.
+    """
+    if threads:
+        return threads, -(-accumulators // threads) + OTHER_REGISTERS
     warp = machine.limit("threads_per_warp") or _WARP
     limit = machine.limit("threads_per_block") or _THREADS_PER_BLOCK
     for warps in (1, 2, *range(4, limit // warp + 1, 4)):

@@ -52,10 +52,12 @@ if TYPE_CHECKING:
     from pebble.reports.coalesce import CoalescingReport, coalesce
     from pebble.reports.compare import compare
     from pebble.reports.curve import CurveReport, curve
+    from pebble.reports.cycles import Cycles, cycles
     from pebble.reports.dags import dag
     from pebble.reports.decode import Decode, decode
     from pebble.reports.export import Exported, export
     from pebble.reports.kernel_compare import Comparison
+    from pebble.reports.kernel_time import Timing
     from pebble.reports.ncu import NcuReport, ncu
     from pebble.reports.ncu_compare import Judgement
     from pebble.reports.ncu_dims import recover_dims
@@ -63,7 +65,10 @@ if TYPE_CHECKING:
     from pebble.reports.replay import Replayed, replay
     from pebble.reports.simulate import Simulation, simulate
     from pebble.reports.solve import Solution, solve
+    from pebble.reports.stream import Stream, stream
     from pebble.reports.target import find_gpu as gpu
+    from pebble.reports.tile import TileAdvice, tile
+    from pebble.reports.time import time
     from pebble.reports.tune import Tuning, tune
     from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, TransformerLayer
 
@@ -74,6 +79,7 @@ _EXPORTS = {
     "CoalescingReport": "pebble.reports.coalesce",
     "Comparison": "pebble.reports.kernel_compare",
     "CurveReport": "pebble.reports.curve",
+    "Cycles": "pebble.reports.cycles",
     "Decode": "pebble.reports.decode",
     "Exported": "pebble.reports.export",
     "Judgement": "pebble.reports.ncu_compare",
@@ -83,6 +89,9 @@ _EXPORTS = {
     "Replayed": "pebble.reports.replay",
     "Simulation": "pebble.reports.simulate",
     "Solution": "pebble.reports.solve",
+    "Timing": "pebble.reports.kernel_time",
+    "Stream": "pebble.reports.stream",
+    "TileAdvice": "pebble.reports.tile",
     "Tuning": "pebble.reports.tune",
     "Verification": "pebble.reports.proof",
     "bound": "pebble.reports.bound",
@@ -90,6 +99,7 @@ _EXPORTS = {
     "coalesce": "pebble.reports.coalesce",
     "compare": "pebble.reports.compare",
     "curve": "pebble.reports.curve",
+    "cycles": "pebble.reports.cycles",
     "dag": "pebble.reports.dags",
     "decode": "pebble.reports.decode",
     "export": "pebble.reports.export",
@@ -100,6 +110,9 @@ _EXPORTS = {
     "replay": "pebble.reports.replay",
     "simulate": "pebble.reports.simulate",
     "solve": "pebble.reports.solve",
+    "time": "pebble.reports.time",
+    "stream": "pebble.reports.stream",
+    "tile": "pebble.reports.tile",
     "tune": "pebble.reports.tune",
     "verify": "pebble.reports.proof",
     "workload": "pebble.families",
@@ -111,6 +124,7 @@ __all__ = [
     "Comparison",
     "Conv2d",
     "CurveReport",
+    "Cycles",
     "Decode",
     "Exported",
     "Ffn",
@@ -123,6 +137,9 @@ __all__ = [
     "Replayed",
     "Simulation",
     "Solution",
+    "Stream",
+    "TileAdvice",
+    "Timing",
     "TransformerLayer",
     "Tuning",
     "Verification",
@@ -132,6 +149,7 @@ __all__ = [
     "coalesce",
     "compare",
     "curve",
+    "cycles",
     "dag",
     "decode",
     "export",
@@ -142,6 +160,9 @@ __all__ = [
     "replay",
     "simulate",
     "solve",
+    "stream",
+    "tile",
+    "time",
     "tune",
     "verify",
     "workload",

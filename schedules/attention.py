@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pebble.errors import InputError, UnknownNameError, check_text
+from pebble.schedules.tile import operand_reads
 from pebble.traces import READ, WRITE, Layout, Trace
 from pebble.traces.layout import Index
 from pebble.traces.program import Group, Phase, Steps, program_trace
@@ -101,6 +102,10 @@ class AttentionKernel:
         self.q_tiles, self.kv_tiles = self.q.grid[0], self.k.grid[0]
         self._scores = self.bm * self.bn
         self._flops = 2 * self._scores * (a.head_dim + a.value_dim)
+        # scores from Q in shared memory, values with the probabilities in registers; loads write K and V
+        reads = operand_reads(self.bm, self.bn, a.head_dim)
+        reads += operand_reads(self.bm, a.value_dim, self.bn, rows_in_registers=True)
+        self._shared_bytes = a.in_bytes * (reads + self.bn * (a.head_dim + a.value_dim))
 
     def visible(self, q_tile: Index) -> Index:
         """KV tiles that some query of a Q tile sees."""
@@ -150,6 +155,7 @@ class AttentionKernel:
             0,
             self._flops,
             self._scores,
+            self._shared_bytes,
         )
 
     def flash1(self) -> list[Phase]:

@@ -23,7 +23,7 @@ import numpy as np
 
 from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.schedules.orders import ALL_ORDERS, OrderParams, parse_order
-from pebble.schedules.tile import TileShape
+from pebble.schedules.tile import TileShape, product_bytes
 from pebble.traces import READ, WRITE, Layout, OperandTiles, Trace
 from pebble.traces.layout import Index
 from pebble.traces.program import Group, Phase, Steps, program_trace
@@ -140,8 +140,9 @@ class FfnKernel:
         touched = (self.x.along(rows), *(w.down(cols) for w in self.ups))
         write = Steps(self._units(self.h, rows, cols), (WRITE,) * self.per_tile)
         walk = walk or Walk(0, self.x.grid[1])
-        flops = len(self.ups) * self._step_flops
-        return Phase(Steps(touched, (READ,) * len(touched), walk), epilogue=write, after=after, flops=flops)
+        flops, shared = len(self.ups) * self._step_flops, product_bytes(self.tile, self.ffn.in_bytes, len(self.ups))
+        steps = Steps(touched, (READ,) * len(touched), walk)
+        return Phase(steps, epilogue=write, after=after, flops=flops, shared_bytes=shared)
 
     def gemm1(self, tiles: Index, walk: Walk, adds: Flags = False, after: int = 0) -> Phase:
         """Y tiles over the units of the hidden layer that ``walk`` says; where ``adds``, Y is read and added to."""
@@ -154,7 +155,8 @@ class FfnKernel:
         finish = Steps([*reads, y], (READ,) * len(reads) + (WRITE,))
         touched = (self.h.along(rows), self.w2.down(cols))
         steps = Steps(touched, (READ, READ), walk)
-        return Phase(steps, epilogue=finish, after=after, flops=self._step_flops)
+        shared = product_bytes(self.tile, self.ffn.in_bytes)
+        return Phase(steps, epilogue=finish, after=after, flops=self._step_flops, shared_bytes=shared)
 
     def _units(self, operand: OperandTiles, rows: Index, cols: Index) -> list[Index]:
         """Units of BK columns under a tile of BN columns; beyond the edge there is none."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pebble.schedules.execution import Execution, Segments, run_segments
 from pebble.schedules.grid import Tiles, check_grid
 from pebble.schedules.orders import OrderParams, TileOrder
-from pebble.schedules.tile import TileShape
+from pebble.schedules.tile import TileShape, product_bytes
 from pebble.system.memory import check_memory
 from pebble.traces import READ, WRITE, Layout, LockstepGemm, Trace
 from pebble.traces.layout import Index
@@ -94,6 +94,7 @@ class GemmKernel:
             Steps((a, b), (READ, READ), walk or Walk(0, self.depth)),
             epilogue=results or self._results(tiles),
             flops=2 * self.tile.bm * self.tile.bn * self.tile.bk,
+            shared_bytes=product_bytes(self.tile, self.gemm.in_bytes),
         )
 
     def _results(self, tiles: Tiles, pieces: Sequence[Index] = ()) -> Steps:

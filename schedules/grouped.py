@@ -13,7 +13,7 @@ import numpy as np
 
 from pebble.schedules.grid import Tiles, check_grid
 from pebble.schedules.orders import OrderParams, TileOrder
-from pebble.schedules.tile import TileShape
+from pebble.schedules.tile import TileShape, product_bytes
 from pebble.traces import READ, WRITE, Layout
 from pebble.traces.layout import Strided
 from pebble.traces.program import Group, Phase, Steps, check_length
@@ -65,4 +65,5 @@ class GroupedKernel:
         steps = Steps((Strided(a, 1), Strided(b, self.b.grid[1])), (READ, READ), Walk(0, self.depth))
         results = Steps([c] * (reads + 1), (READ,) * reads + (WRITE,))
         flops = 2 * self.tile.bm * self.tile.bn * self.tile.bk
-        return Group([Phase(steps, epilogue=results, flops=flops)], wave_blocks, order.sawtooth)
+        shared = product_bytes(self.tile, self.grouped.in_bytes)
+        return Group([Phase(steps, epilogue=results, flops=flops, shared_bytes=shared)], wave_blocks, order.sawtooth)

@@ -10,6 +10,7 @@ from pebble.units import ceil_div
 from pebble.workloads import Gemm
 
 _MAX_TILE = 1 << 16
+_ROWS_AT_ONCE, _COLS_AT_ONCE = 64, 256  # of a tensor-core instruction of compute capability 9.0
 
 
 @dataclass(frozen=True)
@@ -80,3 +81,28 @@ class TileShape:
 
     def __str__(self) -> str:
         return f"{self.bm}x{self.bn}x{self.bk}"
+
+
+def operand_reads(rows: int, cols: int, k: int, rows_in_registers: bool = False) -> int:
+    """Values that tensor cores read from shared memory for one product of tiles, where they take operands from there.
+
+    An instruction of compute capability 9.0 multiplies 64 rows by up to 256 columns, so each row is read once for 256
+    columns and each column once for 64 rows; rows may come from registers instead.
+
+    Examples
+    --------
+    >>> operand_reads(128, 256, 64), operand_reads(256, 128, 64)
+    (40960, 49152)
+    """
+    return k * (
+        ceil_div(rows, _ROWS_AT_ONCE) * cols + (0 if rows_in_registers else rows * ceil_div(cols, _COLS_AT_ONCE))
+    )
+
+
+def product_bytes(tile: TileShape, element_bytes: int, products: int = 1) -> int:
+    """Bytes that one step of a block moves through shared memory: what loads write and tensor cores read.
+
+    ``products`` share the tile of A, as gate and up do.
+    """
+    reads = products * operand_reads(tile.bm, tile.bn, tile.bk)
+    return element_bytes * (reads + tile.bk * (tile.bm + products * tile.bn))

@@ -1,4 +1,4 @@
-"""NVIDIA's own model beside ours: `nvidia-matmul-heuristics`, which predicts DRAM reads of a GEMM on the CPU alone.
+"""NVIDIA's own model beside ours: `nvidia-matmul-heuristics`, which predicts reads and runtime of a GEMM, on the CPU.
 
     pip install nvidia-matmul-heuristics==0.1.0.27
     python benchmarks/hardware/predict.py --peer
@@ -22,7 +22,7 @@ GPUS = {
 }  # fmt: skip
 PRECISIONS = {"bf16": b"TST", "fp16": b"HSH", "fp32": b"SSS"}
 CUTLASS, TRITON = 2, 3
-READ_BYTES = 5  # NVMMH_METRIC_GMEM_LOAD_BYTES
+READ_BYTES, RUNTIME_SECONDS = 5, 0  # NVMMH_METRIC_GMEM_LOAD_BYTES, NVMMH_METRIC_RUNTIME_S
 _ORDER = re.compile(r"(row|column)|(grouped|cutlass2)-([0-9]+)")
 
 
@@ -73,9 +73,9 @@ class Peer:
             )
         return self.chips[name]
 
-    def read_bytes(self, row: Row) -> float:
-        """Predicted DRAM reads of a row; 0 where the model has none."""
-        order = _ORDER.fullmatch(row["order"]) if row["family"] == "gemm" and row["dram_read_bytes"] else None
+    def _metric(self, row: Row, metric: int) -> float:
+        """A metric of a row's kernel; 0 where the model does not know it."""
+        order = _ORDER.fullmatch(row["order"]) if row["family"] == "gemm" and row["tile"] else None
         if order is None or row["chip"] not in GPUS or row["dtype"] not in PRECISIONS or row["blocks_per_sm"] == "2":
             return 0.0
         # rasterization 1 is taken for orders that walk a row first: measurements agree with that reading, not the other
@@ -89,9 +89,17 @@ class Peer:
         return float(
             self.estimate(
                 self.handle, PRECISIONS[row["dtype"]], self.backends[target], ctypes.byref(product),
-                ctypes.byref(kernel), READ_BYTES, self._chip(row["chip"]),
+                ctypes.byref(kernel), metric, self._chip(row["chip"]),
             )
         )  # fmt: skip
+
+    def read_bytes(self, row: Row) -> float:
+        """Predicted DRAM reads of a row; 0 where the model has none."""
+        return self._metric(row, READ_BYTES) if row["dram_read_bytes"] else 0.0
+
+    def seconds(self, row: Row) -> float:
+        """Predicted runtime of a row; 0 where the model has none."""
+        return max(0.0, self._metric(row, RUNTIME_SECONDS))
 
 
 def installed() -> str:

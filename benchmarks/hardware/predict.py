@@ -57,11 +57,19 @@ def tile_order(name: str) -> Any:
     return GroupedColumns(name, int(mirrored[1]), bool(mirrored[2])) if mirrored else parse_order(name)
 
 
-def simulated_bytes(row: Row, spread: float | None = None) -> tuple[int, int] | None:
-    """DRAM bytes (read, written before the kernel ends) of a row's kernel; None for a chip without a machine file.
+@dataclass(frozen=True)
+class Asked:
+    """A row's kernel as the program knows it."""
 
-    The only place that knows the simulator.
-    """
+    machine: Any
+    family: Any
+    workload: Any
+    schedule: Any
+    config: Any
+
+
+def asked(row: Row) -> Asked | None:
+    """The kernel of a row; None for a chip without a machine file. The only place that knows the simulator."""
     from pebble.errors import UnknownNameError
     from pebble.families import FAMILIES, kernel_family
     from pebble.models.machine import load_machine
@@ -75,10 +83,7 @@ def simulated_bytes(row: Row, spread: float | None = None) -> tuple[int, int] | 
     except UnknownNameError:
         return None
     tile, blocks = TileShape.parse(row["tile"]), int(row["blocks_per_sm"] or 1)
-    speeds = None
-    if row["execution"] == "free":
-        speeds = speeds_of(machine, row["dtype"])
-        speeds = speeds if spread is None else replace(speeds, spread=spread)
+    speeds = speeds_of(machine, row["dtype"]) if row["execution"] == "free" else None
     execution, stages = parse_execution(row["execution"] or "waves"), int(row["stages"] or STAGES_NOT_SAID)
     config = KernelConfig(
         tile, machine.sms, blocks, machine.l2_bytes, machine.default_model.policy, execution, stages, speeds
@@ -90,7 +95,18 @@ def simulated_bytes(row: Row, spread: float | None = None) -> tuple[int, int] | 
     workload = FAMILIES[row["family"]].shape(**sizes, dtype=row["dtype"])
     family = kernel_family(workload)
     schedule = tile_order(row["order"]) if row["family"] == "gemm" else family.parse_schedule(row["order"])
-    traffic = family.simulate(workload, schedule, config)
+    return Asked(machine, family, workload, schedule, config)
+
+
+def simulated_bytes(row: Row, spread: float | None = None) -> tuple[int, int] | None:
+    """DRAM bytes (read, written before the kernel ends) of a row's kernel; None for a chip without a machine file."""
+    kernel = asked(row)
+    if kernel is None:
+        return None
+    config = kernel.config
+    if spread is not None and config.speeds is not None:
+        config = replace(config, speeds=replace(config.speeds, spread=spread))
+    traffic = kernel.family.simulate(kernel.workload, kernel.schedule, config)
     return traffic.dram_read_bytes, traffic.dram_write_bytes - traffic.residue_bytes
 
 
@@ -136,8 +152,8 @@ def _answer(key: Key) -> tuple[Key, tuple[int, int] | None]:
 
 def pairs(rows: Iterable[Row], jobs: int) -> list[Pair]:
     """Predictions of all rows that can have one."""
-    asked = [row for row in rows if row["family"] in MODELLED and row["tile"] and named(row) and measured_bytes(row)]
-    keys = sorted({question(row) for row in asked})
+    chosen = [row for row in rows if row["family"] in MODELLED and row["tile"] and named(row) and measured_bytes(row)]
+    keys = sorted({question(row) for row in chosen})
     with multiprocessing.Pool(jobs) as pool:
         answers = {}
         for key, answer in pool.imap_unordered(_answer, keys):
@@ -145,7 +161,7 @@ def pairs(rows: Iterable[Row], jobs: int) -> list[Pair]:
             print(f"\r{len(answers)} of {len(keys)} kernels simulated", end="", file=sys.stderr, flush=True)
         print(file=sys.stderr)
     found = []
-    for row in asked:
+    for row in chosen:
         answer = answers[question(row)]
         if answer is not None:
             found.append(Pair(row, measured_bytes(row), answer[0] if row["dram_read_bytes"] else sum(answer)))

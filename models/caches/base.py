@@ -197,11 +197,16 @@ class CachePolicy(ABC):
 
     def _simulated(self, trace: Trace, capacity_lines: int) -> tuple[CacheCounts, int | None]:
         """The counts, and the least capacity that gives the same, where it is known (`Engine.enough_lines`)."""
+        engine = self.engine(trace, capacity_lines)
+        return counted(engine), engine.enough_lines
+
+    def engine(self, trace: Trace, capacity_lines: int) -> Engine:
+        """The cache, ready to run the trace; errors as for `simulate`."""
         engine = self.runs(self.view(trace), capacity_lines, self)
         for _ in engine.passed() if self.warm else ():
             pass
         engine.begin()
-        return counted(engine), engine.enough_lines
+        return engine
 
     def curve(self, trace: Trace, capacities_lines: Sequence[int]) -> list[tuple[int, int]]:
         """Lines fetched and lines written back at each capacity.

@@ -41,7 +41,7 @@ from pebble.schedules.explicit.attention import best_attention_schedule
 from pebble.schedules.explicit.parallel_chain import best_attention_on_sms
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
-from pebble.traces import Trace
+from pebble.traces.program import Program
 from pebble.workloads import Attention
 from pebble.workloads.attention import SOFTMAX
 from pebble.workloads.parameters import Parameter, flag, needed, optional
@@ -82,6 +82,7 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
     )
     chained = True
     schedules_help = "fa1, fa2, fa2-heads-first, fa3, flash-decoding, split-kv-N, unfused"
+    daily = ("fa2", "fa3", "flash-decoding")
 
     def accounting(self, workload: Attention) -> Accounting:
         m, k, f, l = workload.stacked_queries, workload.head_dim, workload.keys, workload.value_dim
@@ -137,12 +138,12 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
         kept = tile.bm * (value + tile.bn + 2)
         return KernelNeeds(kept, tile.bm * head, tile.bn * (head + value), stages, workload.in_bytes)
 
-    def named_trace(
+    def named_program(
         self, workload: Attention, schedule: AttentionSchedule, config: KernelConfig, residual: bool
-    ) -> Trace:
+    ) -> Program:
         kernel = AttentionKernel(workload, config.tile.bm, config.tile.bn)
         groups = attention_groups(kernel, schedule, config.sms, config.wave_blocks)
-        return config.trace(kernel.layout, groups)
+        return Program(kernel.layout, groups)
 
 
 ATTENTION = AttentionFamily()

@@ -25,8 +25,9 @@ from pebble.schedules.tables.own import OwnSchedule
 from pebble.schedules.tables.source import own_schedule, packaged_order
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig, Traffic, simulate_trace
-from pebble.simulation.table import run_table
+from pebble.simulation.table import run_table, table_program
 from pebble.traces import LINE_BYTES, Trace
+from pebble.traces.program import Program
 from pebble.workloads.base import DTYPE_BYTES, Workload
 from pebble.workloads.parameters import Parameter, read_values
 
@@ -231,11 +232,14 @@ class KernelFamily(Family[W], Generic[W, S]):
     ----------
     schedules_help : str
         What the names of its schedules are.
+    daily : tuple of str
+        Those in daily use, of which a user who names none would run the fastest.
     timed : bool
         Whether they also run under the execution models of `pebble.schedules.execution`; all run in lock step.
     """
 
     schedules_help: ClassVar[str]
+    daily: ClassVar[tuple[str, ...]]
     timed: ClassVar[bool] = False
 
     def default_tile(self, workload: W) -> TileShape:
@@ -305,9 +309,19 @@ class KernelFamily(Family[W], Generic[W, S]):
             return run_table(self.table(workload, schedule, config), config, residual)
         return self.named_trace(workload, schedule, config, residual)
 
-    @abstractmethod
     def named_trace(self, workload: W, schedule: S, config: KernelConfig, residual: bool) -> Trace:
         """`trace` of a schedule that has a name."""
+        return config.trace(self.named_program(workload, schedule, config, residual))
+
+    def program(self, workload: W, schedule: S | OwnSchedule, config: KernelConfig, residual: bool = False) -> Program:
+        """What one schedule does, block by block, in waves or free-running; errors as for `trace`."""
+        if isinstance(schedule, OwnSchedule):
+            return table_program(self.table(workload, schedule, config), config, residual)
+        return self.named_program(workload, schedule, config, residual)
+
+    @abstractmethod
+    def named_program(self, workload: W, schedule: S, config: KernelConfig, residual: bool) -> Program:
+        """`program` of a schedule that has a name."""
 
     def table(self, workload: W, schedule: S | OwnSchedule, config: KernelConfig) -> TileTable:
         """A schedule as the table that a kernel walks; errors as for `OwnSchedule.table` and `named_table`."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pebble.errors import InputError
-from pebble.schedules.attention import AttentionKernel, AttentionSchedule, attention_groups
-from pebble.schedules.ffn import FfnKernel, FfnSchedule, ffn_groups
+from pebble.families.attention import ATTENTION
+from pebble.families.ffn import FFN
+from pebble.schedules.attention import AttentionSchedule
+from pebble.schedules.ffn import FfnSchedule
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig, Traffic, simulate_trace
-from pebble.traces import Layout
 from pebble.workloads import Attention, Ffn, named_workload
 from pebble.workloads.base import Workload
 
@@ -66,11 +69,8 @@ def simulate_beside(
         raise InputError(f"--beside-sms: got {ffn_sms} of {config.sms} SMs, expected 1 to {config.sms - 1}.")
     if ffn_schedule.kind == "interleaved":
         raise InputError("--beside-schedule: got an interleaved schedule, expected separate:ORDER or row-fused-R.")
-    layout = Layout()
-    one = AttentionKernel(attention, config.tile.bm, config.tile.bn, layout)
-    two = FfnKernel(ffn, ffn_tile, layout)
     sms = config.sms - ffn_sms
-    groups = attention_groups(one, attention_schedule, sms, sms * config.blocks_per_sm)
-    groups += ffn_groups(two, ffn_schedule, ffn_sms * config.blocks_per_sm)
+    one = ATTENTION.program(attention, attention_schedule, replace(config, sms=sms))
+    two = FFN.program(ffn, ffn_schedule, replace(config, sms=ffn_sms, tile=ffn_tile))
     name = f"{attention_schedule.name} on {sms} SMs beside {ffn_schedule.name} on {ffn_sms}"
-    return simulate_trace(name, config.trace(layout, groups), config.cache_bytes, config.policy)
+    return simulate_trace(name, config.trace(one.beside(two)), config.cache_bytes, config.policy)

@@ -19,7 +19,7 @@ from pebble.schedules.explicit.parallel_chain import best_ffn_on_sms
 from pebble.schedules.ffn import FfnKernel, FfnSchedule, all_ffn_schedules, ffn_groups, parse_ffn_schedule
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
-from pebble.traces import Trace
+from pebble.traces.program import Program
 from pebble.workloads import Ffn
 from pebble.workloads.parameters import flag, needed, optional
 
@@ -38,6 +38,7 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
     )
     chained = True
     schedules_help = "separate:ORDER, row-fused-R, row-fused-R-split-S, interleaved-R"
+    daily = ("separate:row", "separate:grouped-8", "row-fused-16")
 
     def accounting(self, workload: Ffn) -> Accounting:
         m, k, f, l = workload.tokens, workload.d_model, workload.hidden, workload.d_out
@@ -80,9 +81,9 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
         ups = workload.up_products
         return KernelNeeds(ups * tile.bm * tile.bn, 0, tile.bk * (tile.bm + ups * tile.bn), stages, workload.in_bytes)
 
-    def named_trace(self, workload: Ffn, schedule: FfnSchedule, config: KernelConfig, residual: bool) -> Trace:
+    def named_program(self, workload: Ffn, schedule: FfnSchedule, config: KernelConfig, residual: bool) -> Program:
         kernel = FfnKernel(workload, config.tile, residual=residual)
-        return config.trace(kernel.layout, ffn_groups(kernel, schedule, config.wave_blocks))
+        return Program(kernel.layout, ffn_groups(kernel, schedule, config.wave_blocks))
 
     def notes(self, residual: bool) -> tuple[str, ...]:
         written = "H left dirty in the cache is counted as written, though nobody needs it"

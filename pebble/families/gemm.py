@@ -30,7 +30,7 @@ from pebble.schedules.tables.own import OwnSchedule
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig, Traffic
 from pebble.traces import LINE_BYTES, Trace
-from pebble.traces.program import Group
+from pebble.traces.program import Group, Program
 from pebble.workloads import Gemm, GroupedGemm
 from pebble.workloads.base import Workload
 from pebble.workloads.grouped import MAX_GROUPS
@@ -53,6 +53,7 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
     )
     recompute_helps = False
     schedules_help = "the orders of `pebble schedules`"
+    daily = ("row", "grouped-8")
     timed = True
 
     def make(self, batch: int = 1, m: int = 0, **values: Any) -> Workload:
@@ -136,11 +137,15 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
         return KernelNeeds(tile.bm * tile.bn, 0, tile.bk * (tile.bm + tile.bn), stages, workload.in_bytes)
 
     def named_trace(self, workload: Gemm, schedule: TileOrder, config: KernelConfig, residual: bool) -> Trace:
-        kernel, slots = GemmKernel(workload, config.tile), config.wave_blocks
-        if not (config.execution.is_reference or config.execution.is_free):
-            return kernel.timed(schedule, slots, config.execution, config.order_params, config.sms)
+        if config.execution.is_reference or config.execution.is_free:
+            return super().named_trace(workload, schedule, config, residual)
+        kernel = GemmKernel(workload, config.tile)
+        return kernel.timed(schedule, config.wave_blocks, config.execution, config.order_params, config.sms)
+
+    def named_program(self, workload: Gemm, schedule: TileOrder, config: KernelConfig, residual: bool) -> Program:
+        kernel = GemmKernel(workload, config.tile)
         tiles = schedule.tiles(*kernel.grid, config.order_params)
-        return config.trace(kernel.layout, [Group([kernel.phase(tiles)], slots, schedule.sawtooth)])
+        return Program(kernel.layout, [Group([kernel.phase(tiles)], config.wave_blocks, schedule.sawtooth)])
 
     def simulate(
         self, workload: Gemm, schedule: TileOrder | OwnSchedule, config: KernelConfig, residual: bool = False

@@ -22,7 +22,7 @@ from pebble.schedules.orders import TileOrder, all_schedules, parse_order
 from pebble.schedules.tables.own import OwnSchedule
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
-from pebble.traces import Trace
+from pebble.traces.program import Program
 from pebble.workloads import GroupedGemm
 from pebble.workloads.parameters import Parameter, flag, needed
 
@@ -41,6 +41,7 @@ class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
     )
     recompute_helps = False
     schedules_help = "the orders of `pebble schedules`, in each group, one group after the other"
+    daily = ("row", "grouped-8")
 
     def accounting(self, workload: GroupedGemm) -> Accounting:
         parts = []
@@ -79,9 +80,11 @@ class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
         """Those of one product."""
         return GEMM.kernel_needs(workload.gemms[0], tile, stages)
 
-    def named_trace(self, workload: GroupedGemm, schedule: TileOrder, config: KernelConfig, residual: bool) -> Trace:
+    def named_program(
+        self, workload: GroupedGemm, schedule: TileOrder, config: KernelConfig, residual: bool
+    ) -> Program:
         kernel = GroupedKernel(workload, config.tile)
-        return config.trace(kernel.layout, [kernel.group(schedule, config.wave_blocks, config.order_params)])
+        return Program(kernel.layout, [kernel.group(schedule, config.wave_blocks, config.order_params)])
 
     def walk(self, workload: GroupedGemm, schedule: TileOrder | OwnSchedule, config: KernelConfig) -> Hashable:
         if isinstance(schedule, OwnSchedule):

@@ -167,6 +167,22 @@ def read_target(**where: Unpack[TargetOptions]) -> Target:
     return Target(machine, None, ("--gpu", machine.sku))
 
 
+def chip_of(gpu: str | Machine | None, machine: str | None) -> Machine:
+    """The machine of a question that needs one.
+
+    Raises
+    ------
+    InputError
+        None or both.
+    """
+    if (gpu is None) == (machine is None):
+        got = "neither" if gpu is None else "both"
+        raise InputError(f"machine: got {got} of --gpu and --machine, expected exactly one: --gpu SKU, --machine FILE.")
+    found = read_target(gpu=gpu, machine=machine).machine
+    assert found is not None
+    return found
+
+
 def target_of(options: KernelOptions) -> Target:
     """The machine or memory among the options of a kernel; errors as `read_target`."""
     return read_target(gpu=options.get("gpu"), machine=options.get("machine"), cache=options.get("cache"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pebble.errors import InputError
@@ -10,9 +9,9 @@ from pebble.models.caches import CacheCounts, parse_policy
 from pebble.schedules.execution import WAVES, Execution
 from pebble.schedules.orders import OrderParams
 from pebble.schedules.tile import TileShape
-from pebble.traces import LINE_BYTES, Layout, Trace
+from pebble.traces import LINE_BYTES, Trace
 from pebble.traces.free import Speeds, free_trace
-from pebble.traces.program import Group, program_trace
+from pebble.traces.program import Program, program_trace
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class KernelConfig:
         """P: blocks that run at once on the chip."""
         return self.sms * self.blocks_per_sm
 
-    def trace(self, layout: Layout, groups: Sequence[Group]) -> Trace:
+    def trace(self, program: Program) -> Trace:
         """The trace of a program of block steps, in waves or free-running.
 
         Raises
@@ -62,10 +61,10 @@ class KernelConfig:
             Too long; or free-running, and nothing is known of the chip.
         """
         if not self.execution.is_free:
-            return program_trace(layout, groups, self.sms)
+            return program_trace(program.layout, program.groups, self.sms)
         if self.speeds is None:
             raise InputError("--execution free: expected --gpu or --machine, whose speeds tell when a block runs.")
-        return free_trace(layout, groups, self.speeds, self.stages, self.sms, self.execution.seed)
+        return free_trace(program.layout, program.groups, self.speeds, self.stages, self.sms, self.execution.seed)
 
     @property
     def order_params(self) -> OrderParams:

@@ -7,10 +7,10 @@ import numpy as np
 from pebble.models.caches import CacheCounts, parse_policy
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.tables import TileTable
-from pebble.schedules.tables.walk import free_phases, table_kernel, table_trace
+from pebble.schedules.tables.walk import free_phases, table_kernel, table_phases, table_trace
 from pebble.simulation.kernel import KernelConfig, Traffic, simulate_trace
 from pebble.traces import LINE_BYTES, Trace
-from pebble.traces.program import Group
+from pebble.traces.program import Group, Program
 
 
 def simulate_table(table: TileTable, config: KernelConfig, residual: bool = False) -> Traffic:
@@ -32,8 +32,14 @@ def run_table(table: TileTable, config: KernelConfig, residual: bool = False) ->
     """The trace of a table under the execution of the kernel; errors as for `simulate_table`."""
     if not config.execution.is_free:
         return table_trace(table, config.execution, residual)
+    return config.trace(table_program(table, config, residual))
+
+
+def table_program(table: TileTable, config: KernelConfig, residual: bool = False) -> Program:
+    """What a table's kernel does, in waves or free-running; errors as for `table_kernel`."""
     kernel = table_kernel(table, residual)
-    return config.trace(kernel.layout, [Group(free_phases(table, kernel), config.wave_blocks)])
+    phases = free_phases(table, kernel) if config.execution.is_free else table_phases(table, kernel)
+    return Program(kernel.layout, [Group(phases, config.wave_blocks)])
 
 
 def _closed_form(table: TileTable, config: KernelConfig) -> CacheCounts | None:

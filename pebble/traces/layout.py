@@ -194,6 +194,11 @@ class Layout:
         """Lines of each tile."""
         return np.concatenate([o.each(o.heights, o.columns[1]) for o in self.operands]).astype(np.int32)
 
+    def tile_sectors(self) -> Index:
+        """32-byte sectors of each tile: less than its lines where it shares some with others."""
+        of = [(o, o.columns) for o in self.operands]
+        return np.concatenate([o.each(o.heights, 4 * lines - left - right) for o, (_, lines, left, right) in of])
+
     def tile_operand(self) -> NDArray[np.uint8]:
         """Operand of each tile."""
         return np.repeat(np.array([o.operand for o in self.operands], np.uint8), [o.tiles for o in self.operands])

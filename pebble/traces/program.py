@@ -14,7 +14,8 @@ blocks in order:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -81,6 +82,12 @@ class Steps:
         absent = 0 if walk else int(np.count_nonzero(self.bases < 0))
         self.touches = self.walk.touches(blocks, touches) - absent  # as if no base of a walk were negative
 
+    def behind(self, tiles: int) -> Steps:
+        """The same in a layout where so many other tiles come first."""
+        found = copy(self)
+        found.bases = np.where(self.bases < 0, self.bases, self.bases + np.int32(tiles))
+        return found
+
 
 class _Made(NamedTuple):
     """Touches of some blocks of a phase, in order: step by step, in a step block by block.
@@ -130,6 +137,8 @@ class Phase:
         How many phases of the other group must be finished before this one begins (producer and consumer).
     flops, exps : int
         Operations and exponentials of a block in one step, where time counts.
+    shared_bytes : int
+        What a block moves through shared memory in one step, where tensor cores read their operands there.
     """
 
     steps: Steps
@@ -138,11 +147,17 @@ class Phase:
     after: int = 0
     flops: int = 0
     exps: int = 0
+    shared_bytes: int = 0
 
     @property
     def parts(self) -> list[Steps]:
         """Prologue, steps and epilogue, those that are there."""
         return [part for part in (self.prologue, self.steps, self.epilogue) if part is not None]
+
+    def behind(self, tiles: int) -> Phase:
+        """The same in a layout where so many other tiles come first."""
+        prologue, epilogue = (part and part.behind(tiles) for part in (self.prologue, self.epilogue))
+        return replace(self, steps=self.steps.behind(tiles), prologue=prologue, epilogue=epilogue)
 
     def made(self, blocks: slice, turned: Flags) -> _Made:
         """The touches of some blocks."""
@@ -165,6 +180,30 @@ class Group:
     phases: Sequence[Phase]
     wave_blocks: int
     sawtooth: bool = False
+
+    def behind(self, tiles: int) -> Group:
+        """The same in a layout where so many other tiles come first."""
+        return replace(self, phases=[phase.behind(tiles) for phase in self.phases])
+
+
+class Program(NamedTuple):
+    """What a kernel, or several side by side, do: groups of phases over a common layout."""
+
+    layout: Layout
+    groups: Sequence[Group]
+    first_operands: tuple[int, ...] = ()  #: of kernels side by side: where the operands of each begin
+
+    def beside(self, other: Program) -> Program:
+        """Both side by side, each on block slots of its own; they share no data, so none of their names is shared."""
+        layout = Layout()
+        for of, taken in ((self.layout, ()), (other.layout, tuple(self.layout.names))):
+            for o in of.operands:
+                name = of.names[o.operand]
+                name += "'" * (name in taken)
+                layout.add(name, o.rows, o.cols, o.tile_rows, o.tile_cols, o.element_bytes, o.copies, o.padded)
+        tiles = sum(o.tiles for o in self.layout.operands)
+        groups = [*self.groups, *(group.behind(tiles) for group in other.groups)]
+        return Program(layout, groups, (0, len(self.layout.names)))
 
 
 @dataclass(frozen=True)

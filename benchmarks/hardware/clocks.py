@@ -1,0 +1,283 @@
+"""Modelled beside measured milliseconds: every timed row of the library that the model can be asked about.
+
+    cd benchmarks/hardware
+    python clocks.py --peer --csv predicted/clocks.csv > predicted/clocks.txt
+    python clocks.py --recorded predicted/clocks.csv
+
+Rows that a kernel of `pebble` ran are modelled as `pebble time` does; libraries' own kernels, whose order is not known,
+at the rates that kernels sustain for their operations (a line of their own). What was fitted on which rows stands in
+`pebble/timing/sustained.py`: products of the drift plans, attention of the H200's daily plan; all others are a check.
+Twenty minutes on two cores. With --bytes, which takes what each kernel moves between L2 and DRAM from what --csv wrote
+and lets waves share it evenly, a minute; with --recorded, which takes the times too, a second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import multiprocessing
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from itertools import groupby
+from math import exp, log
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
+
+from library import HERE, SHAPE_COLUMNS, Row, read_rows  # noqa: E402 - beside this file
+from predict import MODELLED, Key, asked, named, question  # noqa: E402
+
+RECORDED = HERE / "predicted/clocks.csv"
+FITTED = {"gemm": "*_kit_drift.csv", "attention": "h200_kit_layers.csv"}
+WITHIN = (0.10, 0.15, 0.25)
+NEAR = 0.03  # a tile whose measured time is so near to the best is as good
+ONE_LAUNCH = "one launch"  # of the tool, where the time is a profiler's
+
+
+@dataclass(frozen=True)
+class Timed:
+    """One row, the file it stands in, and its modelled milliseconds."""
+
+    row: Row
+    file: str
+    modelled: float
+    moved: int = 0
+    peer: float = 0.0
+
+    @property
+    def measured(self) -> float:
+        """Milliseconds."""
+        return float(self.row["milliseconds"])
+
+    @property
+    def ratio(self) -> float:
+        """Modelled over measured."""
+        return self.modelled / self.measured
+
+    @property
+    def fitted(self) -> bool:
+        """Whether a number of the model was chosen on it."""
+        return fnmatch(self.file, FITTED.get(self.row["family"], ""))
+
+    @property
+    def profiled(self) -> bool:
+        """Whether the time is that of one launch under a profiler, or how it was taken is not known."""
+        tool = self.row["tool"].split("time:")[-1]
+        return "CUDA events, median" not in tool
+
+
+def modelled(key: Key, dram_bytes: int | None = None) -> tuple[float, int] | None:
+    """The modelled milliseconds of a kernel and what it moves; None where the machine is not known or lacks a rate."""
+    from pebble.errors import InputError
+    from pebble.timing.sustained import sustained_rates
+    from pebble.timing.waves import modelled_time
+
+    try:
+        kernel = asked(dict(key))
+        if kernel is None:
+            return None
+        rates = sustained_rates(kernel.machine, kernel.workload.dtype)
+    except InputError:  # a chip whose clock is not known
+        return None
+    program = kernel.family.program(kernel.workload, kernel.schedule, kernel.config)
+    found = modelled_time(program, kernel.config, rates, dram_bytes)
+    return found.seconds * 1e3, found.dram_bytes
+
+
+def library_ms(row: Row) -> float | None:
+    """The time of a library's kernel at sustained rates: its operations, or the bytes that it was measured to move."""
+    from pebble.errors import PebbleError
+    from pebble.families import FAMILIES
+    from pebble.models.machine import load_machine
+    from pebble.timing.sustained import sustained_rates
+
+    sizes: dict[str, int | bool] = {name: int(row[name]) for name in SHAPE_COLUMNS[row["family"]]}
+    for flag in ("gated", "causal"):
+        if flag in sizes:
+            sizes[flag] = bool(sizes[flag])
+    try:
+        machine = load_machine(row["chip"])
+        rates = sustained_rates(machine, row["dtype"])
+    except PebbleError:
+        return None
+    flops = FAMILIES[row["family"]].make(**sizes, dtype=row["dtype"]).flops  # type: ignore[attr-defined]
+    lines = (float(row["dram_read_bytes"] or 0) + float(row["dram_write_bytes"] or 0)) / 128
+    launches = 2 if row["family"] == "ffn" else 1
+    return (max(flops / rates.flops / machine.sms, lines / rates.dram_lines) + launches * rates.launch) / 1e6
+
+
+def _answer(question: tuple[Key, int | None]) -> tuple[Key, tuple[float, int] | None]:
+    return question[0], modelled(*question)
+
+
+def timed(files: Sequence[Path], jobs: int, known: str | None) -> list[Timed]:
+    """All rows that have a time and can have a modelled one; ``known`` has the bytes of kernels simulated before."""
+    rows = [(row, path.name) for path in files for row in read_rows([path]) if row["milliseconds"]]
+    rows = [(row, name) for row, name in rows if row["family"] in MODELLED]
+    ours = [(row, name) for row, name in rows if row["tile"] and row["execution"] and named(row)]
+    keys = sorted({question(row) for row, _ in ours})
+    moved: dict[Key, int] = {}
+    if known:
+        with open(known, newline="") as file:
+            moved = {question(row): int(row["dram_bytes"]) for row in csv.DictReader(file) if row["dram_bytes"]}
+    answers: dict[Key, tuple[float, int] | None] = {}
+    with multiprocessing.Pool(jobs) as pool:
+        for key, answer in pool.imap_unordered(_answer, [(key, moved.get(key)) for key in keys]):
+            answers[key] = answer
+            print(f"\r{len(answers)} of {len(keys)} kernels modelled", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    found = [Timed(row, name, *answer) for row, name in ours if (answer := answers[question(row)])]
+    return found + [
+        Timed(row, name, ms) for row, name in rows if row["launch"] == "library" and (ms := library_ms(row))
+    ]
+
+
+def recorded(path: str) -> list[Timed]:
+    """What --csv wrote."""
+    found = []
+    with open(path, newline="") as file:
+        for row in csv.DictReader(file):
+            moved, peer = int(row["dram_bytes"] or 0), float(row["peer_ms"] or 0)
+            found.append(Timed(row, row["file"], float(row["modelled_ms"]), moved, peer))
+    return found
+
+
+COLUMNS = (
+    "file", "chip", "family", *(name for family in MODELLED for name in SHAPE_COLUMNS[family]), "dtype", "tile",
+    "stages", "blocks_per_sm", "order", "execution", "launch", "milliseconds", "modelled_ms", "dram_bytes", "peer_ms", "tool",
+)  # fmt: skip
+
+
+def write(found: Iterable[Timed], path: str) -> None:
+    """Each row with its modelled time."""
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n", extrasaction="ignore")
+        writer.writeheader()
+        for one in found:
+            peer = f"{one.peer:.6f}" if one.peer else ""
+            tool = ONE_LAUNCH if one.profiled else "CUDA events, median"
+            writer.writerow(
+                {
+                    **one.row,
+                    "file": one.file,
+                    "modelled_ms": f"{one.modelled:.6f}",
+                    "dram_bytes": one.moved or "",
+                    "peer_ms": peer,
+                    "tool": tool,
+                }
+            )
+
+
+def summary(ratios: Sequence[float]) -> str:
+    """Number, geometric mean, spread and shares within 10, 15 and 25 %."""
+    logs = [log(ratio) for ratio in ratios]
+    middle = sum(logs) / len(logs)
+    spread = (sum((x - middle) ** 2 for x in logs) / len(logs)) ** 0.5
+    shares = " ".join(f"{sum(abs(r - 1) <= limit for r in ratios) / len(ratios):7.0%}" for limit in WITHIN)
+    return f"{len(ratios):5} {exp(middle):9.3f}   x/{exp(spread):.3f} {shares}"
+
+
+def line(what: str, here: Sequence[Timed], of: Callable[[Timed], float] = lambda one: one.ratio) -> None:
+    """One line, if there are any."""
+    if here:
+        print(f"{what:<58}{summary([of(one) for one in here])}")
+
+
+def winners(
+    found: Sequence[Timed], of: Callable[[Timed], float] = lambda one: one.modelled
+) -> list[tuple[str, float, bool]]:
+    """For each product with several tiles in one order: what the modelled best costs over the fastest, and its tile?"""
+
+    def problem(one: Timed) -> tuple[str, ...]:
+        row = one.row
+        return tuple(row[name] for name in ("chip", "m", "n", "k", "order", "execution", "launch"))
+
+    answer = []
+    gemms = [one for one in found if one.row["family"] == "gemm" and one.row["tile"]]
+    for key, group in groupby(sorted(gemms, key=problem), problem):
+        here = list(group)
+        if len({(one.row["tile"], one.row["stages"]) for one in here}) > 1:
+            best, chosen = min(here, key=lambda one: one.measured), min(here, key=of)
+            same = chosen.row["tile"] == best.row["tile"]
+            answer.append((" ".join(key), chosen.measured / best.measured, same))
+    return answer
+
+
+def show_winners(what: str, chosen: Sequence[tuple[str, float, bool]]) -> None:
+    """How often the tile that the model ranks first is the fastest, or as good."""
+    if chosen:
+        same = sum(right for *_, right in chosen)
+        near = sum(cost <= 1 + NEAR for _, cost, _ in chosen)
+        print(
+            f"{what:<44}{len(chosen):4} products; the fastest tile {same / len(chosen):4.0%}, within {NEAR:.0%} of it "
+            f"{near / len(chosen):4.0%}, at worst {max(cost for _, cost, _ in chosen) - 1:.0%} slower"
+        )
+
+
+def show(found: list[Timed]) -> None:
+    """The summary."""
+    ours = [one for one in found if one.row["launch"] != "library"]
+    print(f"{len(found)} timed rows with a modelled time, {len(ours)} of them kernels of pebble; modelled / measured")
+    print(f"{'execution family chip':<58} rows geo. mean  spread   within:10 %   15 %    25 %")
+    for execution in ("waves", "free"):
+        for family in MODELLED:
+            for chip in sorted({one.row["chip"] for one in ours}):
+                here = [
+                    one for one in ours
+                    if (one.row["execution"], one.row["family"], one.row["chip"]) == (execution, family, chip)
+                ]  # fmt: skip
+                line(f"{execution:<10}{family:<18}{chip}", here)
+    events = [one for one in ours if not one.profiled]
+    for family in MODELLED:
+        here = [one for one in ours if one.row["family"] == family]
+        line(f"{family}: all", here)
+        line(f"{family}: rows of the choice", [one for one in here if one.fitted])
+        line(f"{family}: rows kept out of it", [one for one in here if not one.fitted])
+        line(f"{family}: kept out, timed in a stream of launches", [o for o in events if o in here and not o.fitted])
+        line(f"{family}: one launch under a profiler, or not recorded", [one for one in here if one.profiled])
+    for family in MODELLED:
+        library = [one for one in found if one.row["launch"] == "library" and one.row["family"] == family]
+        line(
+            f"{family}: libraries, at sustained rates alone", [o for o in library if "sdpa-flash" not in o.row["order"]]
+        )
+        line(f"{family}: FlashAttention-2, likewise", [o for o in library if "sdpa-flash" in o.row["order"]])
+    print("which tile is fastest, of those measured in one order")
+    tiles = [one for one in ours if one.file.endswith("_tiles.csv")]
+    show_winners("eleven tiles, their own plan", winners(tiles))
+    show_winners("two tiles, other plans", winners([one for one in ours if one not in tiles]))
+    theirs = [one for one in ours if one.peer]
+    if theirs:
+        print("products that nvidia-matmul-heuristics gives a runtime for")
+        line("theirs", theirs, lambda one: one.peer / one.measured)
+        line("ours", theirs)
+        show_winners("theirs, eleven tiles", winners([o for o in theirs if o in tiles], lambda one: one.peer))
+        show_winners("ours, the same rows", winners([o for o in theirs if o in tiles]))
+
+
+def main() -> int:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", help="tables of measurements (every file of the library)")
+    parser.add_argument("--csv", metavar="FILE", help="write each row's modelled time")
+    parser.add_argument("--recorded", metavar="FILE", help="take the modelled times from what --csv wrote")
+    parser.add_argument("--peer", nargs="?", const="", metavar="LIBRARY", help="nvidia-matmul-heuristics beside ours")
+    parser.add_argument("--bytes", metavar="FILE", help="take DRAM bytes from what --csv wrote, and simulate the rest")
+    parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
+    args = parser.parse_args()
+    files = [Path(name) for name in args.files] or sorted(HERE.glob("*.csv"))
+    found = recorded(args.recorded) if args.recorded else timed(files, args.jobs, args.bytes)
+    if args.peer is not None:
+        from peer import Peer, installed
+
+        peer = Peer(args.peer or installed())
+        found = [replace(one, peer=1e3 * peer.seconds(one.row)) for one in found]
+    if args.csv:
+        write(found, args.csv)
+    show(found)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

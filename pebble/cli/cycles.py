@@ -1,0 +1,93 @@
+"""The arithmetic of one k-tile: cycles on the tensor cores, from L2 and from DRAM, and the stages that hide the loads.
+
+On an A100 two sets of constants are told side by side: as published, and corrected, each with its reason.
+
+examples:
+  pebble cycles --tile 256x128x16 --dtype fp16 --gpu a100-sxm4-40gb
+  pebble cycles --tile 128x128x64 --gpu h100-sxm5-80gb --stages 4 --dram-latency 700
+  pebble cycles --tile 128x128x32 --gpu a100-sxm4-40gb --threads 256 --registers 128
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from pebble.cli import _output
+from pebble.models.sm_constants import SETS
+from pebble.models.tile_model import KTile
+from pebble.reports.cycles import OVERRIDES, Cycles, cycles
+from pebble.workloads.base import DTYPE_BYTES
+
+_UNITS = {"bandwidth": "B", "latency": "CYCLES", "cycles": "CYCLES", "cores": "N"}
+_HELP = {
+    "l2_bandwidth": "bytes per clock and SM from L2",
+    "dram_bandwidth": "bytes per clock and SM from DRAM, the SM's share",
+    "l2_latency": "cycles until the first byte of a load that hits L2",
+    "dram_latency": "cycles of a load that misses (published: on top of those of L2)",
+    "mma_cycles": "cycles of one instruction on one tensor core",
+    "tensor_cores": "tensor cores of an SM",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of ``pebble cycles``."""
+    parser.add_argument("--tile", metavar="BMxBNxBK", required=True, help="block tile and the depth of a step")
+    parser.add_argument("--dtype", default="bf16", help="type of A and B: " + ", ".join(DTYPE_BYTES) + " (bf16)")
+    parser.add_argument("--gpu", metavar="SKU", help="a GPU of `pebble machines`, such as a100-sxm4-40gb")
+    parser.add_argument("--machine", metavar="FILE", help="a machine file of your own (`pebble machines --help`)")
+    parser.add_argument("--threads", metavar="N", help="of a block (the fewest that can have the accumulators)")
+    parser.add_argument("--registers", metavar="N", help="a budget for each thread, refused where it is too small")
+    parser.add_argument("--stages", metavar="N", help="steps whose tiles a block holds at once (what fits)")
+    group = parser.add_argument_group("constants (those of the machine file, unless given)")
+    group.add_argument("--constants", metavar="SET", help=f"A100: {' or '.join(SETS)}, to judge by ({SETS[1]})")
+    group.add_argument("--mma", metavar="MxNxK", help="tensor-core instruction (16x16x16)")
+    for name in OVERRIDES:
+        metavar = _UNITS[name.partition("_")[2]]
+        group.add_argument(f"--{name.replace('_', '-')}", metavar=metavar, help=_HELP[name])
+
+
+def run(args: argparse.Namespace) -> int:
+    """Count and print."""
+    names = ("dtype", "gpu", "machine", "constants", "threads", "registers", "stages", "mma", *OVERRIDES)
+    found = cycles(args.tile, **{name: getattr(args, name) for name in names})
+    if args.json:
+        _output.print_report(found)
+    else:
+        _print(found)
+    return 0
+
+
+def _print(found: Cycles) -> None:
+    say, needs = _output.say, found.fit.needs
+    each = -(-needs.accumulators // found.fit.threads)
+    say(
+        f"{found.gpu.name}, one k-tile of {found.tile} {found.dtype}: {found.steps[0].bytes:,} bytes, "
+        f"{found.steps[0].flops:,} operations; {found.fit.threads} threads with {each} fp32 accumulators each, "
+        f"{found.stages} stages of {needs.stage_bytes:,} bytes"
+    )
+    print()
+    print(_output.table(["cycles", *(step.constants.name for step in found.steps)], _lines(found.steps)))
+    for step in found.steps:
+        print()
+        say(f"{step.constants.name}: {found.verdict(step)}")
+        say(f"why: {step.constants.reason}", "  ")
+
+
+def _lines(steps: tuple[KTile, ...]) -> list[list[str]]:
+    def row(name: str, values: list[str]) -> list[str]:
+        return [name, *values]
+
+    c = [step.constants for step in steps]
+    return [
+        row("tensor-core instructions", [f"{s.instructions:,}" for s in steps]),
+        row("cycles of one", [f"{s.constants.mma_cycles.value:g}" for s in steps]),
+        row("on one tensor core", [f"{s.core_cycles:,.1f}" for s in steps]),
+        row("on the SM (compute)", [f"{s.compute_cycles:,.1f}" for s in steps]),
+        row("L2 latency", [f"{one.l2_latency.value:g}" for one in c]),
+        row("L2 B/clk per SM", [f"{one.l2_rate.value:.2f}" for one in c]),
+        row("L2 hit", [f"{s.l2_cycles:,.1f}" for s in steps]),
+        row("DRAM latency", [f"{one.dram_latency.value:g}" + " more" * one.adds for one in c]),
+        row("DRAM B/clk per SM", [f"{one.dram_rate.value:.2f}" for one in c]),
+        row("a miss adds", [f"{s.dram_more_cycles:,.1f}" for s in steps]),
+        row("L2 miss in all", [f"{s.dram_cycles:,.1f}" for s in steps]),
+    ]

@@ -1,0 +1,223 @@
+"""``cycles``: the arithmetic of one k-tile on one SM, by each set of constants that the GPU has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pebble.errors import InputError, UnknownNameError
+from pebble.models.kernel_fit import MAX_STAGES, Fit, fits, most_stages
+from pebble.models.machine import Machine
+from pebble.models.sm_constants import SETS, SmConstants, a100_constants, constants_of, is_a100
+from pebble.models.tile_model import KTile, check_registers, tile_needs
+from pebble.reports.base import Report
+from pebble.reports.target import chip_of, whole
+from pebble.schedules.tile import TileShape
+from pebble.workloads.base import element_bytes
+
+OVERRIDES = {
+    "l2_bandwidth": "l2_rate",
+    "dram_bandwidth": "dram_rate",
+    "l2_latency": "l2_latency",
+    "dram_latency": "dram_latency",
+    "mma_cycles": "mma_cycles",
+    "tensor_cores": "tensor_cores",
+}
+"""Option of a user's own number -> the constant it replaces."""
+
+
+@dataclass(frozen=True, repr=False)
+class Cycles(Report):
+    """What one step of a block costs.
+
+    Attributes
+    ----------
+    gpu : Machine
+    tile : TileShape
+    dtype : str
+    steps : tuple of KTile
+        By each set of constants, the chosen one first.
+    stages : int
+        Asked for, else the most that fit.
+    fit : Fit
+        How the block sits on an SM.
+    """
+
+    gpu: Machine
+    tile: TileShape
+    dtype: str
+    steps: tuple[KTile, ...]
+    stages: int
+    fit: Fit
+
+    question = "cycles"
+
+    @property
+    def machine(self) -> Machine | None:
+        return self.gpu
+
+    def verdict(self, step: KTile) -> str:
+        """Whether compute hides the loads, and with how many stages."""
+        c, compute = step.constants, step.compute_cycles
+        parts = []
+        for name, latency, transfer in (
+            ("L2", c.l2_latency.value, step.l2_transfer),
+            ("DRAM", c.miss_latency, step.dram_transfer),
+        ):
+            stages = step.least_stages(latency)
+            if transfer > compute:
+                share = f"; hidden if {step.least_hit_share:.0%} of the bytes hit L2" if name == "DRAM" else ""
+                parts.append(
+                    f"loads from {name} are not hidden by any number of stages: {transfer:,.1f} cycles of transfer "
+                    f"against {compute:,.1f} of compute{share}"
+                )
+            else:
+                enough = "enough" if stages <= self.stages else "too few"
+                parts.append(
+                    f"loads from {name} hide with {stages} stages: ceil({latency:,.0f} / {compute:,.1f}) + 1; "
+                    f"{self.stages} are {enough}"
+                )
+        return ". ".join(part[0].upper() + part[1:] for part in parts) + "."
+
+    def summary(self) -> str:
+        step = self.steps[0]
+        return (
+            f"{self.gpu.name}, one k-tile of {self.tile} {self.dtype} ({step.constants.name}): "
+            f"{step.compute_cycles:,.1f} cycles of compute, {step.l2_cycles:,.1f} from L2, {step.dram_cycles:,.1f} "
+            "from DRAM"
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per set of constants."""
+        return [{"constants": step.constants.name, **step.to_json()} for step in self.steps]
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "tile": str(self.tile),
+            "dtype": self.dtype,
+            "threads": self.fit.threads,
+            "accumulators_per_thread": -(-self.fit.needs.accumulators // self.fit.threads),
+            "registers_per_thread": self.fit.registers_per_thread,
+            "stages": self.stages,
+            "fit": self.fit.to_json(),
+            "sets": [
+                {**row, "verdict": self.verdict(step), "values": step.constants.to_json()}
+                for row, step in zip(self.rows(), self.steps, strict=True)
+            ],
+        }
+
+
+def cycles(
+    tile: str,
+    *,
+    dtype: str = "bf16",
+    gpu: str | Machine | None = None,
+    machine: str | None = None,
+    constants: str | None = None,
+    threads: int | str | None = None,
+    registers: int | str | None = None,
+    stages: int | str | None = None,
+    mma: str | None = None,
+    **overrides: float | str | None,
+) -> Cycles:
+    """The arithmetic of one k-tile: cycles of compute, from L2 and from DRAM, and the stages that hide the loads.
+
+    Parameters
+    ----------
+    tile : str
+        ``"256x128x16"``.
+    dtype : str
+        Of A and B.
+    gpu, machine : str
+        A SKU, or a machine file.
+    constants : str, optional
+        On an A100 the set to judge by: ``published`` or ``corrected`` (that); both are told.
+    threads, registers, stages : int, optional
+        Of a block; registers are a budget for each thread.
+    mma : str, optional
+        Instruction, such as ``"16x8x16"`` (16x16x16).
+    **overrides : float, optional
+        ``l2_bandwidth`` and ``dram_bandwidth`` in bytes per clock and SM; ``l2_latency``, ``dram_latency`` and
+        ``mma_cycles`` in cycles; ``tensor_cores`` of an SM.
+
+    Returns
+    -------
+    Cycles
+
+    Raises
+    ------
+    InputError
+        A malformed number; a tile that the SM cannot hold, with the sum; a machine file without what is needed.
+    UnknownNameError
+        An unknown type, set or option.
+
+    Examples
+    --------
+    >>> import pebble
+    >>> print(pebble.cycles("256x128x16", dtype="fp16", gpu="a100-sxm4-40gb", constants="published"))
+    NVIDIA A100-SXM4-40GB, one k-tile of 256x128x16 fp16 (published): 512.0 cycles of compute, 459.2 from L2, \
+1,787.0 from DRAM
+    """
+    chip = chip_of(gpu, machine)
+    size, shape = element_bytes(dtype), TileShape.parse(tile)
+    if len(str(tile).split("x")) != 3:
+        raise InputError(f"--tile: got {tile!r}, expected BMxBNxBK with the depth of a step, such as 256x128x16.")
+    own = {OVERRIDES[name]: number(name, value) for name, value in _known(overrides).items()}
+    sets = []
+    for one in _sets(chip, dtype, constants):
+        if mma is not None:
+            sides = TileShape.parse(mma)
+            one = _with_mma(one, (sides.bm, sides.bn, sides.bk), "mma_cycles" in own)
+        sets.append(one.with_values(**own))
+    asked = 0 if threads is None else whole("--threads", threads, 32, 1024)
+    if asked % 32:
+        raise InputError(f"--threads: got {asked}, expected a multiple of 32, the threads of a warp.")
+    needs = tile_needs(shape.bm, shape.bn, shape.bk, 1, size, threads=asked)
+    fit = fits(chip, needs)
+    if registers is not None:
+        check_registers(shape.bm, shape.bn, fit.threads, whole("--registers", registers, 1, 255))
+    held = most_stages(chip, needs) if stages is None else whole("--stages", stages, 1, MAX_STAGES)
+    fit = fits(chip, tile_needs(shape.bm, shape.bn, shape.bk, held, size, threads=asked))
+    if not fit.fits:
+        raise InputError(
+            f"--tile: got {shape} with {held} stages on {fit.threads} threads, expected what {chip.name} can run: it "
+            f"needs {fit.over[0]}; use a smaller tile, fewer stages or more threads."
+        )
+    return Cycles(chip, shape, dtype, tuple(KTile(shape.bm, shape.bn, shape.bk, size, c) for c in sets), held, fit)
+
+
+def _sets(machine: Machine, dtype: str, name: str | None) -> list[SmConstants]:
+    """The chosen set first; on an A100 the other beside."""
+    if not is_a100(machine):
+        if name is not None:
+            raise InputError(
+                f"--constants: got {name} with {machine.name}, expected an A100, which the sets are about."
+            )
+        return [constants_of(machine, dtype)]
+    chosen = SETS[1] if name is None else name
+    if chosen not in SETS:
+        raise UnknownNameError("set of constants", chosen, SETS, "pebble cycles --help")
+    return [a100_constants(machine, dtype, each) for each in sorted(SETS, key=lambda each: each != chosen)]
+
+
+def _known(overrides: dict[str, float | str | None]) -> dict[str, float | str]:
+    for name in overrides:
+        if name not in OVERRIDES:
+            raise UnknownNameError("option", name, OVERRIDES, "help(pebble.cycles)")
+    return {name: value for name, value in overrides.items() if value is not None}
+
+
+def number(name: str, value: float | str) -> float:
+    """A number of a user's, or one sentence; ``name`` as in `OVERRIDES`."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        option = f"--{name.replace('_', '-')}"
+        raise InputError(f"{option}: got {str(value)[:40]!r}, expected a number above zero such as 10.21.") from None
+
+
+def _with_mma(constants: SmConstants, mma: tuple[int, int, int], own_cycles: bool) -> SmConstants:
+    """Another instruction at the same rate, unless its cycles are given too."""
+    ratio = mma[0] * mma[1] * mma[2] / (constants.mma[0] * constants.mma[1] * constants.mma[2])
+    changed = replace(constants, mma=mma)
+    return changed if own_cycles else changed.with_values(mma_cycles=constants.mma_cycles.value * ratio)

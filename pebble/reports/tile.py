@@ -1,0 +1,277 @@
+"""``tile``: block tile, stages and warps of a workload on a GPU, by an advisor's rule or as the user says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pebble.errors import InputError
+from pebble.families import kernel_family
+from pebble.models.kernel_fit import MAX_STAGES, fits, most_stages
+from pebble.models.machine import Machine
+from pebble.models.sm_constants import constants_of
+from pebble.models.tile_model import BARRIER_BYTES, KTile, TileModel, check_registers, tile_model
+from pebble.reports.base import Report
+from pebble.reports.target import MAX_SMS, chip_of, whole
+from pebble.schedules.tile import TileShape
+from pebble.timing.waves import ModelledTime
+from pebble.tuning.advisors import ADVISORS, Advice, Advisor, Timed, Timer, best_timed, launches, parse_advisor
+from pebble.units import ceil_div
+from pebble.workloads import Attention, Ffn
+from pebble.workloads.base import Workload
+
+_OURS = "ours"
+_TIMED = 1  # of another advisor's kernels; the rest are ranked by its own measure
+ESTIMATE = (
+    "modelled times are estimates wave by wave at rates that kernels sustain; multicast is not in them: where a rule "
+    "multicasts, reads of L2 are counted as if it did not"
+)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One kernel of the ranking.
+
+    Attributes
+    ----------
+    advice : Advice
+    model : TileModel
+        How it sits on an SM, and which roof it is under.
+    time : ModelledTime or None
+        None where only the advisor's own measure ranks it.
+    """
+
+    advice: Advice
+    model: TileModel
+    time: ModelledTime | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        advice, time = self.advice, self.time
+        return {
+            "tile": str(advice.tile),
+            "stages": advice.stages,
+            "threads": advice.threads,
+            "warps": ceil_div(advice.threads, 32),
+            "sms": advice.sms,
+            "blocks_per_sm": advice.blocks_per_sm,
+            "schedule": advice.schedule.name,
+            "multicast": advice.multicast,
+            "advisor": advice.of,
+            "score": advice.score,
+            "waves": self.model.waves,
+            "last_wave_use": self.model.last_wave_use,
+            "shared_bytes_per_block": advice.needs.shared_bytes,
+            "modelled_seconds": time.seconds if time else None,
+            "dram_bytes": time.dram_bytes if time else None,
+            "binds": time.binds if time else None,
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class TileAdvice(Report):
+    """What ``pebble tile`` found.
+
+    Attributes
+    ----------
+    workload : Workload
+    gpu : Machine
+    advisor : Advisor or None
+        None for a tile of the user's own.
+    choices : tuple of Choice
+        The best first.
+    notes : tuple of str
+    """
+
+    workload: Workload
+    gpu: Machine
+    advisor: Advisor | None
+    choices: tuple[Choice, ...]
+    notes: tuple[str, ...]
+
+    question = "tile"
+
+    @property
+    def machine(self) -> Machine | None:
+        return self.gpu
+
+    @property
+    def best(self) -> Choice:
+        """The first of the ranking."""
+        return self.choices[0]
+
+    def summary(self) -> str:
+        advice, time = self.best.advice, self.best.time
+        took = f", {time.seconds * 1e6:,.1f} us by the model, bound by {next(iter(time.binds))}" if time else ""
+        who = self.advisor.name if self.advisor else "as asked"
+        return (
+            f"{self.workload.label} on {self.gpu.name}, {who}: tile {advice.tile}, {advice.stages} stages, "
+            f"{ceil_div(advice.threads, 32)} warps{took}"
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per kernel, the best first."""
+        return [choice.to_json() for choice in self.choices]
+
+    def document(self) -> dict[str, Any]:
+        advisor = self.advisor
+        about = None
+        if advisor is not None:
+            about = {
+                "name": advisor.name, "what": advisor.what, "source": advisor.source,
+                "score": advisor.measure or "modelled seconds",
+            }  # fmt: skip
+        return {
+            "workload": {"label": self.workload.label, **self.workload.to_json()},
+            "advisor": about,
+            "configurations": [{**choice.to_json(), "model": choice.model.to_json()} for choice in self.choices],
+            "notes": list(self.notes),
+        }
+
+
+def tile(
+    workload: Workload,
+    advisor: str = _OURS,
+    *,
+    gpu: str | Machine | None = None,
+    machine: str | None = None,
+    sms: int | str | None = None,
+    tile: str | None = None,
+    stages: int | str | None = None,
+    warps: int | str | None = None,
+    blocks_per_sm: int | str | None = None,
+    registers: int | str | None = None,
+) -> TileAdvice:
+    """Block tile, stages and warps for a workload.
+
+    Parameters
+    ----------
+    workload : Workload
+        GEMM, grouped GEMM, FFN or attention.
+    advisor : str
+        ``ours``, ``deepgemm-2025-05`` or ``deepgemm``.
+    gpu, machine : str
+        A SKU, or a machine file.
+    sms : int, optional
+        SMs that the kernel may use; by default all.
+    tile : str, optional
+        A tile of your own instead of an advisor's; with ``stages`` (by default the most that fit), ``warps`` (the
+        fewest that can have the accumulators), ``blocks_per_sm`` (as many as fit) and ``registers``, a budget for each
+        thread.
+
+    Returns
+    -------
+    TileAdvice
+        Cost: seconds.
+
+    Raises
+    ------
+    InputError
+        An advisor that is not for this workload or GPU; a tile that the GPU cannot run, with the limit that it breaks.
+    UnknownNameError
+        An unknown advisor.
+
+    Examples
+    --------
+    >>> import pebble
+    >>> gemm = pebble.Gemm(4096, 7168, 16384, dtype="fp8")
+    >>> print(pebble.tile(gemm, "deepgemm", gpu="h100-sxm5-80gb"))
+    gemm m=4096 n=7168 k=16384 fp8 on NVIDIA H100-SXM5-80GB, deepgemm: tile 256x128x128, 3 stages, 12 warps, 887.5 us \
+by the model, bound by shared
+    """
+    chip = chip_of(gpu, machine)
+    kernel_family(workload)
+    chosen = parse_advisor(advisor)
+    count = chip.sms if sms is None else whole("--sms", sms, 1, min(MAX_SMS, chip.sms))
+    timer = Timer(workload, chip)
+    if tile is not None:
+        if advisor != _OURS:
+            raise InputError(f"--tile: got {tile} with --advisor {advisor}, expected one of the two.")
+        own = _own(timer, count, tile, stages, warps, blocks_per_sm, registers)
+        found, notes, told = [timer.fastest(own)], (ESTIMATE,), None
+        return TileAdvice(workload, chip, told, tuple(_choice(timer, t.advice, t) for t in found), notes)
+    for option, value in (
+        ("stages", stages), ("warps", warps), ("blocks-per-sm", blocks_per_sm), ("registers", registers),
+    ):  # fmt: skip
+        if value is not None:
+            raise InputError(f"--{option}: got {value} without --tile, expected --tile BMxBNxBK beside it.")
+    if advisor == _OURS:
+        ranked = best_timed(workload, chip, count, _seeds(workload, chip, count))
+        choices = tuple(_choice(timer, timed.advice, timed) for timed in ranked)
+        return TileAdvice(workload, chip, chosen, choices, (ESTIMATE,))
+    advised = chosen.advise(workload, chip, count)
+    times = [timer.timed(advice) for advice in advised[:_TIMED]] + [None] * (len(advised) - _TIMED)
+    choices = tuple(_choice(timer, advice, timed) for advice, timed in zip(advised, times, strict=True))
+    note = f"ranked by the rule's own {chosen.measure} ({chosen.source}); only its choice is timed"
+    return TileAdvice(workload, chip, chosen, choices, (note, ESTIMATE))
+
+
+def _seeds(workload: Workload, machine: Machine, sms: int) -> tuple[Advice, ...]:
+    """What the other advisors choose, where they are for this."""
+    found = []
+    for advisor in ADVISORS.values():
+        if advisor.name != _OURS:
+            try:
+                found.append(advisor.advise(workload, machine, sms)[0])
+            except InputError:
+                continue
+    return tuple(found)
+
+
+def _choice(timer: Timer, advice: Advice, timed: Timed | None) -> Choice:
+    workload, machine, tile = timer.workload, timer.machine, advice.tile
+    columns, depth, resident = tile.bn, tile.bk, False
+    if isinstance(workload, Ffn):
+        columns *= workload.up_products
+    if isinstance(workload, Attention):  # Q stays; a step brings K and V of a tile of keys
+        depth, resident = workload.head_dim + workload.value_dim, True
+    step = KTile(tile.bm, columns, depth, workload.in_bytes, constants_of(machine, workload.dtype), resident)
+    model = tile_model(
+        machine,
+        step,
+        advice.needs,
+        tiles=launches(workload, tile)[0].blocks,
+        flops=workload.flops,
+        dram_bytes=timed.time.dram_bytes if timed else workload.compulsory_bytes,
+        scale_bytes=advice.scale_bytes,
+        barrier_bytes=advice.barrier_bytes,
+        blocks_per_sm=advice.blocks_per_sm,
+        sms=advice.sms,
+    )
+    return Choice(advice, model, timed.time if timed else None)
+
+
+def _own(
+    timer: Timer,
+    sms: int,
+    text: str,
+    stages: int | str | None,
+    warps: int | str | None,
+    blocks_per_sm: int | str | None,
+    registers: int | str | None,
+) -> Advice:
+    """A kernel of the user's own, or the limit that it breaks."""
+    workload, machine, family = timer.workload, timer.machine, timer.family
+    shape = TileShape.parse(text, family.default_tile(workload).bk)
+    threads = 0 if warps is None else 32 * whole("--warps", warps, 1, 32)
+    needs = timer.needs(shape, 1)
+    needs = replace(needs, threads=threads or needs.threads)
+    if registers is not None:
+        budget = whole("--registers", registers, 1, 255)
+        check_registers(shape.bm, shape.bn, threads or fits(machine, needs).threads, budget)
+    blocks = 1 if blocks_per_sm is None else whole("--blocks-per-sm", blocks_per_sm, 1, 64)
+    held = most_stages(machine, needs, blocks) if stages is None else whole("--stages", stages, 1, MAX_STAGES)
+    needs = replace(needs, stages=held)
+    fit = fits(machine, needs, blocks)
+    if not fit.fits:
+        raise InputError(
+            f"--tile: got {family.tile_text(shape)}, {held} stages, {fit.threads} threads and {blocks} blocks an SM, "
+            f"expected a kernel that {machine.name} can run: it needs {'; '.join(map(str, fit.over))}; use a smaller "
+            "tile, fewer stages, other warps or fewer blocks."
+        )
+    schedule = family.parse_schedule(family.daily[0])
+    barriers = BARRIER_BYTES * (needs.stage_more_bytes > 0)
+    return Advice(
+        shape, held, fit.threads, sms, blocks, needs, schedule, "none", 0.0, "own",
+        held * (needs.stage_more_bytes - barriers), held * barriers,
+    )  # fmt: skip

@@ -1,0 +1,191 @@
+"""``time --beside``: two workloads on one GPU, side by side on SMs of their own, or one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+
+from pebble.errors import InputError
+from pebble.families import kernel_family
+from pebble.models.machine import Machine
+from pebble.reports.base import Report
+from pebble.reports.kernel_time import ESTIMATE, MILLI, Timed, fastest, time_row, timed_kernel
+from pebble.reports.target import Kernel, KernelOptions
+from pebble.schedules.execution import parse_execution
+from pebble.system.parallel import each
+from pebble.timing.sustained import LAUNCH_NS
+from pebble.timing.waves import ModelledTime, modelled_time
+from pebble.workloads.base import Workload
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_SPLITS = 8
+
+
+class Split(NamedTuple):
+    """Some SMs for the second workload, the rest for the first."""
+
+    sms: int
+    time: ModelledTime
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        first, second = self.time.ended_seconds
+        return {
+            "second_sms": self.sms, "modelled_ms": self.time.seconds * MILLI, "first_ms": first * MILLI,
+            "second_ms": second * MILLI, "dram_ms": self.time.dram_seconds * MILLI, "dram_bytes": self.time.dram_bytes,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, repr=False)
+class SideBySide(Report):
+    """What ``pebble time --beside`` found; blocks run free in all of it.
+
+    Attributes
+    ----------
+    workloads : tuple of two Workload
+    kernels : tuple of two Kernel
+    alone : tuple of two Timed
+        Each on all SMs.
+    splits : tuple of Split
+        By the SMs of the second.
+    notes : tuple of str
+    """
+
+    workloads: tuple[Workload, Workload]
+    kernels: tuple[Kernel, Kernel]
+    alone: tuple[Timed, Timed]
+    splits: tuple[Split, ...]
+    notes: tuple[str, ...]
+
+    question = "time"
+
+    @property
+    def machine(self) -> Machine | None:
+        return self.kernels[0].target.machine
+
+    @property
+    def in_turn_seconds(self) -> float:
+        """One after the other."""
+        return sum(one.time.seconds for one in self.alone)
+
+    @property
+    def least_seconds(self) -> float:
+        """What the busiest resource needs for both at sustained rates: no split is faster by the model."""
+        times = [one.time for one in self.alone]
+        return max(
+            sum(t.compute_seconds for t in times),
+            sum(t.shared_seconds for t in times),
+            sum(t.l2_seconds for t in times),
+            sum(t.dram_seconds for t in times),
+        )
+
+    @property
+    def best(self) -> Split:
+        """The fastest split."""
+        return min(self.splits, key=lambda split: split.time.seconds)
+
+    @property
+    def gain(self) -> float:
+        """The time of one after the other over that of the best split; below 1 side by side loses."""
+        return self.in_turn_seconds / self.best.time.seconds
+
+    def summary(self) -> str:
+        one, two = (workload.label for workload in self.workloads)
+        verdict = "beats" if self.gain > 1 else "does not beat"
+        sms = self.kernels[0].config.sms
+        return (
+            f"side by side {verdict} one after the other: {self.best.time.seconds * MILLI:.3f} ms with {one} on "
+            f"{sms - self.best.sms} SMs and {two} on {self.best.sms}, {self.in_turn_seconds * MILLI:.3f} ms in turn "
+            f"({self.gain:.2f}x)"
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per split."""
+        return [split.to_json() for split in self.splits]
+
+    def document(self) -> dict[str, Any]:
+        alone = [
+            {
+                "workload": {"label": workload.label, **workload.to_json()},
+                "kernel": kernel.to_dict(),
+                "name": timed.order,
+                **time_row(timed.time),
+            }
+            for workload, kernel, timed in zip(self.workloads, self.kernels, self.alone, strict=True)
+        ]
+        return {
+            "alone": alone,
+            "in_turn_ms": self.in_turn_seconds * MILLI,
+            "least_ms": self.least_seconds * MILLI,
+            "best": self.best.to_json(),
+            "gain": self.gain,
+            "splits": self.rows(),
+            "notes": list(self.notes),
+        }
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Time against the SMs of the second workload."""
+        from pebble.plots.time import plot_beside
+
+        return plot_beside(self, ax)
+
+
+def time_beside(
+    first: Workload,
+    second: Workload,
+    schedules: str | Sequence[str] | None = None,
+    beside_schedules: str | Sequence[str] | None = None,
+    splits: Sequence[int] | None = None,
+    **options: Unpack[KernelOptions],
+) -> SideBySide:
+    """Both at once and in turn, for each split of the SMs; arguments and errors as for `pebble.time`.
+
+    The tile is the first workload's; the second has its family's own. Both hold as many stages as fit in both.
+    """
+    asked: KernelOptions = {"execution": "free", **options}
+    if parse_execution(asked["execution"]).is_reference:
+        raise InputError("--execution: got waves with --beside, expected free: kernels side by side share no wave.")
+    theirs: KernelOptions = {key: value for key, value in asked.items() if key != "tile"}  # type: ignore[assignment]
+    if first.dtype != second.dtype:
+        raise InputError(f"--beside: got {second.dtype} beside {first.dtype}, expected one type for both.")
+    one, rates = timed_kernel(first, **asked)
+    two, _ = timed_kernel(second, **theirs)
+    sms, stages = one.config.sms, min(one.stages, two.stages)
+    if sms < 2:
+        raise InputError(f"--beside: got {sms} SM, expected at least 2 to share out.")
+    kernels = [replace(k, stages=stages, config=replace(k.config, stages=stages)) for k in (one, two)]
+    if splits is None:
+        splits = sorted({max(1, min(sms - 1, round(sms * part / _SPLITS))) for part in range(1, _SPLITS)})
+    for share in splits:
+        if not 1 <= share < sms:
+            raise InputError(f"--beside-sms: got {share} of {sms} SMs, expected 1 to {sms - 1}.")
+    alone = [fastest(first, schedules, kernels[0], rates), fastest(second, beside_schedules, kernels[1], rates)]
+    families = [kernel_family(first), kernel_family(second)]
+    chosen = [family.read_schedule(timed.order) for family, timed in zip(families, alone, strict=True)]
+
+    def run(share: int) -> ModelledTime:
+        configs = [replace(k.config, sms=n) for k, n in zip(kernels, (sms - share, share), strict=True)]
+        programs = [
+            family.program(workload, schedule, config)
+            for family, workload, schedule, config in zip(families, (first, second), chosen, configs, strict=True)
+        ]
+        if any(len(program.groups) > 1 for program in programs):
+            raise InputError("--beside: got an interleaved schedule, which needs two sets of SMs by itself.")
+        return modelled_time(programs[0].beside(programs[1]), kernels[0].config, rates)
+
+    found = dict(each(run, list(splits)))
+    notes = (
+        ESTIMATE,
+        f"blocks run free; a launch costs {LAUNCH_NS / 1e3:g} us, each; SMs of the one that ends first stay idle",
+        f"each block holds {stages} stage{'s' * (stages != 1)}, as many as fit for both",
+    )
+    return SideBySide(
+        (first, second),
+        (kernels[0], kernels[1]),
+        (alone[0], alone[1]),
+        tuple(Split(share, found[at]) for at, share in enumerate(splits)),
+        notes,
+    )

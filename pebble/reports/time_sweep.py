@@ -1,0 +1,158 @@
+"""``time --sweep``: one size in many values; when does a workload stop being memory-bound?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+
+from pebble.errors import InputError, UnknownNameError
+from pebble.models.machine import Machine
+from pebble.reports.base import Report
+from pebble.reports.kernel_time import ESTIMATE, MILLI, Timed, fastest, floor_word, kernel_floor, time_row, timed_kernel
+from pebble.reports.target import Kernel, KernelOptions
+from pebble.system.parallel import each
+from pebble.timing.floor import TimeFloor
+from pebble.workloads.base import Workload
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+TILES = (None, "128x256", "128x64", "64x128", "64x64", "32x64")  # the family's own first
+
+
+class Step(NamedTuple):
+    """One value of the size: the fastest kernel for it, and the floor."""
+
+    value: int
+    workload: Workload
+    kernel: Kernel
+    best: Timed
+    floor: TimeFloor
+
+
+@dataclass(frozen=True, repr=False)
+class Sweep(Report):
+    """What ``pebble time --sweep`` found.
+
+    Attributes
+    ----------
+    workload : Workload
+        As it was given.
+    size : str
+        What varies.
+    steps : tuple of Step
+        In the order of the values.
+    notes : tuple of str
+    """
+
+    workload: Workload
+    size: str
+    steps: tuple[Step, ...]
+    notes: tuple[str, ...]
+
+    question = "time"
+
+    @property
+    def machine(self) -> Machine | None:
+        return self.steps[0].kernel.target.machine
+
+    @property
+    def memory_bound_to(self) -> int | None:
+        """The last value, from the least on, up to which DRAM binds most waves; None where it does for none."""
+        last = None
+        for step in sorted(self.steps, key=lambda step: step.value):
+            if next(iter(step.best.time.binds)) != "DRAM":
+                break
+            last = step.value
+        return last
+
+    def summary(self) -> str:
+        last = self.memory_bound_to
+        if last is None:
+            return f"{self.workload.label}: not DRAM-bound at any {self.size} of the sweep, by the model"
+        return f"{self.workload.label}: DRAM-bound up to {self.size} = {last:,}, by the model"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row per value."""
+        return [
+            {
+                self.size: step.value,
+                "name": step.best.order,
+                "tile": step.kernel.tile,
+                **time_row(step.best.time),
+                "floor_ms": step.floor.seconds * MILLI,
+                "floor_binds": floor_word(step.floor),
+                "tflops": step.workload.flops / step.best.time.seconds / 1e12,
+            }
+            for step in self.steps
+        ]
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "workload": {"label": self.workload.label, **self.workload.to_json()},
+            "size": self.size,
+            "memory_bound_to": self.memory_bound_to,
+            "steps": self.rows(),
+            "notes": list(self.notes),
+        }
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """What each resource needs, and the modelled time, against the size."""
+        from pebble.plots.time import plot_sweep
+
+        return plot_sweep(self, ax)
+
+
+def resized(workload: Workload, size: str, value: int) -> Workload:
+    """The workload with another size.
+
+    Raises
+    ------
+    UnknownNameError
+        It has no such size.
+    InputError
+        Not a value for it.
+    """
+    sizes = [f.name for f in fields(workload) if isinstance(getattr(workload, f.name), int)]  # type: ignore[arg-type]
+    sizes = [name for name in sizes if not isinstance(getattr(workload, name), bool)]
+    if size == "tokens" and "m" in sizes and size not in sizes:
+        size = "m"  # the rows of a layer's product
+    if size not in sizes:
+        raise UnknownNameError("size", size, sizes, "pebble workloads")
+    return replace(workload, **{size: value})  # type: ignore[type-var]
+
+
+def time_sweep(
+    workload: Workload,
+    sweep: tuple[str, Sequence[int]],
+    schedules: str | Sequence[str] | None = None,
+    **options: Unpack[KernelOptions],
+) -> Sweep:
+    """The fastest kernel for each value of a size; arguments and errors as for `pebble.time`.
+
+    Without ``tile`` the fastest of a few that fit is taken: few rows need small tiles to keep all SMs busy.
+    """
+    size, values = sweep
+    tiles = TILES if options.get("tile") is None else (options["tile"],)
+    every = [resized(workload, size, value) for value in values]
+
+    def step(at: int) -> Step:
+        found: list[tuple[Kernel, Timed]] = []
+        refused: InputError | None = None
+        for tile in tiles:
+            try:
+                asked: KernelOptions = {**options, "tile": tile}
+                kernel, rates = timed_kernel(every[at], **asked)
+                found.append((kernel, fastest(every[at], schedules, kernel, rates)))
+            except InputError as error:  # a tile that does not fit
+                refused = refused or error
+        if not found:
+            assert refused is not None
+            raise refused
+        kernel, best = min(found, key=lambda pair: pair[1].time.seconds)
+        return Step(values[at], every[at], kernel, best, kernel_floor(every[at], kernel))
+
+    steps = dict(each(step, list(range(len(values)))))
+    done = tuple(steps[at] for at in range(len(values)))
+    return Sweep(workload, size, done, (ESTIMATE,))

@@ -1,0 +1,320 @@
+"""The time of a kernel, modelled wave by wave; no claim on single cycles.
+
+A wave of blocks in lock step takes as long as the slowest of five, each at the rate that kernels sustain (`Rates`):
+
+- *compute*: operations and exponentials of its busiest SM;
+- *shared*: what tensor cores read from shared memory and loads write there, where the chip's way is known;
+- *L2*: what its busiest SM loads, and what all of them do;
+- *DRAM*: lines that its cache model misses in this very wave, and writes back, all SMs together;
+- *latency*: its longest block, where stages are too few: a buffer is free again when its tiles have been requested,
+  have come and have been computed with.
+
+Before it the first tiles come (fill), after it results are written and the next wave begins (drain). A kernel is
+launched once. What is still dirty in the cache at its end is written while the next kernel runs: in a stream of equal
+launches each begins with that of the one before, so it is charged to the first wave.
+
+Blocks that run free have no common wave: SMs take blocks as they become free, each as long as its slowest resource, and
+DRAM serves all of them at once; the kernel takes the longer of the two. Kernels side by side have SMs of their own and
+share DRAM.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pebble.errors import InputError
+from pebble.models.caches import parse_policy
+from pebble.models.caches.base import Engine
+from pebble.simulation import KernelConfig
+from pebble.timing.sustained import Rates
+from pebble.traces import LINE_BYTES, READ
+from pebble.traces.layout import Index
+from pebble.traces.program import Phase, Program
+from pebble.traces.walk import Script
+from pebble.units import ceil_div
+
+BINDS = ("compute", "shared", "L2", "DRAM", "latency")
+
+
+class Wave(NamedTuple):
+    """One wave; seconds that each resource needs at the rates that kernels sustain."""
+
+    blocks: int
+    compute_seconds: float
+    shared_seconds: float
+    l2_seconds: float
+    dram_seconds: float
+    latency_seconds: float
+    around_seconds: float  #: fill and drain
+
+    @property
+    def binds(self) -> str:
+        """What takes longest."""
+        return BINDS[int(np.argmax(self[1:6]))]
+
+    @property
+    def seconds(self) -> float:
+        """From its first request to the first of the next wave."""
+        return max(self[1:6]) + self.around_seconds
+
+
+@dataclass(frozen=True)
+class ModelledTime:
+    """Time of one kernel, or of several side by side; an estimate, not a bound.
+
+    Attributes
+    ----------
+    seconds : float
+        From the launch to the last result.
+    compute_seconds, shared_seconds, l2_seconds, dram_seconds, latency_seconds : float
+        What each resource needs by itself at sustained rates: sums over waves; where blocks run free, of SMs that share
+        the work evenly.
+    around_seconds, launch_seconds : float
+        Fill and drain of all waves; the launch.
+    waves : tuple of Wave
+        Empty where blocks run free.
+    dram_bytes, l2_bytes : int
+        Between L2 and DRAM, and from L2 to the SMs.
+    ended_seconds : tuple of float
+        Of each kernel side by side, when it is done, launch included; one number where there is one.
+    """
+
+    seconds: float
+    compute_seconds: float
+    shared_seconds: float
+    l2_seconds: float
+    dram_seconds: float
+    latency_seconds: float
+    around_seconds: float
+    launch_seconds: float
+    waves: tuple[Wave, ...]
+    dram_bytes: int
+    l2_bytes: int
+    ended_seconds: tuple[float, ...]
+
+    @property
+    def binds(self) -> dict[str, int]:
+        """In how many waves each resource binds, most first; where blocks run free, the one whose sum is largest: 1."""
+        if self.waves:
+            return dict(Counter(wave.binds for wave in self.waves).most_common())
+        sums = (
+            self.compute_seconds, self.shared_seconds, self.l2_seconds, self.dram_seconds, self.latency_seconds
+        )  # fmt: skip
+        return {BINDS[int(np.argmax(sums))]: 1}
+
+
+def modelled_time(program: Program, config: KernelConfig, rates: Rates, dram_bytes: int | None = None) -> ModelledTime:
+    """The time of a program on a chip: in waves, or free-running where ``config.execution`` is free.
+
+    Parameters
+    ----------
+    program : Program
+        As `KernelFamily.program` makes it; several groups (kernels side by side) share no wave and run free.
+    config : KernelConfig
+        SMs, blocks an SM, stages, cache and its model; with ``speeds`` for free-running traces.
+    rates : Rates
+        As `sustained_rates` gives them for a chip.
+    dram_bytes : int, optional
+        What moves between L2 and DRAM, where it is known: nothing is simulated, and waves share it as they share loads.
+
+    Returns
+    -------
+    ModelledTime
+
+    Raises
+    ------
+    InputError
+        Another execution; or as for the trace.
+
+    Notes
+    -----
+    One simulation of the kernel's cache: 0.1 to 0.5 s for an 8192^3 product.
+    """
+    if not (config.execution.is_reference or config.execution.is_free):
+        raise InputError(f"--execution: got {config.execution.name}, expected waves or free: only these have a time.")
+    moved = None
+    if dram_bytes is None:
+        engine = parse_policy(config.policy).engine(config.trace(program), config.cache_bytes // LINE_BYTES)
+        moved = list(_moved(engine))
+    total = float(np.sum(moved)) if dram_bytes is None else dram_bytes / LINE_BYTES
+    if config.execution.is_free or len(program.groups) > 1:
+        return _free(program, config, rates, total, moved)
+    return _in_waves(program, config, rates, total, moved)
+
+
+class _Step(NamedTuple):
+    """What one step of one block needs by itself, in nanoseconds, and the lines that it loads from L2.
+
+    ``l2`` is at the SM's own port, ``loaded`` while all SMs load.
+    """
+
+    compute: float
+    shared: float
+    l2: float
+    loaded: float
+    lines: float
+
+    def at_once(self, blocks: int) -> tuple[float, float, float]:
+        """Of so many blocks that share an SM."""
+        return blocks * self.compute, blocks * self.shared, blocks * self.l2
+
+    def chain(self, blocks: int, stages: int, latency: float) -> float:
+        """The least time of a step whose buffers are used again after so many steps."""
+        compute, shared, _ = self.at_once(blocks)
+        return (latency + blocks * self.loaded + max(compute, shared)) / stages
+
+
+def _step(phase: Phase, sectors: Index, rates: Rates, sms: int) -> _Step:
+    bases = phase.steps.bases
+    lines = float(np.where(bases >= 0, sectors[bases], 0).sum() / max(1, len(bases)) / 4)
+    compute = phase.flops / rates.flops + phase.exps / rates.exps
+    loaded = lines / min(rates.port, rates.lines / sms)
+    return _Step(compute, phase.shared_bytes / rates.shared, lines / rates.port, loaded, lines)
+
+
+def _counts(phase: Phase) -> NDArray[np.int64]:
+    """Steps of each block."""
+    walk, blocks = phase.steps.walk, len(phase.steps.bases)
+    count = len(walk.ks) if isinstance(walk, Script) else walk.count
+    return np.broadcast_to(np.asarray(count, np.int64), blocks)
+
+
+def _moved(engine: Engine) -> Iterator[NDArray[np.floating[Any]]]:
+    """DRAM lines of each operand, chunk by chunk; what is still dirty at the end comes last."""
+    unit, operands = engine.unit_bytes / LINE_BYTES, len(engine.trace.operand_names)
+    written = np.zeros(operands)
+    for chunk, missed in engine.passed():
+        backs = engine.write_backs.astype(np.float64)
+        reads = np.bincount(engine.operand[chunk.ids], missed * (chunk.ops == READ), operands)
+        yield (reads + backs - written) * unit
+        written = backs
+    yield engine.dirty() * unit
+
+
+_Moved = list[NDArray[np.floating[Any]]]
+
+
+def _in_waves(program: Program, config: KernelConfig, rates: Rates, total: float, moved: _Moved | None) -> ModelledTime:
+    (group,) = program.groups
+    sms, sectors = min(config.sms, group.wave_blocks), program.layout.tile_sectors()
+    every = sum(float(_counts(phase).sum()) * _step(phase, sectors, rates, sms).lines for phase in group.phases)
+    of_waves = None if moved is None else [float(lines.sum()) for lines in moved]
+    waves: list[Wave] = []
+    l2_lines = 0.0
+    for phase in group.phases:
+        counts, step = _counts(phase), _step(phase, sectors, rates, config.sms)
+        around = rates.hit * (1 + (phase.prologue is not None)) + rates.drain
+        for start in range(0, len(counts), group.wave_blocks):
+            steps = counts[start : start + group.wave_blocks]
+            loads = float(steps.sum()) * step.lines
+            lines = total * loads / every
+            if of_waves is not None:
+                lines = of_waves[len(waves)] + (0 if waves else of_waves[-1])
+            together = ceil_div(len(steps), sms)
+            busiest = float(np.bincount(np.arange(len(steps)) % sms, steps).max(initial=0))
+            latency = rates.hit + rates.miss * min(1.0, lines / max(1.0, loads))
+            chain = float(steps.max(initial=0)) * step.chain(together, config.stages, latency)
+            compute, shared, port = (busiest * need for need in step.at_once(1))
+            needs = (compute, shared, max(port, loads / rates.lines), lines / rates.dram_lines, chain, around)
+            waves.append(Wave(len(steps), *(need / 1e9 for need in needs)))
+            l2_lines += loads
+    if of_waves is not None and len(waves) + 1 != len(of_waves):
+        raise AssertionError("the trace has other waves than the program")
+    seconds, launch = sum(wave.seconds for wave in waves), rates.launch / 1e9
+    return ModelledTime(
+        seconds=seconds + launch,
+        compute_seconds=sum(wave.compute_seconds for wave in waves),
+        shared_seconds=sum(wave.shared_seconds for wave in waves),
+        l2_seconds=sum(wave.l2_seconds for wave in waves),
+        dram_seconds=sum(wave.dram_seconds for wave in waves),
+        latency_seconds=sum(wave.latency_seconds for wave in waves),
+        around_seconds=sum(wave.around_seconds for wave in waves),
+        launch_seconds=launch,
+        waves=tuple(waves),
+        dram_bytes=round(total) * LINE_BYTES,
+        l2_bytes=round(l2_lines) * LINE_BYTES,
+        ended_seconds=(seconds + launch,),
+    )
+
+
+def _free(program: Program, config: KernelConfig, rates: Rates, total: float, moved: _Moved | None) -> ModelledTime:
+    sectors = program.layout.tile_sectors()
+    of_groups = np.full(len(program.groups), total / len(program.groups))
+    if moved is not None:  # what a group moves is what its operands move
+        by_operand = np.sum(moved, axis=0)
+        of_groups = np.bincount(_group_of_operands(program, len(by_operand)), by_operand, len(program.groups))
+    launch, ended = rates.launch * len(program.groups), []
+    needs, around, l2_lines = np.zeros(4), 0.0, 0.0
+    slots = sum(group.wave_blocks for group in program.groups)
+    for number, group in enumerate(program.groups):
+        dram = float(of_groups[number])
+        busy = 0.0
+        steps = [
+            (_counts(phase), _step(phase, sectors, rates, config.sms), phase.prologue is not None)
+            for phase in group.phases
+        ]
+        loads = sum(float(counts.sum()) * step.lines for counts, step, _ in steps)
+        latency = rates.hit + rates.miss * min(1.0, dram / max(1.0, loads))
+        sms = max(1, group.wave_blocks // config.blocks_per_sm)
+        together = min(config.blocks_per_sm, ceil_div(max(len(counts) for counts, *_ in steps), sms))
+        for counts, step, loads_first in steps:
+            chain = step.chain(together, config.stages, latency)
+            each = (rates.hit * (1 + loads_first) + rates.drain) / together  # others on the SM go on meanwhile
+            took = counts * max(*step.at_once(together), chain) + each
+            busy += makespan(took, group.wave_blocks)
+            needs += float(counts.sum()) / slots * np.array([*step.at_once(together), chain])
+            around += each * len(counts) / slots
+        l2_lines += loads
+        ended.append(max(busy, loads / rates.lines, dram / rates.dram_lines) + launch)
+    # DRAM and L2 serve all groups: whichever ends last cannot end before they have served all
+    last = int(np.argmax(ended))
+    ended[last] = max(ended[last], max(total / rates.dram_lines, l2_lines / rates.lines) + launch)
+    compute, shared, port, chains = (needs / 1e9).tolist()
+    return ModelledTime(
+        seconds=max(ended) / 1e9,
+        compute_seconds=compute,
+        shared_seconds=shared,
+        l2_seconds=max(port, l2_lines / rates.lines / 1e9),
+        dram_seconds=total / rates.dram_lines / 1e9,
+        latency_seconds=chains,
+        around_seconds=around / 1e9,
+        launch_seconds=launch / 1e9,
+        waves=(),
+        dram_bytes=round(total) * LINE_BYTES,
+        l2_bytes=round(l2_lines) * LINE_BYTES,
+        ended_seconds=tuple(end / 1e9 for end in ended),
+    )
+
+
+def _group_of_operands(program: Program, operands: int) -> NDArray[np.int64]:
+    """Which group each operand belongs to: of two kernels side by side the first one's come first."""
+    if len(program.groups) == 1:
+        return np.zeros(operands, np.int64)
+    begins = program.first_operands or (0,) * len(program.groups)
+    return np.searchsorted(np.array(begins), np.arange(operands), side="right") - 1
+
+
+def makespan(took: Sequence[float] | NDArray[np.floating[Any]], slots: int) -> float:
+    """When the last block ends, if blocks go in order to whichever slot is free first.
+
+    Examples
+    --------
+    >>> makespan([3.0, 1.0, 1.0, 2.0], 2)
+    4.0
+    """
+    times = np.asarray(took, np.float64)
+    if not len(times):
+        return 0.0
+    if np.all(times == times[0]):
+        return ceil_div(len(times), slots) * float(times[0])
+    free = [0.0] * min(slots, len(times))
+    for time in times.tolist():
+        heapq.heapreplace(free, free[0] + time)
+    return max(free)

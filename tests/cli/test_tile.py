@@ -1,0 +1,130 @@
+"""`pebble tile`, `cycles` and `stream` as a user types them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import pebble
+from pebble.cli import main
+
+H100 = ["--gpu", "h100-sxm5-80gb"]
+A100 = ["--gpu", "a100-sxm4-40gb"]
+SMALL = ["gemm", "-m", "1000", "-n", "512", "-k", "256"]
+
+
+def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
+    assert main([*words, "--json"]) == 0
+    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_tile_ranks_by_modelled_time(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tile", *SMALL, *H100, "--top", "3"]) == 0
+    out = capsys.readouterr().out
+    assert (
+        "ours: tile" in out
+        and "shared memory of a block" in out
+        and "stages hide the latency" in out.replace("\n  ", " ")
+    )
+    found = document(capsys, "tile", *SMALL, *H100, "--top", "3")
+    ranked = found["configurations"]
+    assert isinstance(ranked, list) and len(ranked) == 3
+    seconds = [each["modelled_seconds"] for each in ranked]
+    assert seconds == sorted(seconds)
+    assert ranked[0]["model"]["fits"] and ranked[0]["model"]["limits_broken"] == []
+
+
+def test_tile_agrees_with_time(capsys: pytest.CaptureFixture[str]) -> None:
+    mine = ["--tile", "128x128x64", "--stages", "3"]
+    tile = document(capsys, "tile", *SMALL, *H100, *mine)["configurations"]
+    assert isinstance(tile, list)
+    order = tile[0]["schedule"]
+    times = document(capsys, "time", *SMALL, *H100, *mine, "--schedules", order)["schedules"]
+    assert isinstance(times, list)
+    assert times[0]["modelled_ms"] == pytest.approx(1e3 * tile[0]["modelled_seconds"])
+
+
+def test_tile_by_rule(capsys: pytest.CaptureFixture[str]) -> None:
+    shape = ["gemm", "-m", "256", "-n", "7168", "-k", "512", "--dtype", "fp8"]
+    found = document(capsys, "tile", *shape, *H100, "--advisor", "deepgemm")
+    first = found["configurations"][0]  # type: ignore[index]
+    assert (first["tile"], first["stages"], first["score"]) == ("128x112x128", 6, 3250)
+    assert main(["tile", *shape, *H100, "--advisor", "deepgemm-2025-05", "--top", "2"]) == 0
+    assert "ranked by the rule's own waves + idle" in capsys.readouterr().out
+
+
+def test_shared_memory_of_both_rules_adds_up(capsys: pytest.CaptureFixture[str]) -> None:
+    shape = ["gemm", "-m", "256", "-n", "7168", "-k", "512", "--dtype", "fp8"]
+    for advisor, sums in (("deepgemm", 28672), ("deepgemm-2025-05", 28672)):
+        found = document(capsys, "tile", *shape, *H100, "--advisor", advisor, "--top", "1")["configurations"][0]  # type: ignore[index]
+        parts = found["model"]["shared_bytes"]
+        assert parts["output_tile"] == sums
+        assert sum(parts.values()) == found["shared_bytes_per_block"]
+
+
+def test_the_k_tile_on_the_a100(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["cycles", "--tile", "256x128x16", "--dtype", "fp16", *A100]
+    corrected, published = document(capsys, *words)["sets"]  # type: ignore[misc]
+    assert (corrected["constants"], published["constants"]) == ("corrected", "published")
+    assert published["l2_hit_cycles"] == pytest.approx(459.2, abs=0.05)
+    assert published["l2_miss_adds_cycles"] == pytest.approx(1327.8, abs=0.05)
+    assert published["dram_cycles"] == pytest.approx(1787.0, abs=0.05)
+    assert corrected["dram_cycles"] == pytest.approx(552 + 12288 / 10.2114, abs=0.05)
+    assert main([*words, "--constants", "published"]) == 0
+    out = capsys.readouterr().out
+    for figure in ("459.2", "1,327.8", "1,787.0", "1,755.4", "2,048.0", "512.0", "11.84", "10.21"):
+        assert figure in out
+    own = document(capsys, *words, "--dram-bandwidth", "100", "--dram-latency", "600")["sets"][0]  # type: ignore[index]
+    assert own["dram_cycles"] == 600 + 122.88 and own["dram_transfer_hides"]
+
+
+def test_a_budget_of_registers_is_refused_with_the_sum(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["cycles", "--dtype", "fp16"], ["tile", *SMALL]):
+        threads = ["--threads", "256"] if command[0] == "cycles" else ["--warps", "8"]
+        assert main([*command, "--tile", "128x128x32", *A100, *threads, "--registers", "32"]) == 2
+        error = capsys.readouterr().err
+        assert "128 * 128 / 256 = 64 fp32 accumulators a thread" in error and error.count("\n") == 1
+
+
+def test_stream(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, "stream", "elementwise", "--items", "268435456", "--gpu", "a100-sxm4-80gb")
+    assert found["bytes_in_flight_needed_per_sm"] == pytest.approx(552 * 2039e9 / 1410e6 / 108)
+    assert main(["stream", "softmax", "--items", "134217728", "--row", "1048576", *A100, "--top", "2"]) == 0
+    assert "in two passes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["tile", *SMALL], "got neither of --gpu and --machine"),
+        (["tile", *SMALL, *A100, "--machine", "x.toml"], "got both of --gpu and --machine"),
+        (["tile", *SMALL, *A100, "--advisor", "foo"], "unknown advisor"),
+        (["tile", *SMALL, *A100, "--advisor", "deepgemm"], "compute capability 9.0"),
+        (["tile", *SMALL, *A100, "--stages", "3"], "without --tile"),
+        (["tile", *SMALL, *A100, "--tile", "256x256x64"], "of registers"),
+        (["tile", *SMALL, *A100, "--tile", "128x128x64", "--stages", "9"], "of shared memory"),
+        (["tile", *SMALL, "--gpu", "a2"], "throughput.bf16"),
+        (["tile", *SMALL, *H100, "--tile", "64x64x64", "--advisor", "deepgemm"], "expected one of the two"),
+        (["tile", "conv2d", "--batch", "1", *H100], ""),
+        (["cycles", "--tile", "128x128", *A100], "with the depth of a step"),
+        (["cycles", "--tile", "128x128x32", *H100, "--constants", "published"], "expected an A100"),
+        (["cycles", "--tile", "128x128x32", *A100, "--constants", "other"], "unknown set"),
+        (["cycles", "--tile", "128x128x32", *A100, "--l2-latency", "nan"], "above zero"),
+        (["cycles", "--tile", "128x128x32", *A100, "--threads", "100"], "multiple of 32"),
+        (["stream", "sort", "--items", "10", *A100], "unknown kernel"),
+        (["stream", "norm", "--items", "10", "--row", "3", *A100], "divisor"),
+    ],
+)
+def test_mistakes(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("pebble: ") and text in error and error.count("\n") == 1
+
+
+def test_from_python() -> None:
+    found = pebble.tile(pebble.Gemm(512, 512, 512), gpu="a100-sxm4-40gb")
+    assert found.best.model.fit.fits and found.rows()[0]["tile"] == str(found.best.advice.tile)
+    assert pebble.cycles("128x128x64", gpu="l40s").steps[0].constants.name == "machine"
+    assert "items a thread" in str(pebble.stream("norm", 2**20, gpu="a40", row=4096))

@@ -1,0 +1,217 @@
+"""Modelled time: small kernels by hand, nothing lost of the traffic, monotone in every rate, never below the floor."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pebble.errors import InputError
+from pebble.families import FAMILIES, accounting, kernel_family, lower_bound
+from pebble.models.machine import load_machine
+from pebble.models.speeds import speeds_of
+from pebble.schedules.execution import FREE, parse_execution
+from pebble.schedules.tile import TileShape, product_bytes
+from pebble.simulation import KernelConfig
+from pebble.timing.floor import time_floor
+from pebble.timing.sustained import Rates, sustained_rates
+from pebble.timing.waves import ModelledTime, makespan, modelled_time
+from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm
+from pebble.workloads.base import Workload
+
+H100 = load_machine("h100-sxm5-80gb")
+ENDLESS = Rates(inf, inf, inf, inf, inf, inf, 0.0, 0.0, drain=0.0, launch=0.0)
+# 4 output tiles of 2 steps; a step loads 128 lines of A and 128 of B, and takes 2 x 128 x 128 x 64 operations
+SMALL, TILE = Gemm(256, 256, 128), TileShape(128, 128, 64)
+STEP_FLOPS = 2 * 128 * 128 * 64
+RECORDED = Path(__file__).parents[2] / "benchmarks/hardware/predicted/clocks.csv"
+
+
+def config_of(sms: int, blocks: int = 1, stages: int = 4, free: bool = False, **more: Any) -> KernelConfig:
+    speeds = speeds_of(H100, "bf16") if free else None
+    more = {"tile": TILE, "cache_bytes": 1 << 20, "policy": "lru", **more}
+    return KernelConfig(
+        sms=sms, blocks_per_sm=blocks, stages=stages, speeds=speeds, **({"execution": FREE} if free else {}), **more
+    )
+
+
+def time_of(workload: Workload, schedule: str, config: KernelConfig, rates: Rates) -> ModelledTime:
+    family = kernel_family(workload)
+    return modelled_time(family.program(workload, family.parse_schedule(schedule), config), config, rates)
+
+
+@pytest.mark.parametrize(("sms", "waves"), [(1, [1, 1, 1, 1]), (2, [2, 2]), (3, [3, 1]), (4, [4]), (8, [4])])
+def test_a_wave_computes_as_long_as_its_longest_block_even_if_it_is_not_full(sms: int, waves: list[int]) -> None:
+    found = time_of(SMALL, "row", config_of(sms), replace(ENDLESS, flops=1.0))
+    assert [wave.blocks for wave in found.waves] == waves
+    assert found.seconds == pytest.approx(len(waves) * 2 * STEP_FLOPS / 1e9)
+    assert found.binds == {"compute": len(waves)}
+
+
+def test_blocks_that_share_an_sm_share_what_it_computes() -> None:
+    found = time_of(SMALL, "row", config_of(1, blocks=3), replace(ENDLESS, flops=1.0))
+    assert [wave.compute_seconds * 1e9 / 2 / STEP_FLOPS for wave in found.waves] == pytest.approx([3, 1])
+
+
+def test_dram_serves_what_each_wave_misses_and_writes() -> None:
+    # row 0 of A and all of B, 256 + 512 lines, and the 1024 of C that the launch before left; then row 1 of A
+    found = time_of(SMALL, "row", config_of(2), replace(ENDLESS, dram_lines=1.0))
+    assert [round(wave.dram_seconds * 1e9) for wave in found.waves] == [768 + 1024, 256]
+    assert found.seconds == pytest.approx(2048e-9)
+    assert found.dram_bytes == 2048 * 128
+    assert found.binds == {"DRAM": 2}
+
+
+def test_l2_is_as_slow_as_the_port_of_an_sm_or_as_all_of_them() -> None:
+    port = time_of(SMALL, "row", config_of(2), replace(ENDLESS, port=1.0))
+    chip = time_of(SMALL, "row", config_of(2), replace(ENDLESS, lines=1.0))
+    assert [round(wave.l2_seconds * 1e9) for wave in port.waves] == [512, 512]
+    assert [round(wave.l2_seconds * 1e9) for wave in chip.waves] == [1024, 1024]
+    assert port.l2_bytes == chip.l2_bytes == 2048 * 128
+
+
+def test_tiles_narrower_than_a_line_load_their_sectors_only() -> None:
+    narrow = time_of(SMALL, "row", config_of(2, tile=TileShape(128, 128, 32)), ENDLESS)
+    assert narrow.l2_bytes == 2048 * 128
+
+
+def test_stages_that_are_too_few_make_each_step_wait() -> None:
+    rates = replace(ENDLESS, hit=100.0, drain=30.0, launch=7.0)
+    for stages in (1, 2, 4):
+        found = time_of(SMALL, "row", config_of(2, stages=stages), rates)
+        assert found.seconds == pytest.approx((2 * (2 * 100 / stages + 100 + 30) + 7) * 1e-9)
+    missed = time_of(SMALL, "row", config_of(4, stages=1), replace(rates, miss=1000.0))
+    # 2048 lines move and as many are loaded: every step waits for a miss
+    assert missed.waves[0].latency_seconds == pytest.approx(2 * 1100e-9)
+
+
+def test_what_passes_through_shared_memory() -> None:
+    # 128 rows in two halves read 128 columns each, 128 rows are read once; 256 rows and columns of 64 are written
+    assert product_bytes(TILE, 2) == 2 * 64 * ((2 * 128 + 128) + 256)
+    assert product_bytes(TileShape(256, 128, 64), 2) > product_bytes(TileShape(128, 256, 64), 2)
+    found = time_of(SMALL, "row", config_of(4), replace(ENDLESS, shared=1.0))
+    assert found.seconds == pytest.approx(2 * product_bytes(TILE, 2) / 1e9)
+
+
+def test_free_blocks_go_to_whichever_slot_is_free() -> None:
+    assert makespan([], 3) == 0
+    assert makespan([5.0] * 7, 3) == 15
+    assert makespan([4.0, 1.0, 1.0, 1.0, 4.0], 2) == 7
+    found = time_of(SMALL, "row", config_of(3, free=True), replace(ENDLESS, flops=1.0))
+    assert found.seconds == pytest.approx(2 * 2 * STEP_FLOPS / 1e9)
+    bound = time_of(SMALL, "row", config_of(3, free=True), replace(ENDLESS, dram_lines=1.0))
+    assert bound.seconds == pytest.approx(2048e-9)
+    assert bound.binds == {"DRAM": 1}
+
+
+WORKLOADS = [
+    (Gemm(1000, 900, 700), "hilbert"),
+    (GroupedGemm((300, 100), 512, 256), "row"),
+    (Ffn(512, 256, 640), "separate:row"),
+    (Ffn(512, 256, 640, gated=True), "row-fused-2"),
+    (Attention(1024, 1024, 64, heads=4, causal=True), "fa2"),
+    (Attention(512, 512, 64, heads=2), "unfused"),
+    (Attention(1, 2048, 64, heads=4), "flash-decoding"),
+    (Attention(256, 256, 64, heads=2), "fa1"),
+]
+
+
+@pytest.mark.parametrize("policy", ["lru", "fifo", "opt", "partitions-2:oldest-of-8", "lru+warm"])
+@pytest.mark.parametrize(("workload", "schedule"), WORKLOADS)
+def test_the_waves_together_move_what_the_kernel_moves(workload: Workload, schedule: str, policy: str) -> None:
+    family = kernel_family(workload)
+    tile = family.cut_tile(family.default_tile(workload), workload)
+    config = config_of(6, tile=tile, cache_bytes=256 << 10, policy=policy)
+    found = time_of(workload, schedule, config, sustained_rates(H100, "bf16"))
+    traffic = family.simulate(workload, family.parse_schedule(schedule), config)
+    assert found.dram_bytes == traffic.dram_bytes
+    assert sum(wave.dram_seconds for wave in found.waves) == pytest.approx(found.dram_seconds)
+
+
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize(("workload", "schedule"), WORKLOADS)
+def test_no_faster_resource_makes_a_kernel_slower_and_none_is_below_its_sum(
+    workload: Workload, schedule: str, free: bool
+) -> None:
+    family = kernel_family(workload)
+    tile = family.cut_tile(family.default_tile(workload), workload)
+    config = config_of(6, tile=tile, cache_bytes=256 << 10, free=free)
+    program = family.program(workload, family.parse_schedule(schedule), config)
+    rates = sustained_rates(H100, "bf16")
+    plain = modelled_time(program, config, rates)
+    assert plain.seconds >= max(plain.compute_seconds, plain.shared_seconds, plain.l2_seconds, plain.dram_seconds)
+    for name in ("flops", "exps", "shared", "port", "lines", "dram_lines"):
+        faster = replace(rates, **{name: 2 * getattr(rates, name)})
+        assert modelled_time(program, config, faster).seconds <= plain.seconds
+    for name in ("hit", "miss", "drain", "launch"):
+        assert modelled_time(program, config, replace(rates, **{name: 0.0})).seconds <= plain.seconds
+
+
+def test_side_by_side_each_has_its_own_traffic_and_all_share_dram() -> None:
+    one, two = Attention(512, 512, 64, heads=2), Gemm(512, 512, 256)
+    families = kernel_family(one), kernel_family(two)
+    configs = config_of(2, tile=TileShape(128, 128, 1)), config_of(4)
+    programs = [
+        family.program(workload, family.parse_schedule(name), config)
+        for family, workload, name, config in zip(families, (one, two), ("fa2", "row"), configs, strict=True)
+    ]
+    both = config_of(6, free=True, cache_bytes=64 << 20)
+    rates = replace(sustained_rates(H100, "bf16"), launch=0.0)
+    together = modelled_time(programs[0].beside(programs[1]), both, rates)
+    alone = [modelled_time(p, replace(both, sms=c.sms), rates) for p, c in zip(programs, configs, strict=True)]
+    assert together.dram_bytes == sum(time.dram_bytes for time in alone)
+    assert together.ended_seconds == pytest.approx([time.seconds for time in alone])
+    slow = replace(rates, dram_lines=1e-3)
+    assert modelled_time(programs[0].beside(programs[1]), both, slow).seconds == pytest.approx(
+        together.dram_bytes / 128 / 1e-3 / 1e9
+    )
+
+
+def test_products_side_by_side_keep_their_operands_apart() -> None:
+    gemm = Gemm(256, 256, 128)
+    family = kernel_family(gemm)
+    program = family.program(gemm, family.parse_schedule("row"), config_of(2))
+    both = program.beside(program)
+    assert both.layout.names == ["A", "B", "C", "A'", "B'", "C'"]
+    assert both.first_operands == (0, 3)
+    assert modelled_time(both, config_of(4, free=True), ENDLESS).dram_bytes == 2 * 2048 * 128
+
+
+def test_other_executions_have_no_time() -> None:
+    config = config_of(2, execution=parse_execution("stream-k"))
+    family = kernel_family(SMALL)
+    program = family.program(SMALL, family.parse_schedule("row"), config_of(2))
+    with pytest.raises(InputError, match="expected waves or free"):
+        modelled_time(program, config, ENDLESS)
+
+
+def test_chips_without_the_numbers_are_refused_and_others_wait_for_no_shared_memory() -> None:
+    with pytest.raises(InputError, match="lacks boost_clock"):
+        sustained_rates(load_machine("gb10"), "bf16")
+    assert sustained_rates(load_machine("a100-sxm4-40gb"), "bf16").shared == inf
+    assert sustained_rates(H100, "bf16").shared < 128 * 1.98
+
+
+def test_no_recorded_time_is_below_its_floor() -> None:
+    floors: dict[tuple[str, ...], float] = {}
+    rows = 0
+    with RECORDED.open(newline="") as file:
+        for row in csv.DictReader(file):
+            if row["launch"] == "library":
+                continue  # whose tile and order are not known, so that no kernel is modelled
+            family = FAMILIES[row["family"]]
+            names = {p.name for p in family.parameters} & {key for key, value in row.items() if value}
+            key = (row["chip"], row["family"], row["dtype"], *(f"{name}={row[name]}" for name in sorted(names)))
+            if key not in floors:
+                machine = load_machine(row["chip"])
+                sizes = {n: bool(int(row[n])) if n in ("gated", "causal") else int(row[n]) for n in names}
+                workload: Workload = family.shape(**sizes, dtype=row["dtype"])
+                bound = lower_bound(workload, machine.on_chip_bytes // workload.narrowest_bytes)
+                floors[key] = time_floor(accounting(workload), machine, bound).seconds
+            assert float(row["modelled_ms"]) >= 1e3 * floors[key], row
+            rows += 1
+    assert rows > 300
