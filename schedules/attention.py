@@ -89,10 +89,10 @@ def all_attention_schedules() -> list[AttentionSchedule]:
 class AttentionKernel:
     """The layout of one attention under Q tiles of ``bm`` rows and KV tiles of ``bn`` rows."""
 
-    def __init__(self, attention: Attention, bm: int, bn: int, layout: Layout | None = None) -> None:
+    def __init__(self, attention: Attention, bm: int, bn: int) -> None:
         self.attention = a = attention
         self.bm, self.bn = min(bm, a.queries), min(bn, a.keys)
-        self.layout = layout or Layout()
+        self.layout = Layout()
         add = self.layout.add
         self.copies = a.batch * a.heads
         self.q = add("Q", a.queries, a.head_dim, self.bm, a.head_dim, a.in_bytes, self.copies)

@@ -107,7 +107,7 @@ def all_ffn_schedules(ffn: Ffn, tile: TileShape) -> list[FfnSchedule]:
 class FfnKernel:
     """The layout of one FFN under one tile, and the phases that schedules are made of."""
 
-    def __init__(self, ffn: Ffn, tile: TileShape, layout: Layout | None = None, residual: bool = False) -> None:
+    def __init__(self, ffn: Ffn, tile: TileShape, residual: bool = False) -> None:
         if residual and ffn.d_out != ffn.d_model:
             raise InputError(
                 f"residual: got d_model {ffn.d_model} and d_out {ffn.d_out}, expected them equal to add X to Y."
@@ -121,7 +121,7 @@ class FfnKernel:
                 "steps of BK what GEMM0 wrote in tiles of BN."
             )
         self.tile = TileShape(bm, bn, bk)
-        self.layout = layout or Layout()
+        self.layout = Layout()
         add, width = self.layout.add, ffn.in_bytes
         self.x = add("X", ffn.tokens, ffn.d_model, bm, bk, width)
         names = ("Wg", "Wu") if ffn.gated else ("W1",)

@@ -22,9 +22,9 @@ from contextlib import nullcontext
 
 from pebble.cli import _output
 from pebble.cli._dag_argument import is_dag_file
+from pebble.cli._floor import add_time_arguments, print_energy, print_floor
 from pebble.cli._sms import add_buffer_arguments, add_level_arguments, print_sm_bound
 from pebble.cli._target import add_machine_arguments, seconds, where
-from pebble.cli._time import add_time_arguments, print_energy, print_floor
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError
 from pebble.families import family_of

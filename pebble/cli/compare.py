@@ -24,10 +24,10 @@ from typing import Any
 
 from pebble.cli import _output
 from pebble.cli._exact import interval_line, print_exact
+from pebble.cli._floor import add_time_arguments, print_energy, print_floor
 from pebble.cli._progress import schedules_bar
 from pebble.cli._sms import add_buffer_arguments, print_sm_comparison
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel, seconds
-from pebble.cli._time import add_time_arguments, print_energy, print_floor
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.families import schedules_help
 from pebble.plots.compare import comparison_figure

@@ -13,8 +13,8 @@ from __future__ import annotations
 import argparse
 
 from pebble.cli import _output
+from pebble.cli._floor import add_time_arguments, rates_line
 from pebble.cli._target import add_machine_arguments, where
-from pebble.cli._time import add_time_arguments, rates_line
 from pebble.reports.decode import BATCHES, CONTEXTS, Decode, decode
 from pebble.units import format_bytes, format_capacity, format_seconds
 from pebble.workloads import DTYPE_BYTES

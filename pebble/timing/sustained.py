@@ -4,7 +4,7 @@ Operations and DRAM are those of `pebble.models.speeds`. The rest was read off t
 
 - On chips of compute capability 9.0 tensor cores take their operands from shared memory, 64 rows of A and up to 256
   columns of B at a time, and that is what most kernels wait for. `SHARED_BYTES_PER_CLOCK` was fitted to the times of
-  the drift plans (two tiles and three numbers of stages); that it ranks eleven tiles on shapes of their own is a check.
+  the drift plans (two tiles and three numbers of stages); that it ranks ten tiles on shapes of their own is a check.
   The hardware moves 128 bytes a clock; a chip at its power limit runs well below its boost clock, which is in the 78.
 - `L2_BYTES_PER_CLOCK` is the plateau of an H200's read test by SM, where no plateau of the chip is known;
   `PORT_BYTES_PER_CLOCK`, what one SM takes at most, is recalled and not verified.
@@ -23,7 +23,7 @@ from pebble.traces import LINE_BYTES
 
 SHARED_BYTES_PER_CLOCK = 78.0
 L2_BYTES_PER_CLOCK, PORT_BYTES_PER_CLOCK = 38.0, 64.0
-EXPS_PER_CLOCK = 9.5
+EXPS_PER_CLOCK = 8.0
 DRAIN_NS, LAUNCH_NS = 3400.0, 4000.0
 _TENSOR_CORES_READ_SHARED = 9.0  # compute capability
 

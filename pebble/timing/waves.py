@@ -40,6 +40,7 @@ from pebble.traces.program import Phase, Program
 from pebble.traces.walk import Script
 from pebble.units import ceil_div
 
+_Moved = list[NDArray[np.floating[Any]]]  # DRAM lines of each operand, chunk by chunk, then the residue
 BINDS = ("compute", "shared", "L2", "DRAM", "latency")
 
 
@@ -139,11 +140,12 @@ def modelled_time(program: Program, config: KernelConfig, rates: Rates, dram_byt
     """
     if not (config.execution.is_reference or config.execution.is_free):
         raise InputError(f"--execution: got {config.execution.name}, expected waves or free: only these have a time.")
-    moved = None
+    moved: _Moved | None = None
+    total = 0.0 if dram_bytes is None else dram_bytes / LINE_BYTES
     if dram_bytes is None:
         engine = parse_policy(config.policy).engine(config.trace(program), config.cache_bytes // LINE_BYTES)
         moved = list(_moved(engine))
-    total = float(np.sum(moved)) if dram_bytes is None else dram_bytes / LINE_BYTES
+        total = float(np.sum(moved))
     if config.execution.is_free or len(program.groups) > 1:
         return _free(program, config, rates, total, moved)
     return _in_waves(program, config, rates, total, moved)
@@ -196,9 +198,6 @@ def _moved(engine: Engine) -> Iterator[NDArray[np.floating[Any]]]:
         yield (reads + backs - written) * unit
         written = backs
     yield engine.dirty() * unit
-
-
-_Moved = list[NDArray[np.floating[Any]]]
 
 
 def _in_waves(program: Program, config: KernelConfig, rates: Rates, total: float, moved: _Moved | None) -> ModelledTime:

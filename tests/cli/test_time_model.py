@@ -92,9 +92,7 @@ def test_a_sweep_says_up_to_where_dram_binds(capsys: pytest.CaptureFixture[str],
         ((*CHIP, "--figure", "x.svg"), "expected --beside or --sweep"),
     ],
 )
-def test_wrong_input_is_one_sentence(
-    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
-) -> None:
+def test_wrong_input_is_one_sentence(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str) -> None:
     assert main(["time", *GEMM, *arguments]) == 2
     error = capsys.readouterr().err
     assert said in error and error.count("\n") == 1
