@@ -39,9 +39,9 @@ Each term on the left is a sum over the lines of a direction: the product is on 
 and then any of :math:`c`. Hence :math:`\sum c \ln c \le v \ln v` (Loomis and Whitney's inequality is the case of equal
 lines).
 
-**Whole parts.** Let :math:`\mathrm{E}(L, s)` be the least :math:`\sum c_i \ln c_i` over :math:`s` positive whole numbers
-that add up to :math:`L`: since :math:`x \ln x` is convex, they are :math:`L / s` rounded down and up. It falls as
-:math:`s` grows. Where one value stands for :math:`R` parallel lines with :math:`L` products in all (an input of a
+**Whole parts.** Let :math:`\mathrm{E}(L, s)` be the least :math:`\sum c_i \ln c_i` over :math:`s` positive whole
+numbers that add up to :math:`L`: since :math:`x \ln x` is convex, they are :math:`L / s` rounded down and up. It falls
+as :math:`s` grows. Where one value stands for :math:`R` parallel lines with :math:`L` products in all (an input of a
 convolution), :math:`s` segments make at most :math:`R s` parts of them, so its products have at least :math:`\mathrm{E}
 (L, \min(R s, L))`.
 
@@ -53,9 +53,9 @@ convolution), :math:`s` segments make at most :math:`R s` parts of them, so its 
 *over whole* :math:`1 \le s \le \min(h, L)`.
 
 *Proof.* Add up the inequality on products over all segments: what the lines have is at most :math:`\sum v_i \ln v_i`,
-and a line touched in :math:`s` segments has :math:`\mathrm{E}` at least. So :math:`\mu (\sum v_i \ln v_i - \sum \mathrm
-{E}) \ge 0`; subtract it on the right of the inequality on moves. The minimum over :math:`s` is below what the schedule's
-own :math:`s` gives. :math:`\Box`
+and a line touched in :math:`s` segments has :math:`\mathrm{E}` at least. So :math:`\mu (\sum v_i \ln v_i - \sum
+\mathrm{E}) \ge 0`; subtract it on the right of the inequality on moves. The minimum over :math:`s` is below what the
+schedule's own :math:`s` gives. :math:`\Box`
 
 *Where every cell is an output it also holds with recomputation.* Follow each output back from its copy in slow memory
 at the end: to the update that completed it, to where its accumulator came from before that (the update before, or a
@@ -87,7 +87,7 @@ _DIGITS = Context(prec=64, Emax=99, Emin=-99)
 def ln_below(n: int) -> int:
     """2^128 ln n, rounded down: at most the true value, and less than it by at most 2 units."""
     # ``Decimal.ln`` is correctly rounded, to 64 digits: 2^128 ln n of n < 10^99 is known to far below one unit
-    return int(_DIGITS.ln(Decimal(n)) * (1 << LOG_BITS)) - 1 if n > 1 else 0
+    return int(_DIGITS.multiply(_DIGITS.ln(Decimal(n)), Decimal(1 << LOG_BITS))) - 1 if n > 1 else 0
 
 
 def ln_above(n: int) -> int:
