@@ -116,6 +116,10 @@ class Kind(Protocol):
     def count(self) -> int:
         """How many values there are."""
 
+    @property
+    def name(self) -> str:
+        """What they are values of."""
+
     def least(self, cut: Cut) -> tuple[int, Any]:
         """2^192 times what one of them is charged at least, rounded down; and where that is, as plain data."""
 
@@ -195,6 +199,7 @@ class Problem:
     kinds: tuple[Kind, ...]
     work: int  #: V, products
     added: int = 0  #: moves that are certain besides
+    prices: tuple[float, ...] = (1.0,)  #: the rho to try
 
     def entropy_above(self, segments: int) -> int:
         """2^128 times the sum of v ln v over the segments, rounded up."""

@@ -1,0 +1,129 @@
+r"""Which segments and prices the line bound is taken at: for each :math:`h` the best :math:`\mu`, and the best of all.
+
+For given :math:`h` and :math:`\rho` the right side of Theorem 7 is concave in :math:`\mu`, and the memory enters it
+through :math:`\rho (h - 1) S` alone. So the best :math:`\mu` is found once for each :math:`h`, whatever :math:`S` is,
+and the bound is the largest of lines that fall as :math:`S` grows. The search is in floating point; what it finds is
+evaluated exactly.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from math import isqrt
+from typing import Any
+
+from pebble.bounds.box import shares_of
+from pebble.bounds.lines import BITS, PRICE_BITS, Cut, Problem
+from pebble.units import ceil_div
+
+METHOD = "line accounting"
+_MOST_PRODUCTS = 2**100  # of any workload
+_PATIENCE = 3  # steps without gain after which the search for h ends
+_STEPS = 22  # of the bisection for mu: 2^-22 of it
+
+
+@dataclass(frozen=True)
+class LineBound:
+    """Theorem 7 on an instance."""
+
+    method: str  #: what the bound is called
+    problem: Problem  #: kinds of values, products, and what moves besides
+    capacity: int  #: S
+    cut: Cut  #: h, mu and rho
+    minima: tuple[Any, ...]  #: for each kind the number of segments at which it is charged least
+    elements: int  #: values moved at least
+
+    @property
+    def segments(self) -> int:
+        """How many there are, h."""
+        return self.cut.segments
+
+    @property
+    def shares(self) -> tuple[tuple[int, int], ...]:
+        """(products of a segment, how many segments have so many)."""
+        return shares_of(self.problem.work, self.segments)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        h, work = self.segments, self.problem.work
+        return {
+            "products": work,
+            "segments": h,
+            "share_multiply_adds": work // h,
+            "share_products": [work // h, ceil_div(work, h)],
+            "held_at_cuts": (h - 1) * self.capacity,
+            "mu": f"{self.cut.mu}/{1 << PRICE_BITS}",
+            "rho": f"{self.cut.rho}/{1 << PRICE_BITS}",
+            "segments_of_a_value": {kind.name: at for kind, at in zip(self.problem.kinds, self.minima, strict=True)},
+            "added_elements": self.problem.added,
+        }
+
+
+def line_bound(problem: Problem, capacity: int, method: str = METHOD) -> LineBound:
+    """Theorem 7 with about the best h, mu and rho: a few milliseconds for any size.
+
+    Parameters
+    ----------
+    problem : Problem
+    capacity : int
+        S, in what the problem counts: values, or bytes.
+    method : str
+        What the bound is called.
+    """
+    best: tuple[float, Cut] | None = None
+    for rho in problem.prices:
+        found = _best_segments(problem, capacity, rho)
+        best = found if best is None or found[0] > best[0] else best
+    assert best is not None
+    total, minima = problem.value(capacity, best[1])
+    return LineBound(method, problem, capacity, best[1], minima, -((-total) >> BITS))
+
+
+def _best_segments(problem: Problem, capacity: int, rho: float) -> tuple[float, Cut]:
+    """The best h for one rho: from V / S^1.5 up and down the list, which does not depend on S."""
+    numbers = _segment_counts()
+
+    def value(at: int) -> float:
+        return best_mu(problem, numbers[at], rho)[0] - rho * (numbers[at] - 1) * capacity
+
+    last = bisect_right(numbers, problem.work) - 1
+    best = start = min(last, bisect_right(numbers, max(1, problem.work // isqrt(capacity**3))) - 1)
+    for step in (1, -1):
+        at, idle = start + step, 0
+        while idle < _PATIENCE and 0 <= at <= last:
+            better = value(at) > value(best)
+            best, idle = (at, 0) if better else (best, idle + 1)
+            at += step
+    mu = best_mu(problem, numbers[best], rho)[1]
+    return value(best), Cut(numbers[best], int(mu * (1 << PRICE_BITS)), int(rho * (1 << PRICE_BITS)))
+
+
+@cache
+def _segment_counts() -> tuple[int, ...]:
+    """The numbers of segments that are looked at: each larger than the one before by 1/16 of it, 1 at least."""
+    found = [1]
+    while found[-1] < _MOST_PRODUCTS:
+        found.append(found[-1] + max(1, found[-1] // 16))
+    return tuple(found)
+
+
+@lru_cache(maxsize=4096)
+def best_mu(problem: Problem, segments: int, rho: float) -> tuple[float, float]:
+    """The right side but for the room at the cuts, at its largest, and mu there: by bisection of its slope."""
+
+    def rises(mu: float) -> bool:
+        return problem.rough(segments, mu, rho)[1] > 0
+
+    high = max(1e-18, min(1.0, rho) * (segments / problem.work) ** (1 / 3))
+    while rises(high) and high < 64:
+        high *= 1.5
+    while high > 1e-18 and not rises(high / 1.5):
+        high /= 1.5
+    low, width = high / 1.5, high / 3
+    for _ in range(_STEPS):
+        width /= 2
+        if rises(low + width):
+            low += width
+    return max((problem.rough(segments, mu, rho)[0], mu) for mu in (low, low + width))
