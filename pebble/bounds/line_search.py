@@ -36,6 +36,11 @@ class LineBound:
     elements: int  #: values moved at least
 
     @property
+    def form(self) -> str:
+        """Which of the workload's boxes it is about."""
+        return self.problem.form
+
+    @property
     def segments(self) -> int:
         """How many there are, h."""
         return self.cut.segments

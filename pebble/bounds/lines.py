@@ -201,6 +201,13 @@ class Problem:
     added: int = 0  #: moves that are certain besides
     prices: tuple[float, ...] = (1.0,)  #: the rho to try
 
+    @classmethod
+    def product(cls, m: int, n: int, k: int, first: tuple[int, int, int] = (1, 1, 1)) -> Problem:
+        """All of a matrix product, m x n x k; ``first`` are the moves that are certain of values of A, B and C."""
+        a, b, c = first
+        kinds = Lines("A", m * k, n, a), Lines("B", k * n, m, b), Lines("C", m * n, k, c, again=2)
+        return cls("product", kinds, m * n * k)
+
     def entropy_above(self, segments: int) -> int:
         """2^128 times the sum of v ln v over the segments, rounded up."""
         return sum(count * v * ln_above(v) for v, count in shares_of(self.work, segments))
