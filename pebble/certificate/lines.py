@@ -29,20 +29,8 @@ from typing import Any
 from .reading import RefusedError, array, fields, fraction, integer
 
 BITS = 192
-MAX_KERNEL = 64
+MAX_KERNEL = 64  # positions of a kernel that are counted one by one
 _TERMS = 64  # of a series whose terms fall ninefold: what is left out is below 2^-192
-
-
-@dataclass(frozen=True)
-class Lines:
-    """Values of one kind, whose lines have the same length."""
-
-    count: int
-    length: int  #: L, products of each
-    first: int = 1  #: moves that are certain
-    again: int = 1  #: moves to leave and return
-    room: int = 1  #: what it takes in fast memory
-    overlap: int = 1  #: R, parallel lines that it stands for
 
 
 @lru_cache(maxsize=1024)
@@ -70,7 +58,7 @@ def _series(over: int, under: int) -> int:
     return 2 * total
 
 
-def _entropy(length: int, parts: int) -> tuple[int, int]:
+def entropy(length: int, parts: int) -> tuple[int, int]:
     """2^192 E(L, p), from below and above."""
     small, larger = divmod(length, parts)
     low = high = 0
@@ -79,6 +67,35 @@ def _entropy(length: int, parts: int) -> tuple[int, int]:
             below, above = logarithm(size)
             low, high = low + count * size * below, high + count * size * above
     return low, high
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Values of one kind, whose lines have the same length."""
+
+    count: int
+    length: int  #: L, products of each
+    first: int = 1  #: moves that are certain
+    again: int = 1  #: moves to leave and return
+    room: int = 1  #: what it takes in fast memory
+    overlap: int = 1  #: R, parallel lines that it stands for
+
+    def prove(self, claimed: Any, h: int, mu: Fraction, rho: Fraction, at: str) -> Fraction:
+        """What one of them is charged, from below: ``claimed`` is an s where the charge is least."""
+        most = min(self.length, h)
+        s = integer(claimed, at, 1, most)
+        gap = min(Fraction(self.again), rho * self.room)
+
+        def charge(s: int) -> tuple[Fraction, Fraction]:
+            bounds = entropy(self.length, min(self.overlap * s, self.length))
+            low, high = (self.first + (s - 1) * gap + mu * Fraction(x, 1 << BITS) for x in bounds)
+            return low, high
+
+        low, high = charge(s)
+        for other in (s - 1, s + 1):
+            if 1 <= other <= most and charge(other)[0] < high:
+                raise RefusedError(at, f"a value touched in {other} segments may be charged less than in {s}")
+        return low
 
 
 def by_lines(kinds: list[Lines], work: int, capacity: int, proof: Any, at: str) -> int:
@@ -101,35 +118,15 @@ def by_lines(kinds: list[Lines], work: int, capacity: int, proof: Any, at: str) 
         if count:
             total -= mu * count * size * Fraction(logarithm(size)[1], 1 << BITS)
     for number, (kind, claimed) in enumerate(zip(kinds, minima, strict=True)):
-        where = f"{at}.minima[{number}]"
-        s = integer(claimed, where, 1, min(kind.length, h))
-        total += kind.count * _least(kind, s, h, mu, rho, where)
+        total += kind.count * kind.prove(claimed, h, mu, rho, f"{at}.minima[{number}]")
     return ceil(total)
 
 
-def _least(kind: Lines, s: int, h: int, mu: Fraction, rho: Fraction, at: str) -> Fraction:
-    """What a value of this kind is charged, from below, if s is where the charge is least."""
-    gap = min(Fraction(kind.again), rho * kind.room)
-
-    def charge(s: int) -> tuple[Fraction, Fraction]:
-        bounds = _entropy(kind.length, min(kind.overlap * s, kind.length))
-        low, high = (kind.first + (s - 1) * gap + mu * Fraction(x, 1 << BITS) for x in bounds)
-        return low, high
-
-    low, high = charge(s)
-    for other in (s - 1, s + 1):
-        if 1 <= other <= min(kind.length, h) and charge(other)[0] < high:
-            raise RefusedError(at, f"a value touched in {other} segments may be charged less than in {s}")
-    return low
-
-
-def read_times(height: int, width: int, kernel: int, stride: int, at: str) -> list[tuple[int, int]]:
+def read_times(height: int, width: int, kernel: int, stride: int) -> list[tuple[int, int]]:
     """For a convolution: (pairs of a pixel and a tap, positions of an image that so many pairs read), ascending.
 
     A position y is read by the outputs o with o stride <= y < o stride + kernel.
     """
-    if kernel > MAX_KERNEL:
-        raise RefusedError(f"{at}.theorem", f"the inputs of a kernel wider than {MAX_KERNEL} are not told apart")
     found: dict[int, int] = {}
     rows, columns = (_read_along(extent, kernel, stride) for extent in (height, width))
     for y, at_y in rows.items():

@@ -29,7 +29,7 @@ from math import ceil
 from typing import Any
 
 from .geometry import MAX_LEAVES, Box, prove_by_means, prove_redone, prove_touched
-from .lines import Lines, by_lines, read_times
+from .lines import MAX_KERNEL, Lines, by_lines, read_times
 from .reading import RefusedError, array, choice, equal, fields, fraction, integer, tagged
 from .statement import Piece, Workload
 from .tied import prove_tied
@@ -184,25 +184,32 @@ def _by_form(workload: Workload, capacity: int, proof: Any, at: str, taken: int 
 
 
 def _by_lines(workload: Workload, capacity: int, proof: Any, at: str) -> int:
-    """By the line theorem; the values of each kind are read off the statement."""
-    if workload.family not in ("gemm", "conv2d"):
-        raise RefusedError(f"{at}.theorem", f"this theorem is not about a {workload.family}")
+    """By the line theorem, in the form that the proof names."""
+    forms = line_forms(workload)
+    if not forms:
+        raise RefusedError(f"{at}.theorem", f"this theorem is not about such a {workload.family}")
+    kinds, work = forms[choice(proof.get("form"), f"{at}.form", tuple(forms))]
+    return by_lines(kinds, work, capacity, proof, at)
+
+
+def line_forms(workload: Workload) -> dict[str, tuple[list[Lines], int]]:
+    """The ways to apply the line theorem to a workload: the kinds of its values, and its products."""
     size = workload.size
     if workload.family == "gemm":
-        choice(proof.get("form"), f"{at}.form", ("product",))
         m, n, k = size["m"], size["n"], size["k"]
         # C += A B: each cell is loaded once before its first update
         cells = Lines(m * n, k, 2 if workload.option["accumulate_into"] else 1, again=2)
-        return by_lines([Lines(m * k, n), Lines(k * n, m), cells], m * n * k, capacity, proof, at)
-    choice(proof.get("form"), f"{at}.form", ("convolution",))
-    channels = size["out_channels"]
+        return {"product": ([Lines(m * k, n), Lines(k * n, m), cells], m * n * k)}
+    if workload.family != "conv2d" or size["kernel"] > MAX_KERNEL:
+        return {}
+    channels, images = size["out_channels"], size["batch"] * size["in_channels"]
     pixels, taps = workload.operands["Y"].elements // channels, workload.operands["W"].elements // channels
     kinds = [
-        Lines(positions * size["batch"] * size["in_channels"], pairs * channels, overlap=pairs)
-        for pairs, positions in read_times(size["height"], size["width"], size["kernel"], size["stride"], at)
+        Lines(positions * images, pairs * channels, overlap=pairs)
+        for pairs, positions in read_times(size["height"], size["width"], size["kernel"], size["stride"])
     ]
     kinds += [Lines(channels * taps, pixels), Lines(channels * pixels, taps, again=2)]
-    return by_lines(kinds, pixels * channels * taps, capacity, proof, at)
+    return {"convolution": (kinds, pixels * channels * taps)}
 
 
 def _chain(workload: Workload) -> tuple[int, int, int, int, int]:
