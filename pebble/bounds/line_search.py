@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from math import isqrt
+from math import isqrt, sqrt
 from typing import Any
 
 from pebble.bounds.box import shares_of
@@ -20,8 +20,9 @@ from pebble.units import ceil_div
 
 METHOD = "line accounting"
 _MOST_PRODUCTS = 2**100  # of any workload
-_PATIENCE = 3  # steps without gain after which the search for h ends
+_STRIDES = (16, 1), (4, 1), (1, 3)  # of the search for h, and so many steps without gain end it
 _STEPS = 22  # of the bisection for mu: 2^-22 of it
+_SMALLEST_MU, _LARGEST_MU = 1e-18, 64.0
 
 
 @dataclass(frozen=True)
@@ -87,20 +88,20 @@ def line_bound(problem: Problem, capacity: int, method: str = METHOD) -> LineBou
 
 
 def _best_segments(problem: Problem, capacity: int, rho: float) -> tuple[float, Cut]:
-    """The best h for one rho: from V / S^1.5 up and down the list, which does not depend on S."""
+    """The best h for one rho: from V / S^1.5 up and down the list, which is the same for every S, in smaller steps."""
     numbers = _segment_counts()
 
     def value(at: int) -> float:
         return best_mu(problem, numbers[at], rho)[0] - rho * (numbers[at] - 1) * capacity
 
     last = bisect_right(numbers, problem.work) - 1
-    best = start = min(last, bisect_right(numbers, max(1, problem.work // isqrt(capacity**3))) - 1)
-    for step in (1, -1):
-        at, idle = start + step, 0
-        while idle < _PATIENCE and 0 <= at <= last:
-            better = value(at) > value(best)
-            best, idle = (at, 0) if better else (best, idle + 1)
-            at += step
+    best = min(last, bisect_right(numbers, max(1, problem.work // isqrt(capacity**3))) - 1)
+    for stride, patience in _STRIDES:
+        for step in (stride, -stride):
+            at, idle = best + step, 0
+            while idle < patience and 0 <= at <= last:
+                best, idle = (at, 0) if value(at) > value(best) else (best, idle + 1)
+                at += step
     mu = best_mu(problem, numbers[best], rho)[1]
     return value(best), Cut(numbers[best], int(mu * (1 << PRICE_BITS)), int(rho * (1 << PRICE_BITS)))
 
@@ -124,14 +125,18 @@ def best_mu(problem: Problem, segments: int, rho: float) -> tuple[float, float]:
     def rises(mu: float) -> bool:
         return problem.rough(segments, mu, rho)[1] > 0
 
-    high = max(1e-18, min(1.0, rho) * (segments / problem.work) ** (1 / 3))  # where all lines are cut alike
-    while rises(high) and high < 64:
-        high *= 1.5
-    while high > 1e-18 and not rises(high / 1.5):
-        high /= 1.5
-    low, width = high / 1.5, high / 3
+    low = high = min(1.0, rho) * (segments / problem.work) ** (1 / 3)  # where all lines are cut alike
+    step = 1.5
+    if rises(high):
+        while high < _LARGEST_MU and rises(high):
+            low, high, step = high, high * step, step * step
+    else:
+        while low > _SMALLEST_MU and not rises(low):
+            low, high, step = low / step, low, step * step
+    while high > 1.5 * low:
+        middle = sqrt(low * high)
+        low, high = (middle, high) if rises(middle) else (low, middle)
     for _ in range(_STEPS):
-        width /= 2
-        if rises(low + width):
-            low += width
-    return max((problem.rough(segments, mu, rho)[0], mu) for mu in (low, low + width))
+        middle = (low + high) / 2
+        low, high = (middle, high) if rises(middle) else (low, middle)
+    return max((problem.rough(segments, mu, rho)[0], mu) for mu in (low, high))
