@@ -7,6 +7,8 @@ from pebble.bounds.accounting import Accounting, Sum, lower_bound, separate_boun
 from pebble.bounds.base import Compulsory, LowerBound, Proof, check_capacity
 from pebble.bounds.box import Box, Piece, Segments
 from pebble.bounds.chain import Chain, Kernels, Recomputed
+from pebble.bounds.line_search import LineBound, line_bound
+from pebble.bounds.lines import Lines, Problem
 from pebble.bounds.parts import Part, Parts
 from pebble.bounds.published import Formula
 from pebble.bounds.tied import Tied
@@ -18,16 +20,20 @@ __all__ = [
     "Compulsory",
     "Formula",
     "Kernels",
+    "LineBound",
+    "Lines",
     "LowerBound",
     "Part",
     "Parts",
     "Piece",
+    "Problem",
     "Proof",
     "Recomputed",
     "Segments",
     "Sum",
     "Tied",
     "check_capacity",
+    "line_bound",
     "lower_bound",
     "separate_bound",
     "sum_of_kernels",

@@ -20,6 +20,8 @@ from typing import Any
 from pebble.bounds.base import Compulsory, LowerBound, Proof, check_capacity
 from pebble.bounds.box import Piece
 from pebble.bounds.chain import SEPARATE, Chain, Kernels, recompute_bound
+from pebble.bounds.line_search import line_bound
+from pebble.bounds.lines import Problem
 from pebble.bounds.parts import Part, bound_parts
 from pebble.bounds.tied import tied_bound
 from pebble.errors import InputError
@@ -36,6 +38,7 @@ class Accounting:
 
     workload: Workload  #: what is accounted for
     pieces: tuple[Piece, ...] = ()  #: uses of the segment theorem, each a bound of one group by itself
+    lines: tuple[Problem, ...] = ()  #: uses of the line theorem, each a bound of one group by itself
     groups: int = 1  #: equal groups that share no value
     chain: Chain | None = None  #: the two products of a group; None where every cell is an output
     parts: tuple[Part, ...] = ()  #: parts of unlike kind, whose bounds add up
@@ -84,6 +87,7 @@ def lower_bound(told: Accounting, capacity: int, recompute: bool = False) -> Low
     if not recompute or (chain is None and not told.computed_once):
         found += [bound_parts(told.parts, capacity)] if told.parts else []
         found += [piece.bound(capacity, spilled, STRICT if spilled else None) for piece in told.pieces]
+        found += [line_bound(problem, capacity) for problem in told.lines]
     if spilled:
         found.append(Compulsory(COMPULSORY_STRICT, least, products, 2 * spilled))
     if chain is not None:

@@ -293,6 +293,11 @@ class Segments:
     on_top: int = 0  #: stores of intermediates that are certain and not counted by the theorem
 
     @property
+    def form(self) -> str:
+        """Which of the workload's boxes it is about."""
+        return self.piece.form
+
+    @property
     def held(self) -> int:
         """Values held at the cuts, at most."""
         return (self.segments - 1) * self.capacity

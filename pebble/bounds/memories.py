@@ -126,7 +126,7 @@ def buffer_lower_bound(
     >>> buffer_lower_bound(told, 229376, BufferModel("sm-local", 108)).elements
     2295985962
     >>> buffer_lower_bound(told, 229376, BufferModel("pooled", 108)).elements
-    245268220
+    261226493
     """
     if capacity < 3:
         raise InfeasibleError(f"capacity: got {capacity} elements per SM, expected at least 3: no schedule exists.")

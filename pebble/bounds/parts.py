@@ -32,6 +32,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pebble.bounds.box import Piece, Segments
+from pebble.bounds.line_search import LineBound, line_bound
+from pebble.bounds.lines import Problem
 
 METHOD = "the bounds of its parts, added"
 
@@ -49,12 +51,15 @@ class Part:
         Weights, inputs and outputs of the workload that belong to the part.
     count : int
         How many there are.
+    lines : tuple of Problem
+        Uses of the line theorem; no move of a value that is handed over is certain.
     """
 
     name: str
     pieces: tuple[Piece, ...]
     least: int
     count: int = 1
+    lines: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,13 +70,13 @@ class Parts:
     ----------
     method : str
     parts : tuple of Part
-    segments : tuple of Segments or None
-        For each part the segment theorem, or None where its own inputs and outputs are the better bound.
+    segments : tuple of Segments, LineBound or None
+        For each part a theorem, or None where its own inputs and outputs are the better bound.
     """
 
     method: str
     parts: tuple[Part, ...]
-    segments: tuple[Segments | None, ...]
+    segments: tuple[Segments | LineBound | None, ...]
 
     @property
     def elements(self) -> int:
@@ -87,23 +92,24 @@ class Parts:
                     "count": part.count,
                     "elements": of_part(part, found),
                     "own_inputs_and_outputs": part.least,
-                    **({"form": found.piece.form, **found.to_json()} if found else {}),
+                    **({"form": found.form, **found.to_json()} if found else {}),
                 }
                 for part, found in zip(self.parts, self.segments, strict=True)
             ]
         }
 
 
-def of_part(part: Part, found: Segments | None) -> int:
+def of_part(part: Part, found: Segments | LineBound | None) -> int:
     """The bound of one part."""
     return part.least if found is None else found.elements
 
 
 def bound_parts(parts: tuple[Part, ...], capacity: int) -> Parts:
-    """Theorem 6 with the best segments for each part."""
-    best = []
+    """Theorem 6 with the best theorem for each part."""
+    best: list[Segments | LineBound | None] = []
     for part in parts:
-        tried = [piece.bound(capacity) for piece in part.pieces]
+        tried: list[Segments | LineBound] = [piece.bound(capacity) for piece in part.pieces]
+        tried += [line_bound(problem, capacity) for problem in part.lines]
         found = max(tried, key=lambda proof: proof.elements, default=None)
         best.append(found if found is not None and found.elements > part.least else None)
     return Parts(METHOD, parts, tuple(best))

@@ -29,6 +29,7 @@ from math import ceil
 from typing import Any
 
 from .geometry import MAX_LEAVES, Box, prove_by_means, prove_redone, prove_touched
+from .lines import MAX_KERNEL, Lines, by_lines, read_times
 from .reading import RefusedError, array, choice, equal, fields, fraction, integer, tagged
 from .statement import Piece, Workload
 from .tied import prove_tied
@@ -84,8 +85,11 @@ def _added(whole: Workload, redo: bool, capacity: int, proof: Any, at: str) -> t
         elements = 0
         for piece, one, where in _each(whole, proof["parts"], f"{at}.parts"):
             least = piece.least
-            if _stated(one, where, ("compulsory", "segments")) == "segments":
-                least = _by_form(piece.workload, capacity, one, where, piece.taken)
+            match _stated(one, where, ("compulsory", "segments", "lines")):
+                case "segments":
+                    least = _by_form(piece.workload, capacity, one, where, piece.taken)
+                case "lines":  # no first load and no last store of what is handed over
+                    least = _by_lines(piece.workload, capacity, one, where) - piece.taken
             elements += piece.count * least
     return elements, whole.bytes_of(elements)
 
@@ -119,7 +123,7 @@ def _fused(workload: Workload, redo: bool, capacity: int, proof: Any, at: str) -
     """Elements of one group, and transfers of intermediates that are certain."""
     spilled = 0 if redo else strict_stores(workload, capacity)
     certain = 2 * spilled * workload.groups
-    among: tuple[str, ...] = ("compulsory", "segments")
+    among: tuple[str, ...] = ("compulsory", "segments", "lines")
     if workload.linked:
         among = (*among, "recompute, cut by second products", "recompute, cut by distinct products")
     if workload.streams == 2 and not redo:
@@ -127,6 +131,8 @@ def _fused(workload: Workload, redo: bool, capacity: int, proof: Any, at: str) -
     theorem = _stated(proof, at, among)
     if theorem == "tied segments":
         return _tied(workload, capacity, proof, at), 0
+    if theorem == "lines":
+        return _by_lines(workload, capacity, proof, at), 0
     if theorem == "compulsory":
         # a stored score is loaded again: both moves come on top
         return workload.compulsory // workload.groups + 2 * spilled, certain
@@ -175,6 +181,35 @@ def _by_form(workload: Workload, capacity: int, proof: Any, at: str, taken: int 
     forms = _parts(workload)
     part = forms[choice(proof.get("form"), f"{at}.form", tuple(forms))]
     return by_segments(part, capacity, proof, at, ("form",)) - taken
+
+
+def _by_lines(workload: Workload, capacity: int, proof: Any, at: str) -> int:
+    """By the line theorem, in the form that the proof names."""
+    forms = line_forms(workload)
+    if not forms:
+        raise RefusedError(f"{at}.theorem", f"this theorem is not about such a {workload.family}")
+    kinds, work = forms[choice(proof.get("form"), f"{at}.form", tuple(forms))]
+    return by_lines(kinds, work, capacity, proof, at)
+
+
+def line_forms(workload: Workload) -> dict[str, tuple[list[Lines], int]]:
+    """The ways to apply the line theorem to a workload: the kinds of its values, and its products."""
+    size = workload.size
+    if workload.family == "gemm":
+        m, n, k = size["m"], size["n"], size["k"]
+        # C += A B: each cell is loaded once before its first update
+        cells = Lines(m * n, k, 2 if workload.option["accumulate_into"] else 1, again=2)
+        return {"product": ([Lines(m * k, n), Lines(k * n, m), cells], m * n * k)}
+    if workload.family != "conv2d" or size["kernel"] > MAX_KERNEL:
+        return {}
+    channels, images = size["out_channels"], size["batch"] * size["in_channels"]
+    pixels, taps = workload.operands["Y"].elements // channels, workload.operands["W"].elements // channels
+    kinds = [
+        Lines(positions * images, pairs * channels, overlap=pairs)
+        for pairs, positions in read_times(size["height"], size["width"], size["kernel"], size["stride"])
+    ]
+    kinds += [Lines(channels * taps, pixels), Lines(channels * pixels, taps, again=2)]
+    return {"convolution": (kinds, pixels * channels * taps)}
 
 
 def _chain(workload: Workload) -> tuple[int, int, int, int, int]:

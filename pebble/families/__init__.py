@@ -91,7 +91,7 @@ def lower_bound(workload: Workload, capacity: int, recompute: bool = False) -> L
     --------
     >>> from pebble.workloads import Attention, Conv2d, Ffn, Gemm
     >>> lower_bound(Gemm(8192, 8192, 8192), 40 * 2**19).elements
-    260977100
+    273262469
     >>> lower_bound(Ffn(8192, 4096, 11008), 40 * 2**19).elements
     253338648
     >>> lower_bound(Attention(32768, 32768, 128), 228 * 2**9).elements

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from pebble.bounds import Accounting, Formula, Piece
+from pebble.bounds import Accounting, Formula, Piece, Problem
 from pebble.bounds.memories import busiest_sm_elements
 from pebble.bounds.published import compulsory_formula, product_formulas, words_per_processor
 from pebble.cdag.catalogue import DagFamily
@@ -69,6 +69,7 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
         return Accounting(
             workload,
             (Piece.product(m, n, k, added=m * n if workload.accumulate else 0),),
+            (Problem.product(m, n, k, (1, 1, 2 if workload.accumulate else 1)),),
             game="$C$ ($m \\times n$) $:= A$ ($m \\times k$) $B$ ($k \\times n$), one multiply-add $C_{ij} "
             "\\mathrel{+}= A_{il} B_{lj}$ per triple $(i, j, l)$, in any order",
             symbols=sizes,

@@ -10,7 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Hashable, Sequence
 
-from pebble.bounds import Accounting, Part, Piece
+from pebble.bounds import Accounting, Part, Piece, Problem
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.gemm import grouped_dag
 from pebble.families.base import Explicit, KernelFamily
@@ -47,7 +47,8 @@ class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
         parts = []
         for gemm, count in Counter(workload.gemms).items():
             piece = Piece.product(gemm.m, gemm.n, gemm.k, added=gemm.m * gemm.n if gemm.accumulate else 0)
-            parts.append(Part(f"m={gemm.m}", (piece,), gemm.compulsory_elements, count))
+            lines = Problem.product(gemm.m, gemm.n, gemm.k, (1, 1, 2 if gemm.accumulate else 1))
+            parts.append(Part(f"m={gemm.m}", (piece,), gemm.compulsory_elements, count, (lines,)))
         return Accounting(
             workload,
             parts=tuple(parts),

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from pebble.bounds import Accounting, LowerBound, Part, Piece, sum_of_kernels
+from pebble.bounds import Accounting, LowerBound, Part, Piece, Problem, sum_of_kernels
 from pebble.families.attention import ATTENTION
 from pebble.families.base import Explicit, Family
 from pebble.families.ffn import FFN
@@ -91,7 +91,8 @@ def _product(name: str, gemm: Gemm, own_input: bool = False) -> Part:
     """A product whose result, and perhaps whose input, is handed over."""
     m, n, k = gemm.m, gemm.n, gemm.k
     begun = m * n + (0 if own_input else m * k)
-    return Part(name, (Piece.product(m, n, k, begun),), k * n + (m * k if own_input else 0))
+    lines = Problem.product(m, n, k, (int(own_input), 1, 0))
+    return Part(name, (Piece.product(m, n, k, begun),), k * n + (m * k if own_input else 0), lines=(lines,))
 
 
 def _less(pieces: Iterable[Piece], handed_over: int) -> tuple[Piece, ...]:

@@ -8,7 +8,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
-from pebble.bounds import Compulsory, Kernels, LowerBound, Parts, Proof, Recomputed, Segments, Sum, Tied
+from pebble.bounds import Compulsory, Kernels, LineBound, LowerBound, Parts, Proof, Recomputed, Segments, Sum, Tied
+from pebble.bounds.lines import PRICE_BITS
 from pebble.certificate import FORMAT, VERSION, RefusedError, check
 from pebble.certificate.statement import read_workload
 from pebble.certificate.tied import CELL_BITS
@@ -90,6 +91,8 @@ def _proof(proof: Proof) -> dict[str, Any]:
             return {"theorem": "compulsory"}
         case Segments():
             return {"theorem": "segments", "form": proof.piece.form, **segments_json(proof, segment_shares(proof))}
+        case LineBound():
+            return _lines(proof)
         case Kernels():
             parts = zip(proof.kernels, proof.least, strict=True)
             return {"theorem": "kernel by kernel", "kernels": [_kernel(kernel, least) for kernel, least in parts]}
@@ -117,6 +120,13 @@ def _kernel(kernel: Segments, least: int) -> dict[str, Any]:
     if kernel.elements <= least:
         return {"theorem": "compulsory"}
     return {"theorem": "segments", **segments_json(kernel, segment_shares(kernel))}
+
+
+def _lines(proof: LineBound) -> dict[str, Any]:
+    """h, the two prices as fractions, and for each kind of values where its charge is least."""
+    mu, rho = (str(Fraction(price, 1 << PRICE_BITS)) for price in (proof.cut.mu, proof.cut.rho))
+    told = {"theorem": "lines", "form": proof.form, "segments": proof.segments}
+    return {**told, "mu": mu, "rho": rho, "minima": list(proof.minima)}
 
 
 def _tied(proof: Tied) -> dict[str, Any]:

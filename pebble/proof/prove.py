@@ -5,13 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil
 
-from pebble.bounds import Accounting, Box, Compulsory, LowerBound, Parts, Recomputed, Segments, Tied
+from pebble.bounds import Accounting, Box, Compulsory, LineBound, LowerBound, Parts, Recomputed, Segments, Tied
 from pebble.bounds.parts import of_part
 from pebble.certificate.statement import Workload as Statement
 from pebble.certificate.statement import read_workload
 from pebble.errors import InputError
 from pebble.families import accounting
 from pebble.proof.certificate import Answer, workload_statement
+from pebble.proof.lines import line_proof
 from pebble.proof.shares import Share, recomputed_shares, segment_shares, total
 from pebble.proof.text import Block, latex, markdown, number, written
 from pebble.schedules.explicit import ExplicitSchedule
@@ -112,6 +113,8 @@ def _proof(stated: Statement, bound: LowerBound) -> str:
                 + _arithmetic(proof, shares)
                 + _strict(proof.on_top, "stored")
             )
+        case LineBound() as proof:
+            return line_proof(proof)
         case Parts() as proof:
             return _parts(proof)
         case Recomputed() as proof:
@@ -145,6 +148,13 @@ def _parts(proof: Parts) -> str:
 
         {times}its own inputs and outputs: ${number(part.least)}$.
         """
+            continue
+        if isinstance(found, LineBound):
+            text += f"""
+        ## Part: {part.name}
+
+        {times}${number(found.elements)}$.
+        """ + line_proof(found)
             continue
         shares = segment_shares(found)
         text += (

@@ -81,6 +81,11 @@ class Conv2d(Workload):
         return (self.width - self.kernel) // self.stride + 1
 
     @property
+    def out_sides(self) -> tuple[int, int]:
+        """Rows and columns of the output."""
+        return self.out_height, self.out_width
+
+    @property
     def pixels(self) -> int:
         """Output pixels of all images: the rows of the convolution written as a matrix product."""
         return self.batch * self.out_height * self.out_width

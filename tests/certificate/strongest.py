@@ -9,12 +9,14 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from fractions import Fraction
+from math import log
 from typing import Any
 
 from pebble.bounds import Chain, Recomputed
 from pebble.certificate import FORMAT, VERSION, RefusedError
 from pebble.certificate.geometry import Box, prove_touched
-from pebble.certificate.lower import Part, _chain, _parts
+from pebble.certificate.lines import Lines
+from pebble.certificate.lower import Part, _chain, _parts, line_forms
 from pebble.certificate.schedules import moved_by
 from pebble.certificate.statement import Workload
 from pebble.certificate.upper import Moved
@@ -85,10 +87,9 @@ def lower_proofs(workload: Workload, game: dict[str, str], rnd: random.Random) -
                 redone = Recomputed(Chain(m, k, f, l, cells), 3, False, h, 0)
                 yield {"theorem": RECOMPUTE[1], **segments_json(redone, recomputed_shares(redone))}
         return
-    for form, part in _parts(workload).items():
-        for h in numbers_of_segments(part.products, rnd):
-            shares = _shares(part.box, part.products, h)
-            yield {"theorem": "segments", "form": form, "segments": h, "shares": shares}
+    yield from segment_proofs(workload, rnd)
+    if not separate:
+        yield from line_proofs(workload, rnd)
     if separate:
         m, k, f, l, cells = _chain(workload)
         streams = 2 if workload.option.get("gated") else 1
@@ -105,6 +106,34 @@ def lower_proofs(workload: Workload, game: dict[str, str], rnd: random.Random) -
         for first in kernels[0]:
             for second in kernels[1]:
                 yield {"theorem": "kernel by kernel", "kernels": [first, second]}
+
+
+def segment_proofs(workload: Workload, rnd: random.Random) -> Iterator[dict[str, Any]]:
+    """Proofs by segments, as strong as whole numbers make them."""
+    for form, part in _parts(workload).items():
+        for h in numbers_of_segments(part.products, rnd):
+            shares = _shares(part.box, part.products, h)
+            yield {"theorem": "segments", "form": form, "segments": h, "shares": shares}
+
+
+def line_proofs(workload: Workload, rnd: random.Random) -> Iterator[dict[str, Any]]:
+    """Proofs by lines at prices of all sizes, each kind where its charge is least in floating point."""
+    for form, (kinds, work) in line_forms(workload).items():
+        for h in numbers_of_segments(work, rnd):
+            for rho in (Fraction(1), Fraction(rnd.randint(1, 5), rnd.randint(1, 4))):
+                for power in range(-6, 7):
+                    mu = Fraction(rnd.randint(9, 20), 12) * Fraction(3, 2) ** power / 4
+
+                    def charge(kind: Lines, s: int, mu: Fraction = mu, rho: Fraction = rho) -> float:
+                        sizes = divmod(kind.length, min(kind.overlap * s, kind.length))
+                        parts = min(kind.overlap * s, kind.length)
+                        spread = ((sizes[0], parts - sizes[1]), (sizes[0] + 1, sizes[1]))
+                        entropy = sum(count * size * log(size) for size, count in spread)
+                        return kind.first + (s - 1) * min(kind.again, rho * kind.room) + mu * entropy
+
+                    minima = [min(range(1, min(kind.length, h) + 1), key=lambda s: charge(kind, s)) for kind in kinds]
+                    told = {"theorem": "lines", "form": form, "segments": h}
+                    yield {**told, "mu": str(mu), "rho": str(rho), "minima": minima}
 
 
 def strongest_lower(
@@ -132,14 +161,11 @@ def strongest_of_parts(
     theorem = "kernel by kernel" if game["kernels"] == "separate" else "parts"
     best: list[dict[str, Any]] = [{"theorem": "compulsory"} for _ in whole.pieces]
     for number, piece in enumerate(whole.pieces):
-        for form, part in _parts(piece.workload).items():
-            for h in numbers_of_segments(part.products, rnd):
-                shares = _shares(part.box, part.products, h)
-                proof = {"theorem": "segments", "form": form, "segments": h, "shares": shares}
-                tried = claimed(theorem, [*best[:number], proof, *best[number + 1 :]])
-                before = claimed(theorem, best)
-                if tried is not None and before is not None and tried["elements"] > before["elements"]:
-                    best[number] = proof
+        for proof in (*segment_proofs(piece.workload, rnd), *line_proofs(piece.workload, rnd)):
+            tried = claimed(theorem, [*best[:number], proof, *best[number + 1 :]])
+            before = claimed(theorem, best)
+            if tried is not None and before is not None and tried["elements"] > before["elements"]:
+                best[number] = proof
     return claimed(theorem, best)
 
 
@@ -168,7 +194,7 @@ def _text(number: Fraction) -> str:
 def _fractions(proof: Any) -> list[Callable[[Any], tuple[Any, str]]]:
     """Where the numbers that a proof may choose freely stand."""
     found: list[Callable[[Any], tuple[Any, str]]] = [
-        lambda p, key=key: (p, key) for key in ("phi", "lambda") if key in proof
+        lambda p, key=key: (p, key) for key in ("phi", "lambda", "mu", "rho") if key in proof
     ]
     for number, share in enumerate(proof.get("shares", ())):
         if isinstance(share.get("touched"), str):

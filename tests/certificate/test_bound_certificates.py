@@ -45,6 +45,7 @@ INSTANCES: dict[str, tuple[AnyWorkload, int, bool]] = {
     "layer": (TransformerLayer(8192, 4096, 14336, 32, 8, 128), 40 * 2**19, False),
     "layer, small": (TransformerLayer(40, 16, 50, 4, 2, 6, 9, False, "fp8", "fp32"), 60, False),
     "layer, computed again": (TransformerLayer(40, 16, 50, 4, 2, 6), 60, True),
+    "conv2d, by lines": (Conv2d(2, 8, 16, 12, 12, 3, 1), 700, False),
     "conv2d": (Conv2d(4, 16, 32, 20, 20, 3, 2), 400, False),
 }
 

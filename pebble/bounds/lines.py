@@ -1,0 +1,239 @@
+r"""The line bound: compulsory traffic, reloads in whole numbers and what a spill costs, in one theorem.
+
+The segment bound (`pebble.bounds.box`) asks how few values one segment touches. This one follows each value through all
+segments. A value that is used in :math:`s` segments has :math:`s - 1` gaps, and in each it is held over a cut or moved
+again; :math:`s` is a whole number, so where values are used in one or two segments, what must move once and what moves
+again add up, where the segment bound takes the larger.
+
+**Setting.** Products are points of a box; a *line* is the set of points that share one value. In :math:`C := A B` a
+value of :math:`A` has a line of :math:`n` products, one of :math:`B` of :math:`m`, one of :math:`C` of :math:`k`.
+Nothing is computed twice. Cut the schedule by work into :math:`h` segments of :math:`v_1, \ldots, v_h` products: the
+prover counts products and cuts after the :math:`v_1`-th, the :math:`(v_1 + v_2)`-th and so on, so the shares are his to
+choose, and he takes :math:`V / h` rounded down or up, in whatever order.
+
+**Moves.** Let a value be touched (used, or updated) in :math:`s` segments. Between two of these that follow each other
+lies at least one cut. Either the value stays in fast memory from its last use in the one to its first use in the other,
+and then is held over a cut; or it leaves and returns: an input is loaded, at a cost of :math:`b` = 1; an accumulator is
+stored and loaded, :math:`b` = 2. Besides, an input is loaded once before its first use, because fast memory starts
+empty, and an output is stored once after its last update: :math:`a` = 1 for both, 0 for a cell that begins free and
+ends nowhere, 2 for an accumulator that is read and written. These moves are all different. Whatever is held over a
+cut takes room :math:`w` there; at each of :math:`h - 1` cuts all rooms together are at most :math:`S`. So, for every
+price :math:`\rho \ge 0` of room,
+
+.. math:: \text{moves} + \rho (h - 1) S \ge \sum_{\text{values}} \big( a + (s - 1) \min(b, \rho w) \big).
+
+In values moved, :math:`w` = 1. In bytes :math:`a, b` and :math:`w` are bytes and :math:`S` too. *Partial sums in any
+order:* if a cell is built from :math:`r` accumulators, begun free in any segments, merging them takes :math:`r - 1`
+operations, each with two of them in fast memory, so that the sets of segments that touch them are joined at :math:`r -
+1` places: if they number :math:`s_1, \ldots, s_r`, then :math:`\sum (s_i - 1) \ge s - 1`, and the inequality holds for
+the cell as it is.
+
+**Products.** Let :math:`c_1, c_2, \ldots` be the products of one segment on the lines that it touches, over the lines
+of all three directions, and :math:`v` their number. A random one of the :math:`v` products is a triple :math:`(X, Y,
+Z)` of entropy :math:`\ln v`, and
+
+.. math:: \mathrm{H}(X \mid Y Z) + \mathrm{H}(Y \mid X Z) + \mathrm{H}(Z \mid X Y)
+          \le \mathrm{H}(X) + \mathrm{H}(Y \mid X) + \mathrm{H}(Z \mid X Y) = \mathrm{H}(X Y Z).
+
+Each term on the left is a sum over the lines of a direction: the product is on a line with probability :math:`c / v`
+and then any of :math:`c`. Hence :math:`\sum c \ln c \le v \ln v` (Loomis and Whitney's inequality is the case of equal
+lines).
+
+**Whole parts.** Let :math:`\mathrm{E}(L, s)` be the least :math:`\sum c_i \ln c_i` over :math:`s` positive whole
+numbers that add up to :math:`L`: since :math:`x \ln x` is convex, they are :math:`L / s` rounded down and up. It falls
+as :math:`s` grows. Where one value stands for :math:`R` parallel lines with :math:`L` products in all (an input of a
+convolution), :math:`s` segments make at most :math:`R s` parts of them, so its products have at least :math:`\mathrm{E}
+(L, \min(R s, L))`.
+
+**Theorem 7.** *For all whole* :math:`h`, *all* :math:`\rho \ge 0` *and* :math:`\mu \ge 0`,
+
+.. math:: \text{moves} \ge \sum_{\text{values}} \min_{s} \big[ a + (s - 1) \min(b, \rho w)
+          + \mu\, \mathrm{E}(L, \min(R s, L)) \big] - \mu \sum_{i=1}^{h} v_i \ln v_i - \rho (h - 1) S,
+
+*over whole* :math:`1 \le s \le \min(h, L)`.
+
+*Proof.* Add up the inequality on products over all segments: what the lines have is at most :math:`\sum v_i \ln v_i`,
+and a line touched in :math:`s` segments has :math:`\mathrm{E}` at least. So :math:`\mu (\sum v_i \ln v_i - \sum
+\mathrm{E}) \ge 0`; subtract it on the right of the inequality on moves. The minimum over :math:`s` is below what the
+schedule's own :math:`s` gives. :math:`\Box`
+
+*Where every cell is an output it also holds with recomputation.* Follow each output back from its copy in slow memory
+at the end: to the update that completed it, to where its accumulator came from before that (the update before, or a
+load, and then the store that made the copy), to the accumulators merged into it. A product counts once in a sum, so
+the updates met are each product once, and they, the moves met, and the last load of each input before each use are a
+schedule's moves without those that serve nothing. The gaps between updates met are as above.
+
+**Rounding.** Logarithms are whole multiples of :math:`2^{-128}`, rounded up where they are subtracted and down where
+they are added; :math:`\mu` and :math:`\rho` are whole multiples of :math:`2^{-64}`; all else is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from functools import lru_cache
+from math import log, log1p
+from typing import Any, NamedTuple, Protocol
+
+from pebble.bounds.box import shares_of
+
+LOG_BITS = 128  # of the fractional part of a logarithm
+PRICE_BITS = 64  # of the fractional part of mu and rho
+BITS = LOG_BITS + PRICE_BITS  # of the fractional part of a sum
+_FEW = 1000  # products of a part, up to which a half more is not near enough
+_DIGITS = Context(prec=64, Emax=99, Emin=-99)
+
+
+@lru_cache(maxsize=4096)
+def ln_below(n: int) -> int:
+    """2^128 ln n, rounded down: at most the true value, and less than it by at most 2 units."""
+    # ``Decimal.ln`` is correctly rounded, to 64 digits: 2^128 ln n of n < 10^99 is known to far below one unit
+    return int(_DIGITS.multiply(_DIGITS.ln(Decimal(n)), Decimal(1 << LOG_BITS))) - 1 if n > 1 else 0
+
+
+def ln_above(n: int) -> int:
+    """2^128 ln n, rounded up."""
+    return ln_below(n) + 3 if n > 1 else 0
+
+
+def parts_below(length: int, parts: int) -> int:
+    """2^128 E(L, s), rounded down: the least sum of c ln c over ``parts`` whole numbers that add up to ``length``."""
+    small, larger = divmod(length, parts)
+    return (parts - larger) * small * ln_below(small) + (larger * (small + 1) * ln_below(small + 1) if larger else 0)
+
+
+class Cut(NamedTuple):
+    """The numbers that the theorem leaves free: any make a valid bound."""
+
+    segments: int  #: h
+    mu: int  #: 2^64 mu, the price of an entropy
+    rho: int  #: 2^64 rho, the price of room at a cut
+
+
+class Kind(Protocol):
+    """Values of one kind, with lines of one length."""
+
+    @property
+    def count(self) -> int:
+        """How many values there are."""
+
+    @property
+    def name(self) -> str:
+        """What they are values of."""
+
+    def least(self, cut: Cut) -> tuple[int, Any]:
+        """2^192 times what one of them is charged at least, rounded down; and where that is, as plain data."""
+
+    def rough(self, segments: int, mu: float, rho: float) -> tuple[float, float]:
+        """About the same in floating point, and the E of that minimum: for the search, never for a bound."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Values that are charged a + (s - 1) min(b, rho w) when they are touched in s segments."""
+
+    name: str  #: of the operand
+    count: int  #: how many values
+    length: int  #: L, products of each
+    first: int = 1  #: a, moves (or bytes) that are certain
+    again: int = 1  #: b, moves (or bytes) to leave fast memory and return
+    room: int = 1  #: w, values (or bytes) that it takes in fast memory
+    overlap: int = 1  #: R, parallel lines that one value stands for
+
+    def most(self, segments: int) -> int:
+        """The most segments that can touch one."""
+        return min(self.length, segments)
+
+    def gap(self, cut: Cut) -> int:
+        """2^64 min(b, rho w)."""
+        return min(self.again << PRICE_BITS, cut.rho * self.room)
+
+    def charge(self, cut: Cut, s: int) -> int:
+        """2^192 times what the theorem charges for s segments, rounded down."""
+        moves = (self.first << PRICE_BITS) + (s - 1) * self.gap(cut)
+        return (moves << LOG_BITS) + cut.mu * parts_below(self.length, min(self.overlap * s, self.length))
+
+    def near(self, segments: int, mu: float, gap: float) -> int:
+        """About the best s: lines in parts of q, the largest for which one part more is not worth a gap."""
+        most = self.most(segments)
+        if mu * self.length <= gap / self.overlap * 0.6:  # ln 2 and more
+            return 1
+        # a part more saves q (q + 1) ln(1 + 1 / q) while parts have q or q + 1 products: about q + 1/2
+        worth = gap / (mu * self.overlap)
+        q = max(1, int(worth + 0.5))
+        if q < _FEW and q * (q + 1) * log1p(1 / q) <= worth:
+            q += 1
+        return max(1, min(most, self.length // (q * self.overlap)))
+
+    def least(self, cut: Cut) -> tuple[int, int]:
+        """The charge at the best s, and that s."""
+        s = self.near(cut.segments, cut.mu / (1 << PRICE_BITS), self.gap(cut) / (1 << PRICE_BITS))
+        best, most = self.charge(cut, s), self.most(cut.segments)
+        for way in (1, -1):
+            step, ends = 1, False
+            while step:  # larger steps while they gain, then smaller ones
+                at = s + way * step
+                other = self.charge(cut, at) if 1 <= at <= most else best
+                if other < best:
+                    best, s, step = other, at, step if ends else 2 * step
+                else:
+                    step, ends = step // 2, True
+        # The true charge is convex in s, and a charge is below it by at most 2 L mu units. So further away it may be
+        # less than here by that for each step, and no more.
+        return best - 2 * cut.mu * self.length**2, s
+
+    def rough(self, segments: int, mu: float, rho: float) -> tuple[float, float]:
+        """The charge in floating point, and E there."""
+        gap = min(self.again, rho * self.room)
+        s = self.near(segments, mu, gap)
+        found = []
+        for tried in {s, min(s + 1, self.most(segments))}:
+            entropy = _parts(self.length, min(self.overlap * tried, self.length))
+            found.append((self.first + (tried - 1) * gap + mu * entropy, entropy))
+        return min(found)
+
+
+def _parts(length: int, parts: int) -> float:
+    """E(L, s) in floating point."""
+    small, larger = divmod(length, parts)
+    return (parts - larger) * small * log(small) + (larger * (small + 1) * log(small + 1) if larger else 0.0)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a workload tells the theorem: the kinds of values that share its products."""
+
+    form: str  #: which of the workload's boxes it is, as certificates name it
+    kinds: tuple[Kind, ...]
+    work: int  #: V, products
+    added: int = 0  #: moves that are certain besides
+    prices: tuple[float, ...] = (1.0,)  #: the rho to try
+
+    @classmethod
+    def product(cls, m: int, n: int, k: int, first: tuple[int, int, int] = (1, 1, 1)) -> Problem:
+        """All of a matrix product, m x n x k; ``first`` are the moves that are certain of values of A, B and C."""
+        a, b, c = first
+        kinds = Lines("A", m * k, n, a), Lines("B", k * n, m, b), Lines("C", m * n, k, c, again=2)
+        return cls("product", kinds, m * n * k)
+
+    def entropy_above(self, segments: int) -> int:
+        """2^128 times the sum of v ln v over the segments, rounded up."""
+        return sum(count * v * ln_above(v) for v, count in shares_of(self.work, segments))
+
+    def value(self, capacity: int, cut: Cut) -> tuple[int, tuple[Any, ...]]:
+        """2^192 times the right side of Theorem 7, rounded down, and where the kinds have their minima."""
+        charged = [kind.least(cut) for kind in self.kinds]
+        total = sum(kind.count * least for kind, (least, _) in zip(self.kinds, charged, strict=True))
+        total -= cut.mu * self.entropy_above(cut.segments)
+        total -= (cut.rho * (cut.segments - 1) * capacity) << LOG_BITS
+        return total + (self.added << BITS), tuple(at for _, at in charged)
+
+    def rough(self, segments: int, mu: float, rho: float) -> tuple[float, float]:
+        """The right side but for the room at the cuts, and its slope in mu, in floating point."""
+        value, slope = float(self.added), -sum(count * v * log(v) for v, count in shares_of(self.work, segments))
+        value += mu * slope
+        for kind in self.kinds:
+            charge, entropy = kind.rough(segments, mu, rho)
+            value += kind.count * charge
+            slope += kind.count * entropy
+        return value, slope

@@ -1,0 +1,158 @@
+"""The line theorem: what moves at least when values are followed through h segments of equal work.
+
+A value touched in s segments has s - 1 gaps between them. In each it is held over a cut, where it takes ``room``, or it
+leaves and returns, which costs ``again``: 1 for an input, 2 for an accumulator; ``first`` moves are certain. Room at
+the h - 1 cuts is (h - 1) S in all. So for every price rho >= 0 of room
+
+    moves + rho (h - 1) S >= sum over values of first + (s - 1) min(again, rho room).
+
+The products on the lines that a segment of v products touches have sum c ln c <= v ln v, over the lines of all three
+directions: the entropies of one coordinate given the two others add up to no more than that of all three. A line of L
+products in p parts has sum c ln c >= E(L, p), which has the parts L / p rounded down and up; a value that stands for R
+parallel lines has at most R s parts in s segments. So for every mu >= 0
+
+    moves >= sum over values of min over s of [first + (s - 1) min(again, rho room) + mu E(L, min(R s, L))]
+             - mu sum of v ln v - rho (h - 1) S.
+
+The bracket is convex in s, so an s is the best if neither neighbour is better; s is at most h and L. Logarithms are
+bounded on both sides by a series in whole multiples of 2^-192.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil
+from typing import Any
+
+from .reading import RefusedError, array, fields, fraction, integer
+
+BITS = 192
+MAX_KERNEL = 64  # positions of a kernel that are counted one by one
+_TERMS = 64  # of a series whose terms fall ninefold: what is left out is below 2^-192
+
+
+@lru_cache(maxsize=1024)
+def logarithm(n: int) -> tuple[int, int]:
+    """2^192 ln n from below and above, for a whole n >= 1.
+
+    With n = 2^e f, 1 <= f < 2 and y = (f - 1) / (f + 1) <= 1/3, ln n = e ln 2 + 2 (y + y^3 / 3 + y^5 / 5 + ...), and
+    ln 2 is the same series at y = 1/3. Each term is rounded down twice at most, so it is short by less than 3 units.
+    """
+    halvings = n.bit_length() - 1
+    whole = 1 << halvings
+    two, rest = _series(1, 3), _series(n - whole, n + whole)
+    low = halvings * two + rest
+    return low, low + (halvings + 1) * 8 * _TERMS if n > 1 else 0
+
+
+def _series(over: int, under: int) -> int:
+    """2^192 times 2 (y + y^3 / 3 + ...) at y = over / under <= 1/3, rounded down by less than 6 * 64 + 1 units."""
+    power = (over << BITS) // under
+    square = power * power >> BITS
+    total = 0
+    for i in range(_TERMS):
+        total += power // (2 * i + 1)
+        power = power * square >> BITS
+    return 2 * total
+
+
+def entropy(length: int, parts: int) -> tuple[int, int]:
+    """2^192 E(L, p), from below and above."""
+    small, larger = divmod(length, parts)
+    low = high = 0
+    for size, count in ((small, parts - larger), (small + 1, larger)):
+        if count:
+            below, above = logarithm(size)
+            low, high = low + count * size * below, high + count * size * above
+    return low, high
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Values of one kind, whose lines have the same length."""
+
+    count: int
+    length: int  #: L, products of each
+    first: int = 1  #: moves that are certain
+    again: int = 1  #: moves to leave and return
+    room: int = 1  #: what it takes in fast memory
+    overlap: int = 1  #: R, parallel lines that it stands for
+
+    def prove(self, claimed: Any, h: int, mu: Fraction, rho: Fraction, at: str) -> Fraction:
+        """What one of them is charged, from below: ``claimed`` is an s where the charge is least."""
+        most = min(self.length, h)
+        s = integer(claimed, at, 1, most)
+        gap = min(Fraction(self.again), rho * self.room)
+
+        def charge(s: int) -> tuple[Fraction, Fraction]:
+            bounds = entropy(self.length, min(self.overlap * s, self.length))
+            low, high = (self.first + (s - 1) * gap + mu * Fraction(x, 1 << BITS) for x in bounds)
+            return low, high
+
+        low, high = charge(s)
+        for other in (s - 1, s + 1):
+            if 1 <= other <= most and charge(other)[0] < high:
+                raise RefusedError(at, f"a value touched in {other} segments may be charged less than in {s}")
+        return low
+
+
+def by_lines(kinds: list[Lines], work: int, capacity: int, proof: Any, at: str) -> int:
+    """What the theorem says; ``work`` is the number of products.
+
+    Parameters
+    ----------
+    kinds : list of Lines
+    work, capacity : int
+    proof : object
+        ``segments``, ``mu``, ``rho``, and for each kind the s of its minimum.
+    """
+    fields(proof, at, ("theorem", "form", "segments", "mu", "rho", "minima"))
+    h = integer(proof["segments"], f"{at}.segments", 1, work)
+    mu, rho = fraction(proof["mu"], f"{at}.mu"), fraction(proof["rho"], f"{at}.rho")
+    minima = array(proof["minima"], f"{at}.minima", len(kinds), len(kinds))
+    total = -rho * (h - 1) * capacity
+    small, larger = divmod(work, h)
+    for size, count in ((small, h - larger), (small + 1, larger)):
+        if count:
+            total -= mu * count * size * Fraction(logarithm(size)[1], 1 << BITS)
+    for number, (kind, claimed) in enumerate(zip(kinds, minima, strict=True)):
+        total += kind.count * kind.prove(claimed, h, mu, rho, f"{at}.minima[{number}]")
+    return ceil(total)
+
+
+def read_times(height: int, width: int, kernel: int, stride: int) -> list[tuple[int, int]]:
+    """For a convolution: (pairs of a pixel and a tap, positions of an image that so many pairs read), ascending.
+
+    A position y is read by the outputs o with o stride <= y < o stride + kernel.
+    """
+    found: dict[int, int] = {}
+    rows, columns = (_read_along(extent, kernel, stride) for extent in (height, width))
+    for y, at_y in rows.items():
+        for x, at_x in columns.items():
+            found[y * x] = found.get(y * x, 0) + at_y * at_x
+    return sorted(found.items())
+
+
+def _read_along(extent: int, kernel: int, stride: int) -> dict[int, int]:
+    """Positions along one direction by how many outputs read them; those that none reads are left out."""
+    last = (extent - kernel) // stride  # the last output
+    found: dict[int, int] = {}
+
+    def add(first: int, end: int, times: int = 1) -> None:
+        for position in range(first, end):
+            low, high = max(0, (position - kernel) // stride + 1), min(last, position // stride)
+            if high >= low:
+                found[high - low + 1] = found.get(high - low + 1, 0) + times
+
+    end = last * stride + kernel
+    # the outer `kernel` positions on either side see fewer outputs; between them it goes on with period `stride`
+    periods = max(0, (end - 2 * kernel - stride) // stride)
+    if periods < 2:
+        add(0, end)
+    else:
+        add(0, kernel)
+        add(kernel, kernel + stride, periods)
+        add(kernel + periods * stride, end)
+    return found
