@@ -6,7 +6,7 @@ from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.chain import Chain, ChainPlan
 from pebble.schedules.explicit.chain_search import best_chain_plan
 from pebble.schedules.explicit.fused import FUSED_FAMILIES, FusedSchedule, Kernel
-from pebble.schedules.explicit.gemm import best_gemm_schedule
+from pebble.schedules.explicit.gemm_search import best_gemm_schedule
 from pebble.workloads import Attention, Gemm
 from pebble.workloads.base import MAX_DIMENSION
 

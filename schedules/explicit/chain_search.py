@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.chain import Band, Chain, ChainPlan, best_band, kept_for_next
-from pebble.schedules.explicit.gemm import block_sizes
+from pebble.schedules.explicit.blocks import block_sizes
 from pebble.units import ceil_div
 
 _MOST_COUNTS = 2048  # more than any extent up to 2^20 has

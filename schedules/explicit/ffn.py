@@ -5,7 +5,8 @@ from __future__ import annotations
 from pebble.schedules.explicit.chain import SIDES, Chain, ChainPlan
 from pebble.schedules.explicit.chain_search import best_chain_plan
 from pebble.schedules.explicit.fused import FUSED_FAMILIES, FusedSchedule, Kernel
-from pebble.schedules.explicit.gemm import ExplicitSchedule, best_gemm_schedule
+from pebble.schedules.explicit.gemm import ExplicitSchedule
+from pebble.schedules.explicit.gemm_search import best_gemm_schedule
 from pebble.workloads import Ffn, Gemm
 
 
