@@ -7,6 +7,7 @@ from typing import Any
 from .reading import RefusedError, array, equal, fields, flag, integer, tagged
 from .statement import Workload
 from .upper import Moved, check_claim, check_gemm
+from .upper_banded import check_banded
 from .upper_chain import Shape, check_chain
 
 
@@ -47,12 +48,17 @@ def moved_by(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved
             whole = whole.and_then(moved.times(times, f"{piece.name}.{{}}".format))
         return whole
     if workload.family == "gemm":
-        tagged(schedule, at, "kind", ("blocks",))
-        return check_gemm(workload.size, workload.option["accumulate_into"], capacity, schedule, at)
+        return _product(workload.size, workload.option["accumulate_into"], capacity, schedule, at)
     if tagged(schedule, at, "kind", ("bands", "kernels")) == "bands":
         one = check_chain(chain_shape(workload), capacity, schedule, at)
         return one.times(workload.groups, _names(workload).__getitem__)
     return _kernels(workload, capacity, schedule, at).times(workload.groups)
+
+
+def _product(size: dict[str, int], accumulate: bool, capacity: int, schedule: Any, at: str) -> Moved:
+    """One product, in blocks of one size or in bands."""
+    known = {"blocks": check_gemm, "banded": check_banded}
+    return known[tagged(schedule, at, "kind", known)](size, accumulate, capacity, schedule, at)
 
 
 def chain_shape(workload: Workload) -> Shape:
@@ -73,11 +79,17 @@ def _names(workload: Workload) -> dict[str, str]:
     return {"A": "X", "B": "Wg+Wu" if workload.streams == 2 else "W1", "D": "W2", "Y": "Y", "H": "H"}
 
 
+def _kind(kernel: Any) -> str | None:
+    """What a kernel is; a product is one whatever its blocks."""
+    kind = kernel.get("kind") if type(kernel) is dict else None
+    return "blocks" if kind == "banded" else kind
+
+
 def _kernels(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved:
     """One kernel after the other, the intermediate in slow memory between them."""
     fields(schedule, at, ("kind", "kernels"))
     kernels = array(schedule["kernels"], f"{at}.kernels", 2, 4)
-    kinds = tuple(k.get("kind") if type(k) is dict else None for k in kernels)
+    kinds = tuple(_kind(kernel) for kernel in kernels)
     if workload.family == "attention":
         if workload.option["causal"]:
             raise RefusedError(at, "separate kernels are defined without a mask only")
@@ -97,7 +109,7 @@ def _kernels(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved
         where = f"{at}.kernels[{number}]"
         if kinds[number] == "blocks":
             final = number + 1 == len(kernels)
-            moved = check_gemm(last if final else first, False, capacity, kernel, where)
+            moved = _product(last if final else first, False, capacity, kernel, where)
             roles = {"A": "H", "B": "D", "C": "Y"} if final else {"A": "A", "B": "B", "C": "H"}
             moved = moved.times(1, lambda name, roles=roles: names[roles[name]])  # type: ignore[misc]
         elif kinds[number] == "bands":  # gate and up in one kernel, which moves neither D nor Y

@@ -13,6 +13,7 @@ from pebble.families.parts import PartSchedule
 from pebble.proof.shares import NotCertifiedError
 from pebble.schedules.explicit import ExplicitSchedule
 from pebble.schedules.explicit.chain import ChainPlan, kept_for_next
+from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
 
 
@@ -61,7 +62,7 @@ def _plain(moved: Mapping[str, int]) -> str:
 def _parameters(schedule: ExplicitSchedule | FusedSchedule | ChainPlan | Kernel) -> dict[str, Any]:
     match schedule:
         case ExplicitSchedule():
-            return _blocks(schedule)
+            return _banded(schedule)
         case ChainPlan():
             return _bands(schedule)
         case FusedSchedule(plan=ChainPlan() as plan):
@@ -74,24 +75,25 @@ def _parameters(schedule: ExplicitSchedule | FusedSchedule | ChainPlan | Kernel)
     return {"kind": "product"}
 
 
-def _blocks(schedule: ExplicitSchedule) -> dict[str, Any]:
-    nest = schedule.nest
-    rows = nest.rows
-    steps = nest.cols > 1
-    across = [
-        nest.kept_across(nest.bp, nest.bq) if steps and rows > 1 else 0,
-        nest.kept_across(nest.height(rows - 1), nest.bq) if steps else 0,
-    ]
-    turns = {0: rows > 2, 1: rows > 3, 2: rows > 1}
-    at = {0: 0, 1: 1, 2: rows - 2}
-    down = [nest.kept_down(at[i], nest.width(nest.turn_column(at[i]))) if turns[i] else 0 for i in range(3)]
+def _banded(schedule: ExplicitSchedule) -> dict[str, Any]:
+    def corner(one: Corner) -> list[int]:
+        return [one.group, one.turned, one.plain]
+
     return {
-        "kind": "blocks",
-        "stationary": schedule.stationary,
-        "block": [schedule.block_p, schedule.block_q],
-        "walks_first": schedule.across,
-        "across": across,
-        "down": down,
+        "kind": "banded",
+        "axis": schedule.axis,
+        "bands": [
+            {
+                "stationary": band.stationary,
+                "width": band.width,
+                "count": band.count,
+                "blocks": band.blocks,
+                "across": corner(steps.across),
+                "down": [corner(one) for one in steps.down],
+                "next": [corner(one) for one in steps.next],
+            }
+            for band, steps in zip(schedule.bands, schedule.steps, strict=True)
+        ],
     }
 
 

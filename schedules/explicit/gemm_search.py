@@ -167,11 +167,11 @@ def gemm_schedules(gemm: Gemm, capacity: int) -> list[ExplicitSchedule]:
         if not len(kinds.blocks):
             continue
         cost, index, count = _uniform(kinds, q)
-        for i in range(min(_LOOK_CLOSELY, len(cost))):
+        for i in range(min(_LOOK_CLOSELY, int(np.isfinite(cost).sum()))):
             kind = index[i]
             part = (str(kinds.stationary[kind]), int(kinds.blocks[kind]), q, int(count[i]))
             plans.append((float(cost[i]), axis, [part]))
-        best = list(dict.fromkeys(index.tolist()))[:_KINDS]
+        best = list(dict.fromkeys(index[np.isfinite(cost)].tolist()))[:_KINDS]
         plans += [(value, axis, parts) for value, parts in _mixed(kinds.take(np.array(best)), q)]
     plans.sort(key=lambda plan: plan[0])
     found = []

@@ -188,17 +188,17 @@ def random_schedule(workload: Workload, rnd: random.Random) -> dict[str, Any]:
     """Parameters of a schedule that may make sense."""
     size = workload.size
     if workload.family == "gemm":
-        return _blocks(size["m"], size["n"], size["k"], rnd)
+        return _product(size["m"], size["n"], size["k"], rnd)
     m, k, f, l, _ = _chain(workload)
     if rnd.random() < 0.3:
-        first, last = _blocks(m, f, k, rnd), _blocks(m, l, f, rnd)
+        first, last = _product(m, f, k, rnd), _product(m, l, f, rnd)
         if workload.family == "attention":
             middle = [first, {"kind": "softmax", "row_stays": rnd.random() < 0.5}]
         elif not workload.option["gated"]:
             middle = [first]
         else:
             both = _bands(m, k, f, 0, rnd)
-            middle = rnd.choice([[both], [first, _blocks(m, f, k, rnd), {"kind": "product"}]])
+            middle = rnd.choice([[both], [first, _product(m, f, k, rnd), {"kind": "product"}]])
         return {"kind": "kernels", "kernels": [*middle, last]}
     return _bands(m, k, f, l, rnd)
 
@@ -214,6 +214,45 @@ def _blocks(m: int, n: int, k: int, rnd: random.Random) -> dict[str, Any]:
         "kind": "blocks", "stationary": stationary, "block": [_part(size[p], rnd), _part(size[q], rnd)],
         "walks_first": rnd.choice([p, q]), "across": [some(), some()], "down": [some(), some(), some()],
     }  # fmt: skip
+
+
+def banded(m: int, n: int, k: int, rnd: random.Random) -> dict[str, Any]:
+    """Bands of any kinds, corners of any size where a step is."""
+    size = {"m": m, "n": n, "k": k}
+    axis = rnd.choice("mnk")
+    having = {"m": "AC", "n": "BC", "k": "AB"}[axis]
+    left, bands = size[axis], []
+    stationary = rnd.choice(having)
+    none = [0, 0, 0]
+    while left:
+        width = _part(left, rnd)
+        count = rnd.choice([1, left // width, rnd.randint(1, left // width)])
+        left -= width * count
+        (p,) = {"C": {"m", "n"}, "A": {"m", "k"}, "B": {"k", "n"}}[stationary] - {axis}
+        (r,) = {"m", "n", "k"} - {p, axis}
+        blocks = rnd.choice([1, 2, size[p], rnd.randint(1, size[p])])
+        blocks = min(blocks, size[p])
+        following = rnd.choice([stationary, stationary, rnd.choice(having)])
+
+        def corner(lines: int, vectors: int) -> list[int]:
+            turned = rnd.randint(0, vectors)
+            return [rnd.randint(1, lines) if turned else 0, turned, vectors - turned]
+
+        def turn(there: bool, streamed: int = size[r], lines: int = width) -> list[list[int]]:
+            vectors = rnd.choice([0, 1, streamed // 2, rnd.randint(0, streamed)])
+            return [corner(lines, vectors), corner(lines, vectors)] if there else [none, none]
+
+        across = corner(size[p] // blocks, rnd.randint(0, size[r] // 2)) if blocks > 1 else none
+        bands.append({
+            "stationary": stationary, "width": width, "count": count, "blocks": blocks, "across": across,
+            "down": turn(count > 1), "next": turn(left > 0 and following == stationary),
+        })  # fmt: skip
+        stationary = following
+    return {"kind": "banded", "axis": axis, "bands": bands}
+
+
+def _product(m: int, n: int, k: int, rnd: random.Random) -> dict[str, Any]:
+    return rnd.choice([_blocks, banded])(m, n, k, rnd)
 
 
 def _part(extent: int, rnd: random.Random) -> int:
