@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pebble.errors import InfeasibleError
-from pebble.schedules.explicit.chain import Band, Chain, ChainPlan, best_band, kept_for_next
+from pebble.schedules.explicit.chain import Band, Chain, ChainPlan, best_band, handed_on
 from pebble.schedules.explicit.blocks import block_sizes
 from pebble.units import ceil_div
 
@@ -96,18 +96,18 @@ def _plan_of_runs(chain: Chain, side: str, runs: list[tuple[Band, int]], capacit
     for band, count in runs:
         peak = max(peak, band.peak)
         if before is not None:
-            between = kept_for_next(chain, side, capacity, before, band, chain.seen(done))
-            kept.append((between, 1))
-            peak = max(peak, max(before.peak, band.peak) + between)
+            between = handed_on(chain, side, capacity, before, band, chain.seen(done))
+            kept.append((between.values, 1))
+            peak = max(peak, between.peak)
         last = done + count * band.extent
         if count > 1:  # the same band again: with a mask what it sees grows, until it no longer fits
-            between = kept_for_next(chain, side, capacity, band, band, chain.seen(last - band.extent))
-            peak = max(peak, band.peak + between)
+            between = handed_on(chain, side, capacity, band, band, chain.seen(last - band.extent))
+            peak = max(peak, between.peak)
             whole = 0
             if chain.masked and side == "rows":
                 whole = min(count - 1, _bands_that_keep(chain, done, band, capacity))
                 kept.append((chain.weights_per_column * _seen_in_all(chain, done, band.extent, whole), 1))
-            kept.append((between, count - 1 - whole))
+            kept.append((between.values, count - 1 - whole))
         columns += _seen_in_all(chain, done, band.extent, count) if side == "rows" else count * chain.f
         before, done = band, last
     return _totals(chain, side, runs, capacity, kept, peak, columns)

@@ -32,11 +32,15 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Side:
-    """What a row of the stationary block holds: ``first`` (of A) and ``second`` (of Y) values; hidden ``streams``."""
+    """What a line of the stationary block holds: ``first`` (of A) and ``second`` (of Y) values; hidden ``streams``.
+
+    ``beside`` is what a vector needs that lies beside the block, where that is not all of ``shared``.
+    """
 
     first: int
     second: int = 0
     streams: int = 1
+    beside: int = 0
 
     @property
     def held(self) -> int:
@@ -47,6 +51,11 @@ class Side:
     def shared(self) -> int:
         """Values of the shared operands for each streamed index."""
         return self.streams * self.first + self.second
+
+    @property
+    def plain(self) -> int:
+        """Values of a vector beside the block."""
+        return self.beside or self.shared
 
 
 @dataclass(frozen=True)
@@ -64,7 +73,7 @@ class Corner:
 
     def room(self, side: Side) -> int:
         """Most values held beside the whole block while vectors come to stay, or leave."""
-        beside = side.shared * self.plain
+        beside = side.plain * self.plain
         b, w, u = self.group, self.turned, side.streams
         if not w:
             return beside + 1 if beside else 0
@@ -97,10 +106,12 @@ def _group(spare: int, side: Side, depth: int, w: int) -> int:
 
 def _turned(spare: int, side: Side, depth: int, limit: int) -> tuple[int, int]:
     """Most vectors that are turned in that spare room, and the size of the groups."""
+    if side.streams == 1:  # groups of w lines need w (w + 1) at the start and at the end, others more at one of them
+        square = min(limit, (isqrt(4 * spare + 1) - 1) // 2) if spare > 0 else 0
+        if 2 * square < side.held and square <= depth:
+            return square, square
     low, found = 0, 0
     high = min(limit, spare // (2 * side.streams))
-    if side.streams == 1:  # b w + s w - (s - 1) b and b w + w both fit, so w (w + 1) does, nearly
-        high = min(high, isqrt(max(0, spare)) + spare // max(1, side.held) + 1)
     while low < high:
         middle = (low + high + 1) // 2
         group = _group(spare, side, depth, middle)
@@ -123,15 +134,17 @@ def best_corner(spare: int, side: Side, depth: int, limit: int) -> Corner:
 
     Notes
     -----
-    Cost: O(log spare). Turning pays while w < s / 2 or so; what is spare beyond that keeps plain vectors.
+    Cost: O(log spare). Turning pays while w < s / 2; what is spare beyond that keeps plain vectors.
     """
     if spare < 2 or limit < 1:
         return NO_CORNER
-    shared, best = side.shared, NO_CORNER
-    most_plain = min(limit, (spare - 1) // shared)
-    balanced = (spare - shared * shared // 4) // shared
+    each, best = side.plain, NO_CORNER
+    most_plain = min(limit, (spare - 1) // each)
+    # with E spare values about sqrt(E held / (u shared)) vectors turn; the next value turns less than it keeps plainly
+    # once E is above this
+    balanced = (spare - each * each * side.held // (4 * side.streams * side.shared)) // each
     for plain in {0, most_plain, *(p for p in range(balanced - 1, balanced + 2) if 0 <= p <= most_plain)}:
-        turned, group = _turned(spare - shared * plain, side, depth, limit - plain)
+        turned, group = _turned(spare - each * plain, side, depth, limit - plain)
         if turned + plain > best.vectors:
             best = Corner(group, turned, plain)
     return best
