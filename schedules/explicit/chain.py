@@ -32,7 +32,6 @@ from pebble.schedules.explicit.corner import NO_CORNER, Corner, Side, best_corne
 from pebble.units import ceil_div
 
 SIDES = ("rows", "hidden")
-_MOST_WIDER = 10  # blocks of a band whose first one is wider
 
 
 @dataclass(frozen=True)
@@ -216,30 +215,27 @@ def best_band(chain: Chain, side: str, extent: int, capacity: int, rule: str = "
 
     ``moved`` counts, for ``rows``, A and Y (stored at least once) and, for ``hidden``, B and D.
     """
-    across = chain.f if side == "rows" else chain.m
-    if rule == "panel":
-        counts = {1 if chain.whole_rows and side == "rows" else across}
-    else:
-        counts = _block_counts(chain, side, extent, capacity)
+    across, rows = (chain.f, True) if side == "rows" else (chain.m, False)
+    counts = _block_counts(chain, side, extent, capacity) if rule != "panel" else {across}
+    if chain.whole_rows and rows:
+        counts = {1}
     found = [
         band
-        for blocks in sorted(counts)
+        for blocks in sorted(counts if rule != "spill" else ())
         if (band := _band(chain, side, extent, blocks, capacity, keep=rule != "block")) is not None
         and (rule != "panel" or band.blocks == 1 or band.kept_first == chain.k)
     ]
-    if rule == "any" and side == "rows" and not chain.whole_rows:
-        found += [band for blocks in range(2, _MOST_WIDER) if (band := wider_band(chain, extent, blocks, capacity))]
-    if rule in ("any", "spill") and side == "rows":
-        spilled = _spilled_band(chain, extent, capacity)
-        found = [*(found if rule == "any" else []), *([spilled] if spilled else [])]
+    if rule in ("any", "keep") and rows and not (chain.whole_rows or chain.masked):
+        fewest = max(2, ceil_div(chain.streams * chain.f * extent, capacity))
+        found += [band for n in range(fewest, fewest + 3) if (band := wider_band(chain, extent, n, capacity))]
+    if rule in ("any", "spill") and rows and (spilled := _spilled_band(chain, extent, capacity)):
+        found.append(spilled)
     return min(found, key=lambda b: (b.moved, b.peak), default=None)
 
 
 def _block_counts(chain: Chain, side: str, extent: int, capacity: int) -> set[int]:
     """Numbers of blocks worth trying: the fewest with nothing, half, one or both operands kept, and a few more."""
     across = chain.f if side == "rows" else chain.m
-    if chain.whole_rows and side == "rows":
-        return {1}
     if chain.masked and side == "rows":
         return {1, across}
     counts = {1, across}

@@ -2,61 +2,233 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
 
 from pebble.errors import InfeasibleError
+from pebble.schedules.explicit.blocks import block_sizes, even
 from pebble.schedules.explicit.chain import Band, Chain, ChainPlan, best_band, handed_on
-from pebble.schedules.explicit.blocks import block_sizes
+from pebble.schedules.explicit.corner import FloatArray, vectors_carried
 from pebble.units import ceil_div
 
-_MOST_COUNTS = 2048  # more than any extent up to 2^20 has
+_MOST_MIXED = 24  # bands of a kind, beyond which nothing is mixed with it
+_LOOK_CLOSELY = 8
+_MOVE_SPLIT = 2  # mixtures whose split is moved row by row
+_HEIGHTS = 25  # heights of the first kind of bands
+
+# what is tried inside bands, and by which rule of `best_band` it is built
+RULES = {"panel": ("panel",), "block": ("block",), "spill": ("spill",), "any": ("panel", "keep", "spill")}
+Cut = list[tuple[str, int, int]]  # rule, total extent, number of bands
 
 
-def _highest(chain: Chain, side: str, capacity: int) -> list[int]:
-    """Extents at which a rule just fits: bands as high as they can be."""
+@dataclass(frozen=True)
+class _Costs:
+    """About what bands of a side cost, for arrays of extents; infinite where they do not fit."""
+
+    chain: Chain
+    side: str
+    capacity: int
+
+    @property
+    def across(self) -> int:
+        return self.chain.f if self.side == "rows" else self.chain.m
+
+    @property
+    def lines(self) -> tuple[int, int, int]:
+        """Values that stay for a unit of extent: of A (or B), of Y (or D), and what the second cost to come again."""
+        c = self.chain
+        return (c.k, c.l, 2) if self.side == "rows" else (c.streams * c.k, c.l, 1)
+
+    @property
+    def passing(self) -> int:
+        """Values that stream by, for a unit of the other side: of B and D, or of A and twice of Y."""
+        c = self.chain
+        return c.weights_per_column if self.side == "rows" else c.k + 2 * c.l
+
+    def highest(self, rule: str) -> int:
+        """Of the bands that fit."""
+        c, (first, second, _) = self.chain, self.lines
+        if rule == "panel":
+            return (self.capacity - 1) // (first + second + c.streams + min(c.state, 2))
+        if rule == "spill":
+            return (self.capacity - 1) // max(c.k + c.streams, c.l + 1)
+        return (self.capacity - 1) // (c.streams + c.state + 1)
+
+    def jumps(self, rule: str) -> FloatArray:
+        """Extents at which one block fewer just fits."""
+        c, (_, second, _) = self.chain, self.lines
+        blocks = np.arange(1.0, 13) if rule in ("keep", "block") else np.zeros(0)
+        width = c.streams * np.ceil(self.across / blocks) + 1 + c.state
+        return np.floor((self.capacity - 1) / np.concatenate([width, width + second]))
+
+    def cost(self, rule: str, extent: FloatArray, count: FloatArray) -> FloatArray:
+        """So many bands of that extent, with what panels hand on."""
+        c, (first, second, twice), f = self.chain, self.lines, self.across
+        spare = self.capacity - extent * (first + second + min(c.state, 2))
+        moved = extent * (first + second) + float(f) * self.passing
+        if rule == "panel":
+            turn = np.zeros_like(extent)
+            if self.side == "rows" and not c.masked:
+                held = np.float64(first + second)
+                carried = vectors_carried(spare, held, extent, c.streams, np.float64(self.passing))
+                turn = np.minimum(carried, f / 2) * self.passing
+            return np.where(spare > extent * c.streams, count * moved - (count - 1) * turn, np.inf)
+        if rule == "spill":
+            spare = self.capacity - extent * max(c.k, c.l)
+            room = np.maximum(spare - extent * c.streams, 0)
+            stays = vectors_carried(room, extent, np.float64(min(c.k, c.l)), c.streams, extent)
+            return np.where(
+                spare > extent * c.streams, count * (moved + 2 * extent * np.maximum(f - stays, 0)), np.inf
+            )
+        again = np.full_like(extent, np.inf)
+        width = self.capacity / extent - c.state  # columns of everything beside the state
+        for kept in (0.0, float(second), second + first / 2) if rule == "keep" else (0.0,):
+            fewest = np.ceil(c.streams * f / np.maximum(width - kept, 1e-9))
+            for blocks in (fewest, fewest + 1):
+                stays = np.maximum(width - c.streams * f / blocks, 0)
+                saved = twice * np.minimum(stays, second) + np.clip(stays - second, 0, first)
+                if self.side == "rows" and second:
+                    saved = np.maximum(saved, 2 * np.minimum(self._wider(extent, blocks, width), second))
+                if rule == "block":
+                    saved = np.zeros_like(extent)
+                one = (blocks - 1) * extent * np.maximum(first + twice * second - saved, 0)
+                again = np.minimum(again, np.where((width > kept) & (blocks <= f), one, np.inf))
+        return np.asarray(count * (moved + again))
+
+    def _wider(self, extent: FloatArray, blocks: FloatArray, width: FloatArray) -> FloatArray:
+        """About how many columns of Y stay when the first block is wider."""
+        free, u = blocks * width - self.chain.streams * self.chain.f, self.chain.streams
+        more = np.maximum(blocks - 1, 1)
+        if u > 1:
+            return np.asarray(np.where(blocks > 1, free / more, 0))
+        turned = extent / 2 * (np.sqrt(more**2 + 4 * np.maximum(free, 0) / extent) - more)
+        plain = (free + extent / 4) / blocks
+        return np.asarray(np.where((blocks > 1) & (free > 0), np.where(turned <= extent / 2, turned, plain), 0))
+
+
+def _uniform(costs: _Costs, rules: tuple[str, ...], extent: int) -> list[tuple[float, Cut]]:
+    """Bands of one rule and nearly one extent, the cheapest first."""
+    found: list[tuple[float, Cut]] = []
+    for rule in rules:
+        fewest = ceil_div(extent, max(1, min(extent, costs.highest(rule))))
+        more = np.unique((fewest * np.geomspace(1, 40, 60)).astype(np.int64))
+        counts = np.unique(np.concatenate([np.arange(fewest, fewest + 40), more, [extent]]))
+        counts = counts[(counts >= 1) & (counts <= extent)]
+        value = costs.cost(rule, extent / counts, counts.astype(float))
+        order = np.argsort(value, kind="stable")[:_LOOK_CLOSELY]
+        found += [(float(value[i]), [(rule, extent, int(counts[i]))]) for i in order if np.isfinite(value[i])]
+        found += [(np.inf, [(rule, extent, int(counts[0]))])]  # the estimate may refuse what just fits
+    return sorted(found, key=lambda one: one[0])
+
+
+def _mixed(costs: _Costs, rules: tuple[str, ...], extent: int, plain: list[tuple[float, Cut]]) -> list[tuple[float, Cut]]:
+    """Two kinds of bands one after the other, for each pair of numbers the best height of the first."""
+    found: list[tuple[float, Cut]] = []
+    parts = np.linspace(0, 1, _HEIGHTS)
+    for one in rules:
+        best = next((cut[0][2] for value, cut in plain if cut[0][0] == one and np.isfinite(value)), 0)
+        if not best or best > _MOST_MIXED:
+            continue
+        for two in rules:
+            highest = [min(extent, costs.highest(rule)) for rule in (one, two)]
+            firsts, others = np.arange(1, max(best, 3) + 2), np.arange(1, 4 if one != two else 3)
+            first, second = (x.ravel()[:, None].astype(float) for x in np.meshgrid(firsts, others))
+            low = np.maximum(first, extent - second * highest[1])
+            high = np.minimum(first * highest[0], extent - second)
+            fits = (low <= high).ravel()
+            if not fits.any():
+                continue
+            first, second, low, high = (x[fits] for x in (first, second, low, high))
+            jumps = [costs.jumps(rule) for rule in (one, two)]
+            at = [low + (high - low) * parts, first * jumps[0], extent - second * jumps[1]]
+            rows = np.clip(np.floor(np.concatenate(at, axis=1)), low, high)
+            rest = extent - rows
+            value = costs.cost(one, rows / first, first + 0 * rows) + costs.cost(two, rest / second, second + 0 * rows)
+            best_of = value.argmin(axis=1)
+            for i, j in enumerate(best_of):
+                if np.isfinite(value[i, j]):
+                    total = int(rows[i, j])
+                    cut = [(one, total, int(first[i, 0])), (two, extent - total, int(second[i, 0]))]
+                    found.append((float(value[i, j]), cut))
+    return sorted(found, key=lambda one: one[0])[:_LOOK_CLOSELY]
+
+
+def _few_high(chain: Chain, side: str, capacity: int, rule: str) -> list[ChainPlan]:
+    """Bands for a causal mask or a strict softmax: as few and as high as fit, one rule for all."""
     extent, across = (chain.m, chain.f) if side == "rows" else (chain.f, chain.m)
-    found = {extent}
-    kept_full = chain.k + chain.l if side == "rows" else chain.weights_per_column
-    for blocks in (*range(1, 9), across):
-        block = ceil_div(across, blocks)
-        for kept in (0, chain.l, kept_full):
+    heights = {extent}
+    for blocks in (1, across):
+        for kept in (0, chain.l, chain.k + chain.l):
             for more in {0, 1, min(2, chain.state), chain.state, chain.state + 1}:  # softmax state, and the vector
-                found.add((capacity - 1) // (chain.streams * block + kept + more))
-    found.add((capacity - 1) // max(chain.k + chain.streams, chain.l + 1))  # Y stationary, H spilled
-    fit = sorted(e for e in found if 1 <= e <= extent and best_band(chain, side, e, capacity) is not None) or [1]
-    # with a mask each band is looked at, so only high ones
-    return [e for e in fit if 2 * e >= fit[-1]] if chain.masked else fit
-
-
-def _splits(chain: Chain, side: str, capacity: int) -> Iterator[list[tuple[int, int]]]:
-    """Ways to cut the side into bands: runs of (extent, count)."""
-    extent = chain.m if side == "rows" else chain.f
-
-    def even(total: int, count: int) -> list[tuple[int, int]]:
-        size, longer = divmod(total, count)
-        return [run for run in ((size + 1, longer), (size, count - longer)) if run[1]]
-
-    highest = _highest(chain, side, capacity)
-    fewest = ceil_div(extent, highest[-1])
-    for size in block_sizes(extent, highest[-1], _MOST_COUNTS):  # each number of bands that is the fewest for some size
-        count = ceil_div(extent, size)
-        if chain.masked and count > fewest + 2:  # only high bands are any good
+                heights.add((capacity - 1) // (chain.streams * ceil_div(across, blocks) + kept + more))
+    fit = sorted(e for e in heights if 1 <= e <= extent and best_band(chain, side, e, capacity, rule)) or [1]
+    cuts: list[Cut] = []
+    for size in block_sizes(extent, fit[-1], 64):
+        cuts.append([(rule, extent, ceil_div(extent, size))])
+        if chain.masked and len(cuts) > 3:
             break
-        yield even(extent, count)
-    for high in highest:
+    for high in (e for e in fit if 2 * e >= fit[-1]):
         most = extent // high
-        for count in range(max(1, most - (1 if chain.masked else 4)), most + 1):
+        for count in range(max(1, most - 1), most + 1):
             rest = extent - count * high
-            if rest == 0:
-                yield [(high, count)]
-            for others in range(1, min(rest, 3) + 1):
-                yield [*even(rest, others), (high, count)]
+            cuts += [[(rule, rest, others), (rule, count * high, count)] for others in range(1, min(rest, 3) + 1)]
+    return [plan for cut in cuts if (plan := _built(chain, side, capacity, cut))]
 
 
-def _plan(chain: Chain, side: str, sizes: list[tuple[int, int]], capacity: int, rule: str) -> ChainPlan | None:
-    """The plan for bands of these sizes, or None when one does not fit."""
+def _plans(chain: Chain, side: str, capacity: int, rule: str) -> list[ChainPlan]:
+    """The plans that look best, built exactly."""
+    if chain.masked or chain.whole_rows:
+        return _few_high(chain, side, capacity, rule)
+    extent, costs, rules = (chain.m if side == "rows" else chain.f), _Costs(chain, side, capacity), RULES[rule]
+    if side == "hidden":
+        rules = tuple(one for one in rules if one != "spill")
+    plain = _uniform(costs, rules, extent)
+    cuts = sorted([*plain, *_mixed(costs, rules, extent, plain)], key=lambda one: one[0])
+    found = []
+    for _, cut in [*cuts[:_LOOK_CLOSELY], *cuts[-len(rules) :]]:
+        if plan := _built(chain, side, capacity, cut):
+            found.append((plan.elements, len(found), plan, cut))
+    found.sort(key=lambda one: one[:2])
+    return [
+        _moved_split(plan, cut) if len(cut) == 2 and i < _MOVE_SPLIT else plan
+        for i, (*_, plan, cut) in enumerate(found)
+    ]
+
+
+def _built(chain: Chain, side: str, capacity: int, cut: Cut) -> ChainPlan | None:
+    sizes = [(size, count, rule) for rule, total, number in cut for size, count in even(total, number)]
+    return _plan(chain, side, sizes, capacity)
+
+
+def _moved_split(best: ChainPlan, cut: Cut) -> ChainPlan:
+    """The same with the split between two kinds where it is best, by steps of half the length."""
+    (one, rows, count), (other, rest, number) = cut
+    step = max(1, min(rows, rest) // 16)
+    while step:
+        tried = [
+            (plan.elements, moved, plan)
+            for moved in (rows - step, rows + step)
+            if moved >= count and rows + rest - moved >= number
+            for plan in [
+                _built(
+                    best.chain, best.side, best.capacity, [(one, moved, count), (other, rows + rest - moved, number)]
+                )
+            ]
+            if plan is not None
+        ]
+        least = min(tried, key=lambda t: t[:2], default=None)
+        if least is not None and least[0] < best.elements:
+            rest, rows, best = rows + rest - least[1], least[1], least[2]
+        else:
+            step //= 2
+    return best
+
+
+def _plan(chain: Chain, side: str, sizes: list[tuple[int, int, str]], capacity: int) -> ChainPlan | None:
+    """The plan for bands of these sizes, numbers and rules, or None when one does not fit."""
     runs: list[tuple[Band, int]] = []
-    for extent, count in sizes:
+    for extent, count, rule in sizes:
         band = best_band(chain, side, extent, capacity, rule)
         if band is None or (chain.one_pass and side == "hidden" and extent < chain.f):
             return None
@@ -177,5 +349,5 @@ def best_chain_plan(chain: Chain, side: str, capacity: int, rule: str = "any") -
         raise InfeasibleError(
             f"capacity: got {capacity} elements, expected at least 3 (two operands and a result): no schedule exists."
         )
-    plans = [p for sizes in _splits(chain, side, capacity) if (p := _plan(chain, side, sizes, capacity, rule))]
+    plans = _plans(chain, side, capacity, rule)
     return min(plans, key=lambda p: (p.elements, sum(count for _, count in p.runs), p.peak_elements), default=None)

@@ -150,10 +150,13 @@ def best_corner(spare: int, side: Side, depth: int, limit: int) -> Corner:
     return best
 
 
-def vectors_carried(spare: FloatArray, held: FloatArray, depth: FloatArray) -> FloatArray:
-    """About what `best_corner` carries for one product, elementwise: shapes broadcast."""
+def vectors_carried(
+    spare: FloatArray, held: FloatArray, depth: FloatArray, streams: int = 1, shared: FloatArray | None = None
+) -> FloatArray:
+    """About what `best_corner` carries, elementwise: shapes broadcast. ``shared`` is ``held`` for one product."""
+    each = held if shared is None else shared
     room = np.maximum(spare, 0.0)
-    half = held / 2
-    turned = np.minimum(np.sqrt(room), half)
-    turned = np.minimum(turned, (room + depth * held) / (held + depth))
-    return np.maximum(turned + np.maximum(room - half * half, 0.0) / held, room / held)
+    balanced = np.minimum(room, each * held / (4 * streams))
+    turned = np.sqrt(balanced * held / (streams * each))
+    turned = np.minimum(turned, (room + depth * held) / (each + depth))
+    return np.asarray(np.maximum(turned + (room - balanced) / each, room / each))
