@@ -5,17 +5,8 @@ numbers allow, longer blocks first. The third axis r streams by. P (p x r) comes
 X once. At an index of r the shorter side of an s x t block is held and the longer passes through one place: s t +
 min(s, t) + 1 values. Bands are walked forwards and backwards in turn, and r too.
 
-A step from one block to the next may pass vectors of the operand both read: Q inside a band, P at its end if both
-bands keep the same operand. A corner says how: ``plain`` vectors lie beside the whole block. Then ``turned`` ones take
-its place: for one ``group`` of its lines after another, (group x turned) values of the third operand are held, and
-each cell of the group that is done leaves before the next row of the turned vectors comes (first group). With s the
-extent along the vectors and w, b for turned and group, beside the block and the plain vectors there are at most
-
-- b w + w at the start of the first group,
-- b w + s w - (s - 1) b at the end of it: all turned vectors, and one cell of each line left;
-- less in later groups, whose lines find b fewer cells in each row before them.
-
-The next block comes in by the same steps, back to front, the shorter group first.
+A step from one block to the next may pass vectors of the operand both read through a corner (`corner`): Q inside a
+band, P at its end if both bands keep the same operand. Its lines lie across those vectors.
 """
 
 from __future__ import annotations
@@ -23,28 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from .corner import NO_CORNER, Corner, read_corner, read_turn
 from .reading import RefusedError, array, choice, equal, fields, integer
 from .upper import AXES, Moved, operand_of
 
 MAX_BANDS = 4096
-
-
-@dataclass(frozen=True)
-class _Corner:
-    group: int
-    turned: int
-    plain: int
-
-    @property
-    def vectors(self) -> int:
-        return self.turned + self.plain
-
-    def room(self, along: int) -> int:
-        """Values beside the whole block, ``along`` each vector."""
-        b, w, beside = self.group, self.turned, self.plain * along
-        if not w:
-            return beside + 1 if beside else 0
-        return beside + max(b * w + w, b * w + along * w - (along - 1) * b)
 
 
 @dataclass(frozen=True)
@@ -53,9 +27,9 @@ class _Band:
     width: int
     count: int
     blocks: int
-    across: _Corner
-    down: tuple[_Corner, _Corner]
-    next: tuple[_Corner, _Corner]
+    across: Corner
+    down: tuple[Corner, Corner]
+    next: tuple[Corner, Corner]
     p: int
     r: int
 
@@ -132,36 +106,22 @@ def _band(size: dict[str, int], axis: str, told: Any, at: str) -> _Band:
     width = integer(told["width"], f"{at}.width", 1, size[axis])
     count = integer(told["count"], f"{at}.count", 1, size[axis])
     blocks = integer(told["blocks"], f"{at}.blocks", 1, p)
-    across = _corner(told["across"], f"{at}.across", p // blocks, r)
-    down, following = (
-        tuple(
-            _corner(one, f"{at}.{key}[{i}]", size[axis], r) for i, one in enumerate(array(told[key], f"{at}.{key}", 2, 2))
-        )
-        for key in ("down", "next")
-    )
-    return _Band(stationary, width, count, blocks, across, (down[0], down[1]), (following[0], following[1]), p, r)
-
-
-def _corner(told: Any, at: str, lines: int, most: int) -> _Corner:
-    """A corner of blocks with at least so many lines; at most so many vectors."""
-    numbers = array(told, at, 3, 3)
-    turned, plain = (integer(numbers[i], f"{at}[{i}]", 0, most) for i in (1, 2))
-    group = integer(numbers[0], f"{at}[0]", 1, lines) if turned else integer(numbers[0], f"{at}[0]", 0, 0)
-    return _Corner(group, turned, plain)
+    across = read_corner(told["across"], f"{at}.across", p // blocks, r)
+    down = read_turn(told["down"], f"{at}.down", width, width, r)
+    following = read_turn(told["next"], f"{at}.next", width, size[axis], r)
+    return _Band(stationary, width, count, blocks, across, down, following, p, r)
 
 
 def _check_steps(band: _Band, before: _Band | None, after: _Band | None, at: str) -> None:
-    """Corners only where a step is, the same vectors on both sides, and no block that keeps more than stream by."""
+    """Corners only where a step is, and no block that keeps more than stream by."""
     if band.across.vectors and band.blocks == 1:
         raise RefusedError(f"{at}.across", "vectors are kept for a step that does not occur")
     if band.down[0].vectors and band.count == 1:
         raise RefusedError(f"{at}.down", "vectors are kept for a step that does not occur")
-    for key, (leave, enter) in (("down", band.down), ("next", band.next)):
-        equal(enter.vectors, leave.vectors, f"{at}.{key}", "vectors that leave one block and enter the next")
-    entering = before.next[1] if before else _Corner(0, 0, 0)
+    entering = before.next[1] if before else NO_CORNER
     if band.next[0].vectors and (after is None or after.stationary != band.stationary):
         raise RefusedError(f"{at}.next", "vectors are kept for a step that does not occur")
-    if max(entering.group, band.next[0].group, *(corner.group for corner in band.down)) > band.width:
+    if entering.group > band.width:
         raise RefusedError(at, "a group of more lines than the block has")
     ends = [entering.vectors, *[band.down[0].vectors] * min(2, band.count - 1), band.next[0].vectors]
     inside = band.across.vectors

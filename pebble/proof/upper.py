@@ -12,7 +12,7 @@ from pebble.errors import InputError
 from pebble.families.parts import PartSchedule
 from pebble.proof.shares import NotCertifiedError
 from pebble.schedules.explicit import ExplicitSchedule
-from pebble.schedules.explicit.chain import ChainPlan, kept_for_next
+from pebble.schedules.explicit.chain import NOTHING, ChainPlan, handed_on
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
 
@@ -75,10 +75,11 @@ def _parameters(schedule: ExplicitSchedule | FusedSchedule | ChainPlan | Kernel)
     return {"kind": "product"}
 
 
-def _banded(schedule: ExplicitSchedule) -> dict[str, Any]:
-    def corner(one: Corner) -> list[int]:
-        return [one.group, one.turned, one.plain]
+def _corner(one: Corner) -> list[int]:
+    return [one.group, one.turned, one.plain]
 
+
+def _banded(schedule: ExplicitSchedule) -> dict[str, Any]:
     return {
         "kind": "banded",
         "axis": schedule.axis,
@@ -88,9 +89,9 @@ def _banded(schedule: ExplicitSchedule) -> dict[str, Any]:
                 "width": band.width,
                 "count": band.count,
                 "blocks": band.blocks,
-                "across": corner(steps.across),
-                "down": [corner(one) for one in steps.down],
-                "next": [corner(one) for one in steps.next],
+                "across": _corner(steps.across),
+                "down": [_corner(one) for one in steps.down],
+                "next": [_corner(one) for one in steps.next],
             }
             for band, steps in zip(schedule.bands, schedule.steps, strict=True)
         ],
@@ -113,21 +114,26 @@ def _bands(plan: ChainPlan) -> dict[str, Any]:
         done += band.extent * count
         seen = chain.seen(done) if plan.side == "rows" else chain.f
 
-        def kept(after: Any, band: Any = band, seen: int = seen) -> int:
-            return kept_for_next(chain, plan.side, plan.capacity, band, after, seen)
-
-        spilled = {"spilled": band.spilled} if band.spilled else {}
+        after = listed[number + 1][0] if number + 1 < len(listed) else None
+        handed = [
+            handed_on(chain, plan.side, plan.capacity, band, other, seen) if other else NOTHING
+            for other in (band if count > 1 else None, after)
+        ]
+        more: dict[str, Any] = {"spilled": band.spilled} if band.spilled else {}
+        if band.wider:
+            more["first"] = band.wider
+        if band.enter.vectors:
+            more["enter"] = _corner(band.enter)
+        if any(one.leave.vectors for one in handed):
+            more["turns"] = [[_corner(one.leave), _corner(one.enter)] for one in handed]
         runs.append(
             {
                 "extent": band.extent,
                 "count": count,
                 "blocks": band.blocks,
                 "stay": [band.kept_first, band.kept_second],
-                "kept": [
-                    kept(band) if count > 1 else 0,
-                    kept(listed[number + 1][0]) if number + 1 < len(listed) else 0,
-                ],
-                **spilled,
+                "kept": [0 if one.leave.vectors else one.values for one in handed],
+                **more,
             }
         )
     return {"kind": "bands", "side": plan.side, "runs": runs}

@@ -134,6 +134,9 @@ class Handed:
     enter: Corner = NO_CORNER
 
 
+NOTHING = Handed(0, 0)
+
+
 @dataclass(frozen=True)
 class ChainPlan:
     """Bands in the order they run, as (band, how many times), and the exact traffic.
