@@ -1,6 +1,6 @@
 """Turned corners: how vectors of an operand that two blocks share pass from one to the next, and the room they take.
 
-``plain`` vectors lie beside the whole block. Then ``turned`` ones take its place: one ``group`` of the lines of the
+``plain`` vectors lie beside the whole block, which meets each of them line by line, u cells of the pivot at a time. Then ``turned`` ones take its place: one ``group`` of the lines of the
 block after another meets all turned indices and leaves. A line holds x values of a first kind and y of a second (A and
 Y of a chain; y = 0 for one product); an index of the shared operands u x and y (B and D). With b lines in a group and
 w turned vectors the pivot, the cells in which a group and the turned indices meet, has u b w values until the u hidden
@@ -44,7 +44,7 @@ class Corner:
         b, w, u, shared = self.group, self.turned, streams, streams * first + second
         plain = self.plain * (beside or shared)
         if not w:
-            return plain + 1 if plain else 0
+            return plain + u if plain else 0
         return plain + max(
             u * b * w + u * w,
             u * b * w + u * w * first - (first - 1) * b,

@@ -68,7 +68,6 @@ class _Band:
     peak: int
     to_itself: int
     to_next: int
-    first_block: int
     panel: int
     turns: tuple[tuple[Corner, Corner], tuple[Corner, Corner]]
 
@@ -218,14 +217,14 @@ def _band(shape: Shape, rows_side: bool, run: Any, at: str) -> _Band:
         # A and a column of H for each hidden product, or Y and a column of H; the columns that lie beside them
         room = extent * (max(shape.k + u, shape.l + 1) + enter.plain) + 1
         room = max(room, extent * max(shape.k, shape.l) + enter.room(extent, 0, u, extent))
-        return _Band(*known, spilled, room, to_itself, to_next, block, 0, (turns[0], turns[1]))
+        return _Band(*known, spilled, room, to_itself, to_next, 0, (turns[0], turns[1]))
     if enter is not None:
         raise RefusedError(f"{at}.enter", "nothing comes in by a corner here")
     # a column of an operand of the band: of A or Y, extent values; of B (each hidden product's) or D, extent values
     room = u * extent * block + first * extent * (1 if rows_side else u) + second * extent
     state = min(shape.state, 2) if everything else shape.state  # outputs that are never stored need no factor
     room += state * rows + 1 + (0 if everything else min(rows, u * cols))
-    return _Band(*known, 0, room, to_itself, to_next, block, panel, (turns[0], turns[1]))
+    return _Band(*known, 0, room, to_itself, to_next, panel, (turns[0], turns[1]))
 
 
 def _wider_band(
@@ -251,4 +250,4 @@ def _wider_band(
     )
     to_itself, to_next = (integer(kept[i], f"{at}.kept[{i}]") for i in range(2))
     none = (NO_CORNER, NO_CORNER)
-    return _Band(extent, count, blocks, 0, stay[1], 0, room + state, to_itself, to_next, wide, 0, (none, none))
+    return _Band(extent, count, blocks, 0, stay[1], 0, room + state, to_itself, to_next, 0, (none, none))

@@ -76,7 +76,7 @@ class Corner:
         beside = side.plain * self.plain
         b, w, u = self.group, self.turned, side.streams
         if not w:
-            return beside + 1 if beside else 0
+            return beside + u if beside else 0  # line by line, one cell of each product at a time
         first, second = side.first, side.second
         return beside + max(
             u * b * w + u * w,
@@ -139,7 +139,7 @@ def best_corner(spare: int, side: Side, depth: int, limit: int) -> Corner:
     if spare < 2 or limit < 1:
         return NO_CORNER
     each, best = side.plain, NO_CORNER
-    most_plain = min(limit, (spare - 1) // each)
+    most_plain = min(limit, max(0, spare - side.streams) // each)
     # with E spare values about sqrt(E held / (u shared)) vectors turn; the next value turns less than it keeps plainly
     # once E is above this
     balanced = (spare - each * each * side.held // (4 * side.streams * side.shared)) // each
