@@ -9,6 +9,7 @@ from .statement import Workload
 from .upper import Moved, check_claim, check_gemm
 from .upper_banded import check_banded
 from .upper_chain import Shape, check_chain
+from .upper_conv import check_conv
 
 
 def check_upper(workload: Workload, claim: dict[str, Any], at: str) -> str:
@@ -36,7 +37,7 @@ def _width(workload: Workload, name: str) -> int:
 def moved_by(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved:
     """What a schedule moves and holds; parts run one after the other, through slow memory."""
     if workload.family == "conv2d":
-        raise RefusedError(at, "no schedule of a convolution is defined here")
+        return _convolution(workload, capacity, schedule, at)
     if workload.pieces:
         tagged(schedule, at, "kind", ("parts",))
         fields(schedule, at, ("kind", "parts"))
@@ -59,6 +60,19 @@ def _product(size: dict[str, int], accumulate: bool, capacity: int, schedule: An
     """One product, in blocks of one size or in bands."""
     known = {"blocks": check_gemm, "banded": check_banded}
     return known[tagged(schedule, at, "kind", known)](size, accumulate, capacity, schedule, at)
+
+
+def _convolution(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved:
+    """A convolution; without overlap, the product of pixels x taps and taps x channels that it then is."""
+    size = workload.size
+    if tagged(schedule, at, "kind", ("convolution", "banded")) == "convolution":
+        return check_conv(size, capacity, schedule, at)
+    if size["stride"] < size["kernel"]:
+        raise RefusedError(at, "windows overlap, so this is not a product of matrices without common values")
+    rows, columns = (1 + (size[x] - size["kernel"]) // size["stride"] for x in ("height", "width"))
+    taps = size["in_channels"] * size["kernel"] ** 2
+    product = {"m": size["batch"] * rows * columns, "n": size["out_channels"], "k": taps}
+    return check_banded(product, False, capacity, schedule, at).times(1, {"A": "X", "B": "W", "C": "Y"}.__getitem__)
 
 
 def chain_shape(workload: Workload) -> Shape:

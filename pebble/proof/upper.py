@@ -13,11 +13,14 @@ from pebble.families.parts import PartSchedule
 from pebble.proof.shares import NotCertifiedError
 from pebble.schedules.explicit import ExplicitSchedule
 from pebble.schedules.explicit.chain import NOTHING, ChainPlan, handed_on
+from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
 
+Single = ExplicitSchedule | FusedSchedule | ConvSchedule | ConvProduct  # of one workload without parts
 
-def upper_claim(statement: Statement, schedule: PartSchedule | ExplicitSchedule | FusedSchedule) -> dict[str, Any]:
+
+def upper_claim(statement: Statement, schedule: PartSchedule | Single) -> dict[str, Any]:
     """The claim of an upper bound: the schedule's parameters and what it moves.
 
     Raises
@@ -29,7 +32,7 @@ def upper_claim(statement: Statement, schedule: PartSchedule | ExplicitSchedule 
     if isinstance(schedule, PartSchedule):
         claims = []
         for piece, (_, one, _) in zip(statement.pieces, schedule.parts, strict=True):
-            if not isinstance(one, ExplicitSchedule | FusedSchedule):
+            if not isinstance(one, Single):
                 raise NotCertifiedError(
                     f"certificate: the checker does not know the schedule {one.name!r}; please report it."
                 )
@@ -59,10 +62,15 @@ def _plain(moved: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in moved.items())
 
 
-def _parameters(schedule: ExplicitSchedule | FusedSchedule | ChainPlan | Kernel) -> dict[str, Any]:
+def _parameters(schedule: Single | ChainPlan | Kernel) -> dict[str, Any]:
     match schedule:
         case ExplicitSchedule():
             return _banded(schedule)
+        case ConvProduct():
+            return _banded(schedule.product)
+        case ConvSchedule():
+            tile = [schedule.images, schedule.rows, schedule.columns, schedule.channels]
+            return {"kind": "convolution", "stays": schedule.stays, "tile": tile, "kept": schedule.kept_weights}
         case ChainPlan():
             return _bands(schedule)
         case FusedSchedule(plan=ChainPlan() as plan):
