@@ -5,7 +5,7 @@ every input channel; along one direction p outputs read (p - 1) stride + kernel 
 windows do not overlap.
 
 - outputs stay: for each input channel the patch is there and the tile's weights of it pass through one place, or the
-  other way round. X once for each tile and block of channels, W once for each tile.
+  other way round; of one pixel each value of X meets one weight a channel. X once for each tile and block of channels, W once for each tile.
 - inputs stay: the patch of all input channels is there, all columns wide; each output channel is computed with its sums
   of the tile there and its weights passing, or with its weights there and one sum. Rows of X that the next tile of the
   same image reads too stay, so X comes once; weights that are ``kept`` stay for the next tile.
@@ -60,7 +60,7 @@ def check_conv(size: dict[str, int], capacity: int, schedule: Any, at: str) -> M
         raise RefusedError(f"{at}.kept", "weights are kept for a step that does not occur")
     if stays == "outputs":
         loads = {"X": rounds * strips * reads_in_all(height, rows), "W": number * weights}
-        peak = sums * channels + min(patch, kernel**2 * channels) + 1
+        peak = sums * channels + (min(patch, kernel**2 * channels) if sums > 1 else 1) + 1
     elif stays == "inputs":
         if columns != width or channels != outs or (images > 1 and rows != height):
             raise RefusedError(f"{at}.tile", "rows of X stay at full width, for all channels; images stay whole")

@@ -5,7 +5,8 @@ neighbouring windows overlap. Where they do not (stride at least the kernel), it
 those of `pebble.schedules.explicit.gemm`. Elsewhere:
 
 - ``outputs``: a tile of Y (images x rows x columns x channels) stays. For one input channel after another, its patch of
-  X is there and each weight passes, or the tile's weights of that channel are there and each value of X passes.
+  X is there and each weight passes, or the tile's weights of that channel are there and each value of X passes. Of one
+  pixel, each value of X is there while its weights pass.
 - ``inputs``: rows of X stay, all channels, full width; each output channel is computed in turn, with its sums there and
   each weight passing, or with its weights there, pixel by pixel. The next rows of an image keep what they share with the
   last; what is free keeps weights from band to band. If whole images fit, several stay together.
@@ -82,7 +83,8 @@ class ConvSchedule:
         tile = self.images * self.rows * self.columns
         patch = positions(c, self.rows) * positions(c, self.columns)
         if self.stays == "outputs":
-            return tile * self.channels + min(self.images * patch, c.kernel**2 * self.channels) + 1
+            held = min(self.images * patch, c.kernel**2 * self.channels) if tile > 1 else 1
+            return tile * self.channels + held + 1
         if self.stays == "inputs":
             return self.images * patch * c.in_channels + min(tile, c.taps) + 1
         return c.taps * self.channels + c.in_channels * c.kernel * positions(c, self.columns) + 1
@@ -221,6 +223,7 @@ def _tiles(conv: Conv2d, capacity: int) -> Iterator[ConvSchedule]:
                 tile = images * rows * columns
                 # the patch is there and weights pass, or the weights are there and the patch passes
                 most = max((capacity - 1 - images * patch) // tile, (capacity - 1) // (tile + square))
+                most = capacity - 2 if tile == 1 else most
                 if most > 0:
                     fewest = ceil_div(channels, min(most, channels))
                     yield ConvSchedule(
