@@ -242,15 +242,21 @@ def _block_counts(chain: Chain, side: str, extent: int, capacity: int) -> set[in
     if chain.masked and side == "rows":
         return {1, across}
     counts = {1, across}
-    area = chain.streams * extent
     k, l = chain.k, chain.l
-    for kept in (0, l // 2, l, l + k // 4, l + k // 2, l + k * 3 // 4, k + l):
-        room = capacity - 1 - extent * (kept + chain.state)
-        widest = max(room // area, (room - extent) // area) if room > 0 else 0
-        if widest > 0:
-            fewest = ceil_div(across, min(widest, across))
-            counts.update(n for n in range(fewest, fewest + 4) if n <= across)
+    for kept in (0, l // 2, l, l + k // 4, l + k // 2, l + k * 3 // 4):
+        if most := widest(chain, side, extent, capacity - kept * extent):
+            fewest = ceil_div(across, min(most, across))
+            counts.update(n for n in range(fewest, fewest + 3) if n <= across)
     return counts
+
+
+def widest(chain: Chain, side: str, extent: int, room: int) -> int:
+    """Longest block of a band in that room, with softmax state; the shorter of its vectors lies along it or across."""
+    u, state = chain.streams, chain.state
+    if side == "rows":
+        room -= 1 + state * extent
+        return max(0, (room - extent) // (u * extent), min(room // (u * extent + u), extent // u))
+    return max(0, (room - 1 - u * extent) // (u * extent + state), min((room - 1) // (u * extent + state + 1), u * extent))
 
 
 def _spilled_band(chain: Chain, extent: int, capacity: int) -> Band | None:
@@ -281,11 +287,7 @@ def wider_band(chain: Chain, extent: int, blocks: int, capacity: int) -> Band | 
     if chain.masked or l == 0 or blocks > f or f * extent * u > blocks * capacity:
         return None
     of_column, state = Side(extent), chain.state * extent
-
-    def widest(stay: int) -> int:
-        """Columns of a block beside that many columns of Y; the shorter vector is a column of it or a row."""
-        room = capacity - 1 - state - extent * stay
-        return max(0, (room - extent) // (u * extent), min(room // (u * extent + u), extent // u))
+    alone = widest(chain, "rows", extent, capacity)
 
     def wide(stay: int) -> int:
         """Columns of a first block beside which that many columns of Y come in."""
@@ -294,12 +296,12 @@ def wider_band(chain: Chain, extent: int, blocks: int, capacity: int) -> Band | 
             room = capacity - state - turned * (turned + 1) - extent * (stay - turned) - (stay > turned)
         else:  # the gate's place is free by then
             room = capacity - state - extent * (stay + 1) - 1
-        return min(widest(0), room // extent, f - blocks + 1)
+        return min(alone, room // extent, f - blocks + 1)
 
     low, high = -1, l
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if wide(middle) + (blocks - 1) * widest(middle) >= f else (low, middle - 1)
+        low, high = (middle, high) if wide(middle) + (blocks - 1) * widest(chain, "rows", extent, capacity - extent * middle) >= f else (low, middle - 1)
     if low < 0:
         return None
     first = wide(low)

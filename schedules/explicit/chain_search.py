@@ -53,6 +53,8 @@ class _Costs:
             return (self.capacity - 1) // (first + second + c.streams + min(c.state, 2))
         if rule == "spill":
             return (self.capacity - 1) // max(c.k + c.streams, c.l + 1)
+        if self.side == "hidden":
+            return (self.capacity - 2 - c.state) // c.streams
         return (self.capacity - 1) // (c.streams + c.state + 1)
 
     def jumps(self, rule: str) -> FloatArray:
@@ -82,23 +84,52 @@ class _Costs:
                 spare > extent * c.streams, count * (moved + 2 * extent * np.maximum(f - stays, 0)), np.inf
             )
         again = np.full_like(extent, np.inf)
-        width = self.capacity / extent - c.state  # columns of everything beside the state
         for kept in (0.0, float(second), second + first / 2) if rule == "keep" else (0.0,):
-            fewest = np.ceil(c.streams * f / np.maximum(width - kept, 1e-9))
+            fewest = np.ceil(f / np.maximum(self._widest(extent, kept), 1e-9))
             for blocks in (fewest, fewest + 1):
-                stays = np.maximum(width - c.streams * f / blocks, 0)
+                block = np.ceil(f / blocks)
+                stays = np.maximum((self.capacity - self._taken(extent, block)) / extent, 0)
                 saved = twice * np.minimum(stays, second) + np.clip(stays - second, 0, first)
                 if self.side == "rows" and second:
-                    saved = np.maximum(saved, 2 * np.minimum(self._wider(extent, blocks, width), second))
+                    saved = np.maximum(saved, 2 * np.minimum(self._wider(extent, blocks), second))
                 if rule == "block":
                     saved = np.zeros_like(extent)
                 one = (blocks - 1) * extent * np.maximum(first + twice * second - saved, 0)
-                again = np.minimum(again, np.where((width > kept) & (blocks <= f), one, np.inf))
+                again = np.minimum(again, np.where(blocks <= f, one, np.inf))
         return np.asarray(count * (moved + again))
 
-    def _wider(self, extent: FloatArray, blocks: FloatArray, width: FloatArray) -> FloatArray:
+    def evened(self, rule: str, total: FloatArray, count: FloatArray) -> FloatArray:
+        """So many bands that differ by one at most."""
+        size = np.floor(total / count)
+        longer = total - size * count
+        shorter = self.cost(rule, size, count)
+        with np.errstate(invalid="ignore"):
+            part = longer / count
+            mixed = part * self.cost(rule, size + 1, count) + (1 - part) * shorter
+        return np.asarray(np.where(longer > 0, mixed, shorter))
+
+    def _taken(self, extent: FloatArray, block: FloatArray) -> FloatArray:
+        """Room of a block, its vector and the softmax state."""
+        c = self.chain
+        rows, cols = (extent, block) if self.side == "rows" else (block, extent)
+        return c.streams * rows * cols + c.state * rows + np.minimum(rows, c.streams * cols) + 1
+
+    def _widest(self, extent: FloatArray, kept: float) -> FloatArray:
+        """Longest block beside so many lines that stay; the shorter vector lies along it or across."""
+        c, u = self.chain, self.chain.streams
+        room = self.capacity - 1 - extent * kept
+        if self.side == "rows":
+            room = room - extent * c.state
+            short, long = np.minimum(room / (u * extent + u), extent / u), (room - extent) / (u * extent)
+        else:
+            short = np.minimum(room / (u * extent + c.state + 1), u * extent)
+            long = (room - u * extent) / (u * extent + c.state)
+        return np.floor(np.maximum(np.maximum(short, long), 0))
+
+    def _wider(self, extent: FloatArray, blocks: FloatArray) -> FloatArray:
         """About how many columns of Y stay when the first block is wider."""
-        free, u = blocks * width - self.chain.streams * self.chain.f, self.chain.streams
+        u = self.chain.streams
+        free = blocks * (self.capacity / extent - self.chain.state) - u * self.chain.f
         more = np.maximum(blocks - 1, 1)
         if u > 1:
             return np.asarray(np.where(blocks > 1, free / more, 0))
@@ -112,10 +143,10 @@ def _uniform(costs: _Costs, rules: tuple[str, ...], extent: int) -> list[tuple[f
     found: list[tuple[float, Cut]] = []
     for rule in rules:
         fewest = ceil_div(extent, max(1, min(extent, costs.highest(rule))))
-        more = np.unique((fewest * np.geomspace(1, 40, 60)).astype(np.int64))
+        more = np.geomspace(fewest, extent, 100).astype(np.int64)
         counts = np.unique(np.concatenate([np.arange(fewest, fewest + 40), more, [extent]]))
         counts = counts[(counts >= 1) & (counts <= extent)]
-        value = costs.cost(rule, extent / counts, counts.astype(float))
+        value = costs.evened(rule, np.float64(extent), counts.astype(float))
         order = np.argsort(value, kind="stable")[:_LOOK_CLOSELY]
         found += [(float(value[i]), [(rule, extent, int(counts[i]))]) for i in order if np.isfinite(value[i])]
         found += [(np.inf, [(rule, extent, int(counts[0]))])]  # the estimate may refuse what just fits
@@ -144,7 +175,7 @@ def _mixed(costs: _Costs, rules: tuple[str, ...], extent: int, plain: list[tuple
             at = [low + (high - low) * parts, first * jumps[0], extent - second * jumps[1]]
             rows = np.clip(np.floor(np.concatenate(at, axis=1)), low, high)
             rest = extent - rows
-            value = costs.cost(one, rows / first, first + 0 * rows) + costs.cost(two, rest / second, second + 0 * rows)
+            value = costs.evened(one, rows, first + 0 * rows) + costs.evened(two, rest, second + 0 * rows)
             best_of = value.argmin(axis=1)
             for i, j in enumerate(best_of):
                 if np.isfinite(value[i, j]):
@@ -183,6 +214,8 @@ def _plans(chain: Chain, side: str, capacity: int, rule: str) -> list[ChainPlan]
     extent, costs, rules = (chain.m if side == "rows" else chain.f), _Costs(chain, side, capacity), RULES[rule]
     if side == "hidden":
         rules = tuple(one for one in rules if one != "spill")
+    if chain.one_pass and side == "hidden":
+        return [plan for one in rules if (plan := _built(chain, side, capacity, [(one, extent, 1)]))]
     plain = _uniform(costs, rules, extent)
     cuts = sorted([*plain, *_mixed(costs, rules, extent, plain)], key=lambda one: one[0])
     found = []
