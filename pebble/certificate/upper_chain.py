@@ -110,7 +110,9 @@ def check_chain(shape: Shape, capacity: int, schedule: Any, at: str) -> Moved:
         turned = [corners[0].vectors * (u * k + l) for corners in band.turns]
         for corner in band.turns[0]:
             peak = max(peak, band.panel + corner.room(k, l, u))
-        for corner, other in zip(band.turns[1], (band, bands[number + 1] if number + 1 < len(bands) else band), strict=True):
+        for corner, other in zip(
+            band.turns[1], (band, bands[number + 1] if number + 1 < len(bands) else band), strict=True
+        ):
             peak = max(peak, other.panel + corner.room(k, l, u))
         if rows_side:
             seen = shape.seen(done)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import lru_cache
+
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.chain import Chain, ChainPlan
 from pebble.schedules.explicit.chain_search import best_chain_plan
-from pebble.schedules.explicit.fused import FUSED_FAMILIES, FusedSchedule, Kernel
+from pebble.schedules.explicit.fused import FUSED_FAMILIES, FusedSchedule, Kernel, family_of_plan
 from pebble.schedules.explicit.gemm_search import best_gemm_schedule
 from pebble.workloads import Attention, Gemm
 from pebble.workloads.base import MAX_DIMENSION
@@ -89,15 +92,21 @@ def attention_schedules(attention: Attention, capacity: int) -> list[FusedSchedu
     InfeasibleError
         No family fits: below 3 values; with a causal mask, below what one query needs.
     """
+    return _found(attention, capacity, FUSED_FAMILIES)
+
+
+def _found(attention: Attention, capacity: int, families: Iterable[str]) -> list[FusedSchedule]:
     chain = attention_chain(attention)
     # a product of stacked queries may be larger than any GEMM
     separable = not attention.causal and attention.stacked_queries <= MAX_DIMENSION
     found = [_unfused(attention, capacity)] if separable else []
-    for family, (side, rule) in FUSED_FAMILIES.items():
+    for family in families:
+        side, rule = FUSED_FAMILIES[family]
         if family in ("column panel", "Y stationary") or (family == "row panel" and chain.whole_rows):
             continue
         plan = best_chain_plan(chain, side, capacity, rule)
         if plan is not None and all(plan != other.plan for other in found):
+            family = family_of_plan(plan) if rule == "any" else family
             found.append(_fused(attention, family, plan))
     if not found:
         least = chain.state + 1 + min(chain.k + chain.l, chain.f) + 1
@@ -108,6 +117,7 @@ def attention_schedules(attention: Attention, capacity: int) -> list[FusedSchedu
     return sorted(found, key=lambda s: (s.bytes, s.elements, s.family == "unfused"))
 
 
+@lru_cache(maxsize=1 << 8)
 def best_attention_schedule(attention: Attention, capacity: int) -> FusedSchedule:
     """The schedule with the least bytes moved among all families."""
-    return attention_schedules(attention, capacity)[0]
+    return _found(attention, capacity, ("bands of rows", "bands of hidden units"))[0]

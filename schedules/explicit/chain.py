@@ -256,7 +256,9 @@ def widest(chain: Chain, side: str, extent: int, room: int) -> int:
     if side == "rows":
         room -= 1 + state * extent
         return max(0, (room - extent) // (u * extent), min(room // (u * extent + u), extent // u))
-    return max(0, (room - 1 - u * extent) // (u * extent + state), min((room - 1) // (u * extent + state + 1), u * extent))
+    return max(
+        0, (room - 1 - u * extent) // (u * extent + state), min((room - 1) // (u * extent + state + 1), u * extent)
+    )
 
 
 def _spilled_band(chain: Chain, extent: int, capacity: int) -> Band | None:
@@ -301,7 +303,11 @@ def wider_band(chain: Chain, extent: int, blocks: int, capacity: int) -> Band | 
     low, high = -1, l
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if wide(middle) + (blocks - 1) * widest(chain, "rows", extent, capacity - extent * middle) >= f else (low, middle - 1)
+        low, high = (
+            (middle, high)
+            if wide(middle) + (blocks - 1) * widest(chain, "rows", extent, capacity - extent * middle) >= f
+            else (low, middle - 1)
+        )
     if low < 0:
         return None
     first = wide(low)

@@ -80,9 +80,7 @@ class _Costs:
             spare = self.capacity - extent * max(c.k, c.l)
             room = np.maximum(spare - extent * c.streams, 0)
             stays = vectors_carried(room, extent, np.float64(min(c.k, c.l)), c.streams, extent)
-            return np.where(
-                spare > extent * c.streams, count * (moved + 2 * extent * np.maximum(f - stays, 0)), np.inf
-            )
+            return np.where(spare > extent * c.streams, count * (moved + 2 * extent * np.maximum(f - stays, 0)), np.inf)
         again = np.full_like(extent, np.inf)
         for kept in (0.0, float(second), second + first / 2) if rule == "keep" else (0.0,):
             fewest = np.ceil(f / np.maximum(self._widest(extent, kept), 1e-9))
@@ -95,6 +93,9 @@ class _Costs:
                 if rule == "block":
                     saved = np.zeros_like(extent)
                 one = (blocks - 1) * extent * np.maximum(first + twice * second - saved, 0)
+                # one block leaves room that keeps what streams by for the next band
+                spare = np.clip(self.capacity - self._taken(extent, block), 0, float(f) * self.passing)
+                one = np.where(blocks == 1, -(count - 1) / count * spare, one)
                 again = np.minimum(again, np.where(blocks <= f, one, np.inf))
         return np.asarray(count * (moved + again))
 
@@ -153,7 +154,9 @@ def _uniform(costs: _Costs, rules: tuple[str, ...], extent: int) -> list[tuple[f
     return sorted(found, key=lambda one: one[0])
 
 
-def _mixed(costs: _Costs, rules: tuple[str, ...], extent: int, plain: list[tuple[float, Cut]]) -> list[tuple[float, Cut]]:
+def _mixed(
+    costs: _Costs, rules: tuple[str, ...], extent: int, plain: list[tuple[float, Cut]]
+) -> list[tuple[float, Cut]]:
     """Two kinds of bands one after the other, for each pair of numbers the best height of the first."""
     found: list[tuple[float, Cut]] = []
     parts = np.linspace(0, 1, _HEIGHTS)

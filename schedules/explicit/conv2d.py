@@ -226,9 +226,7 @@ def _tiles(conv: Conv2d, capacity: int) -> Iterator[ConvSchedule]:
                 most = capacity - 2 if tile == 1 else most
                 if most > 0:
                     fewest = ceil_div(channels, min(most, channels))
-                    yield ConvSchedule(
-                        conv, capacity, "outputs", images, rows, columns, ceil_div(channels, fewest)
-                    )
+                    yield ConvSchedule(conv, capacity, "outputs", images, rows, columns, ceil_div(channels, fewest))
                 if columns == width:
                     yield ConvSchedule(conv, capacity, "inputs", images, rows, columns, channels)
     for columns in block_sizes(width, width, _MOST_SIZES):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from pebble.schedules.explicit.chain import SIDES, Chain, ChainPlan
 from pebble.schedules.explicit.chain_search import best_chain_plan
-from pebble.schedules.explicit.fused import FUSED_FAMILIES, FusedSchedule, Kernel
+from pebble.schedules.explicit.fused import FUSED_FAMILIES, FusedSchedule, Kernel, family_of_plan
 from pebble.schedules.explicit.gemm import ExplicitSchedule
 from pebble.schedules.explicit.gemm_search import best_gemm_schedule
 from pebble.workloads import Ffn, Gemm
@@ -77,6 +79,12 @@ def ffn_schedules(ffn: Ffn, capacity: int) -> list[FusedSchedule]:
     return sorted(found, key=lambda s: (s.bytes, s.elements, s.family == "unfused"))
 
 
+@lru_cache(maxsize=1 << 8)
 def best_ffn_schedule(ffn: Ffn, capacity: int) -> FusedSchedule:
     """The schedule with the least bytes moved among all families."""
-    return ffn_schedules(ffn, capacity)[0]
+    found = [_unfused(ffn, capacity)]
+    for side in SIDES:
+        plan = best_chain_plan(ffn_chain(ffn), side, capacity)
+        if plan is not None:
+            found.append(_fused(ffn, family_of_plan(plan), plan))
+    return min(found, key=lambda s: (s.bytes, s.elements, s.family == "unfused"))

@@ -128,7 +128,11 @@ class ExplicitSchedule:
         visits = {"A": 0, "B": 0, "C": 0}
         number = 0
         for i, band in enumerate(self.bands):
-            (p_axis, r_axis), (p, _, r), steps = other_axes(band.stationary, self.axis), self.layout(band), self.steps[i]
+            (p_axis, r_axis), (p, _, r), steps = (
+                other_axes(band.stationary, self.axis),
+                self.layout(band),
+                self.steps[i],
+            )
             first, second = operand_of(p_axis, r_axis), operand_of(self.axis, r_axis)
             visits[band.stationary] += band.count * band.width * p
             visits[first] += band.count * p * r

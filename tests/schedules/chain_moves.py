@@ -220,7 +220,9 @@ class _Player:
         if leaving:
             yield from self.state_of(rows, "delete")
 
-    def panel(self, band: Band, rows: Sequence[int], order: Sequence[int], came: Corner, goes: Corner) -> Iterator[Event]:
+    def panel(
+        self, band: Band, rows: Sequence[int], order: Sequence[int], came: Corner, goes: Corner
+    ) -> Iterator[Event]:
         """A band with all of A and Y there, and its corners."""
         c = self.chain
         if came.turned:

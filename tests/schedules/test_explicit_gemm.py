@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pebble.errors import InfeasibleError
 from pebble.certificate.statement import read_workload
+from pebble.errors import InfeasibleError
 from pebble.proof.certificate import workload_statement
 from pebble.proof.upper import upper_claim
 from pebble.schedules.explicit import ExplicitSchedule, best_gemm_schedule, gemm_schedules
