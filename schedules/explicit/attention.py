@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
+from math import inf
 
 from pebble.errors import InfeasibleError
-from pebble.schedules.explicit.chain import Chain, ChainPlan
+from pebble.schedules.explicit.chain import SIDES, Chain, ChainPlan
 from pebble.schedules.explicit.chain_search import best_chain_plan
 from pebble.schedules.explicit.fused import FUSED_FAMILIES, FusedSchedule, Kernel, family_of_plan
 from pebble.schedules.explicit.gemm_search import best_gemm_schedule
@@ -92,22 +92,23 @@ def attention_schedules(attention: Attention, capacity: int) -> list[FusedSchedu
     InfeasibleError
         No family fits: below 3 values; with a causal mask, below what one query needs.
     """
-    return _found(attention, capacity, FUSED_FAMILIES)
-
-
-def _found(attention: Attention, capacity: int, families: Iterable[str]) -> list[FusedSchedule]:
     chain = attention_chain(attention)
-    # a product of stacked queries may be larger than any GEMM
-    separable = not attention.causal and attention.stacked_queries <= MAX_DIMENSION
-    found = [_unfused(attention, capacity)] if separable else []
-    for family in families:
-        side, rule = FUSED_FAMILIES[family]
+    found = [_unfused(attention, capacity)] if _separable(attention) else []
+    for family, (side, rule) in FUSED_FAMILIES.items():
         if family in ("column panel", "Y stationary") or (family == "row panel" and chain.whole_rows):
             continue
         plan = best_chain_plan(chain, side, capacity, rule)
         if plan is not None and all(plan != other.plan for other in found):
-            family = family_of_plan(plan) if rule == "any" else family
             found.append(_fused(attention, family, plan))
+    return _sorted(found, chain, capacity)
+
+
+def _separable(attention: Attention) -> bool:
+    """Whether its products exist as GEMMs; one of stacked queries may be larger than any."""
+    return not attention.causal and attention.stacked_queries <= MAX_DIMENSION
+
+
+def _sorted(found: list[FusedSchedule], chain: Chain, capacity: int) -> list[FusedSchedule]:
     if not found:
         least = chain.state + 1 + min(chain.k + chain.l, chain.f) + 1
         raise InfeasibleError(
@@ -120,4 +121,16 @@ def _found(attention: Attention, capacity: int, families: Iterable[str]) -> list
 @lru_cache(maxsize=1 << 8)
 def best_attention_schedule(attention: Attention, capacity: int) -> FusedSchedule:
     """The schedule with the least bytes moved among all families."""
-    return _found(attention, capacity, ("bands of rows", "bands of hidden units"))[0]
+    chain, found = attention_chain(attention), []
+    for side in SIDES:
+        below = min((s.elements for s in found), default=inf)
+        if below == attention.compulsory_elements:
+            break
+        plan = best_chain_plan(chain, side, capacity, below=below / attention.groups)
+        if plan is not None:
+            found.append(_fused(attention, family_of_plan(plan), plan))
+    # separate kernels store the scores, load them for the softmax, and both again
+    scores = 4 * attention.groups * chain.m * chain.f * attention.in_bytes
+    if _separable(attention) and all(s.bytes > attention.compulsory_bytes + scores for s in found):
+        found.append(_unfused(attention, capacity))
+    return _sorted(found, chain, capacity)[0]

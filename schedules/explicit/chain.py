@@ -227,6 +227,7 @@ def best_band(chain: Chain, side: str, extent: int, capacity: int, rule: str = "
         for blocks in sorted(counts if rule != "spill" else ())
         if (band := _band(chain, side, extent, blocks, capacity, keep=rule != "block")) is not None
         and (rule != "panel" or band.blocks == 1 or band.kept_first == chain.k)
+        and not (rule == "keep" and is_panel(chain, side, band))
     ]
     if rule in ("any", "keep") and rows and not (chain.whole_rows or chain.masked):
         fewest = max(2, ceil_div(chain.streams * chain.f * extent, capacity))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.blocks import block_sizes, even
 from pebble.schedules.explicit.chain import Band, Chain, ChainPlan, best_band, handed_on
-from pebble.schedules.explicit.corner import FloatArray, vectors_carried
+from pebble.schedules.explicit.chain_costs import Costs
 from pebble.units import ceil_div
 
 _MOST_MIXED = 24  # bands of a kind, beyond which nothing is mixed with it
 _LOOK_CLOSELY = 8
+_NEAR = 1.03  # estimates are that good where it matters
 _MOVE_SPLIT = 2  # mixtures whose split is moved row by row
 _HEIGHTS = 25  # heights of the first kind of bands
 
@@ -22,124 +21,13 @@ RULES = {"panel": ("panel",), "block": ("block",), "spill": ("spill",), "any": (
 Cut = list[tuple[str, int, int]]  # rule, total extent, number of bands
 
 
-@dataclass(frozen=True)
-class _Costs:
-    """About what bands of a side cost, for arrays of extents; infinite where they do not fit."""
-
-    chain: Chain
-    side: str
-    capacity: int
-
-    @property
-    def across(self) -> int:
-        return self.chain.f if self.side == "rows" else self.chain.m
-
-    @property
-    def lines(self) -> tuple[int, int, int]:
-        """Values that stay for a unit of extent: of A (or B), of Y (or D), and what the second cost to come again."""
-        c = self.chain
-        return (c.k, c.l, 2) if self.side == "rows" else (c.streams * c.k, c.l, 1)
-
-    @property
-    def passing(self) -> int:
-        """Values that stream by, for a unit of the other side: of B and D, or of A and twice of Y."""
-        c = self.chain
-        return c.weights_per_column if self.side == "rows" else c.k + 2 * c.l
-
-    def highest(self, rule: str) -> int:
-        """Of the bands that fit."""
-        c, (first, second, _) = self.chain, self.lines
-        if rule == "panel":
-            return (self.capacity - 1) // (first + second + c.streams + min(c.state, 2))
-        if rule == "spill":
-            return (self.capacity - 1) // max(c.k + c.streams, c.l + 1)
-        if self.side == "hidden":
-            return (self.capacity - 2 - c.state) // c.streams
-        return (self.capacity - 1) // (c.streams + c.state + 1)
-
-    def jumps(self, rule: str) -> FloatArray:
-        """Extents at which one block fewer just fits."""
-        c, (_, second, _) = self.chain, self.lines
-        blocks = np.arange(1.0, 13) if rule in ("keep", "block") else np.zeros(0)
-        width = c.streams * np.ceil(self.across / blocks) + 1 + c.state
-        return np.floor((self.capacity - 1) / np.concatenate([width, width + second]))
-
-    def cost(self, rule: str, extent: FloatArray, count: FloatArray) -> FloatArray:
-        """So many bands of that extent, with what panels hand on."""
-        c, (first, second, twice), f = self.chain, self.lines, self.across
-        spare = self.capacity - extent * (first + second + min(c.state, 2))
-        moved = extent * (first + second) + float(f) * self.passing
-        if rule == "panel":
-            turn = np.zeros_like(extent)
-            if self.side == "rows" and not c.masked:
-                held = np.float64(first + second)
-                carried = vectors_carried(spare, held, extent, c.streams, np.float64(self.passing))
-                turn = np.minimum(carried, f / 2) * self.passing
-            return np.where(spare > extent * c.streams, count * moved - (count - 1) * turn, np.inf)
-        if rule == "spill":
-            spare = self.capacity - extent * max(c.k, c.l)
-            room = np.maximum(spare - extent * c.streams, 0)
-            stays = vectors_carried(room, extent, np.float64(min(c.k, c.l)), c.streams, extent)
-            return np.where(spare > extent * c.streams, count * (moved + 2 * extent * np.maximum(f - stays, 0)), np.inf)
-        again = np.full_like(extent, np.inf)
-        for kept in (0.0, float(second), second + first / 2) if rule == "keep" else (0.0,):
-            fewest = np.ceil(f / np.maximum(self._widest(extent, kept), 1e-9))
-            for blocks in (fewest, fewest + 1):
-                block = np.ceil(f / blocks)
-                stays = np.maximum((self.capacity - self._taken(extent, block)) / extent, 0)
-                saved = twice * np.minimum(stays, second) + np.clip(stays - second, 0, first)
-                if self.side == "rows" and second:
-                    saved = np.maximum(saved, 2 * np.minimum(self._wider(extent, blocks), second))
-                if rule == "block":
-                    saved = np.zeros_like(extent)
-                one = (blocks - 1) * extent * np.maximum(first + twice * second - saved, 0)
-                # one block leaves room that keeps what streams by for the next band
-                spare = np.clip(self.capacity - self._taken(extent, block), 0, float(f) * self.passing)
-                one = np.where(blocks == 1, -(count - 1) / count * spare, one)
-                again = np.minimum(again, np.where(blocks <= f, one, np.inf))
-        return np.asarray(count * (moved + again))
-
-    def evened(self, rule: str, total: FloatArray, count: FloatArray) -> FloatArray:
-        """So many bands that differ by one at most."""
-        size = np.floor(total / count)
-        longer = total - size * count
-        shorter = self.cost(rule, size, count)
-        with np.errstate(invalid="ignore"):
-            part = longer / count
-            mixed = part * self.cost(rule, size + 1, count) + (1 - part) * shorter
-        return np.asarray(np.where(longer > 0, mixed, shorter))
-
-    def _taken(self, extent: FloatArray, block: FloatArray) -> FloatArray:
-        """Room of a block, its vector and the softmax state."""
-        c = self.chain
-        rows, cols = (extent, block) if self.side == "rows" else (block, extent)
-        return c.streams * rows * cols + c.state * rows + np.minimum(rows, c.streams * cols) + 1
-
-    def _widest(self, extent: FloatArray, kept: float) -> FloatArray:
-        """Longest block beside so many lines that stay; the shorter vector lies along it or across."""
-        c, u = self.chain, self.chain.streams
-        room = self.capacity - 1 - extent * kept
-        if self.side == "rows":
-            room = room - extent * c.state
-            short, long = np.minimum(room / (u * extent + u), extent / u), (room - extent) / (u * extent)
-        else:
-            short = np.minimum(room / (u * extent + c.state + 1), u * extent)
-            long = (room - u * extent) / (u * extent + c.state)
-        return np.floor(np.maximum(np.maximum(short, long), 0))
-
-    def _wider(self, extent: FloatArray, blocks: FloatArray) -> FloatArray:
-        """About how many columns of Y stay when the first block is wider."""
-        u = self.chain.streams
-        free = blocks * (self.capacity / extent - self.chain.state) - u * self.chain.f
-        more = np.maximum(blocks - 1, 1)
-        if u > 1:
-            return np.asarray(np.where(blocks > 1, free / more, 0))
-        turned = extent / 2 * (np.sqrt(more**2 + 4 * np.maximum(free, 0) / extent) - more)
-        plain = (free + extent / 4) / blocks
-        return np.asarray(np.where((blocks > 1) & (free > 0), np.where(turned <= extent / 2, turned, plain), 0))
+def _fewest_first(estimate: tuple[float, Cut]) -> tuple[float, int]:
+    """The cheapest, and among equals the one with the fewest bands."""
+    value, cut = estimate
+    return value, sum(count for _, _, count in cut)
 
 
-def _uniform(costs: _Costs, rules: tuple[str, ...], extent: int) -> list[tuple[float, Cut]]:
+def _uniform(costs: Costs, rules: tuple[str, ...], extent: int) -> list[tuple[float, Cut]]:
     """Bands of one rule and nearly one extent, the cheapest first."""
     found: list[tuple[float, Cut]] = []
     for rule in rules:
@@ -151,11 +39,11 @@ def _uniform(costs: _Costs, rules: tuple[str, ...], extent: int) -> list[tuple[f
         order = np.argsort(value, kind="stable")[:_LOOK_CLOSELY]
         found += [(float(value[i]), [(rule, extent, int(counts[i]))]) for i in order if np.isfinite(value[i])]
         found += [(np.inf, [(rule, extent, int(counts[0]))])]  # the estimate may refuse what just fits
-    return sorted(found, key=lambda one: one[0])
+    return sorted(found, key=_fewest_first)
 
 
 def _mixed(
-    costs: _Costs, rules: tuple[str, ...], extent: int, plain: list[tuple[float, Cut]]
+    costs: Costs, rules: tuple[str, ...], extent: int, plain: list[tuple[float, Cut]]
 ) -> list[tuple[float, Cut]]:
     """Two kinds of bands one after the other, for each pair of numbers the best height of the first."""
     found: list[tuple[float, Cut]] = []
@@ -185,7 +73,7 @@ def _mixed(
                     total = int(rows[i, j])
                     cut = [(one, total, int(first[i, 0])), (two, extent - total, int(second[i, 0]))]
                     found.append((float(value[i, j]), cut))
-    return sorted(found, key=lambda one: one[0])[:_LOOK_CLOSELY]
+    return sorted(found, key=_fewest_first)[:_LOOK_CLOSELY]
 
 
 def _few_high(chain: Chain, side: str, capacity: int, rule: str) -> list[ChainPlan]:
@@ -210,24 +98,24 @@ def _few_high(chain: Chain, side: str, capacity: int, rule: str) -> list[ChainPl
     return [plan for cut in cuts if (plan := _built(chain, side, capacity, cut))]
 
 
-def _plans(chain: Chain, side: str, capacity: int, rule: str) -> list[ChainPlan]:
-    """The plans that look best, built exactly."""
+def _plans(chain: Chain, side: str, capacity: int, rule: str, below: float) -> list[ChainPlan]:
+    """The plans that look best, built exactly; only what may well move less than ``below``."""
     if chain.masked or chain.whole_rows:
         return _few_high(chain, side, capacity, rule)
-    extent, costs, rules = (chain.m if side == "rows" else chain.f), _Costs(chain, side, capacity), RULES[rule]
+    extent, costs, rules = (chain.m if side == "rows" else chain.f), Costs(chain, side, capacity), RULES[rule]
     if side == "hidden":
         rules = tuple(one for one in rules if one != "spill")
     if chain.one_pass and side == "hidden":
         return [plan for one in rules if (plan := _built(chain, side, capacity, [(one, extent, 1)]))]
     plain = _uniform(costs, rules, extent)
-    cuts = sorted([*plain, *_mixed(costs, rules, extent, plain)], key=lambda one: one[0])
+    cuts = sorted([*plain, *_mixed(costs, rules, extent, plain)], key=_fewest_first)
     found = []
-    for _, cut in [*cuts[:_LOOK_CLOSELY], *cuts[-len(rules) :]]:
-        if plan := _built(chain, side, capacity, cut):
+    for about, cut in [*cuts[:_LOOK_CLOSELY], *cuts[-len(rules) :]]:
+        if (about < _NEAR * below or below == np.inf) and (plan := _built(chain, side, capacity, cut)):
             found.append((plan.elements, len(found), plan, cut))
     found.sort(key=lambda one: one[:2])
     return [
-        _moved_split(plan, cut) if len(cut) == 2 and i < _MOVE_SPLIT else plan
+        _moved_split(plan, cut) if len(cut) == 2 and i < _MOVE_SPLIT and plan.elements < _NEAR * below else plan
         for i, (*_, plan, cut) in enumerate(found)
     ]
 
@@ -361,7 +249,9 @@ def _totals(
     return ChainPlan(side, tuple(runs), chain, capacity, loads, stores, peak)
 
 
-def best_chain_plan(chain: Chain, side: str, capacity: int, rule: str = "any") -> ChainPlan | None:
+def best_chain_plan(
+    chain: Chain, side: str, capacity: int, rule: str = "any", below: float = np.inf
+) -> ChainPlan | None:
     """The plan along one side that moves least, or None when no band fits.
 
     Parameters
@@ -371,6 +261,8 @@ def best_chain_plan(chain: Chain, side: str, capacity: int, rule: str = "any") -
     rule : {"any", "panel", "block", "spill"}
         ``panel``: all columns stay between blocks of one column (or row). ``block``: nothing stays but the block.
         ``spill``: Y stationary, H spilled.
+    below : float
+        Values that another schedule moves: what looks worse by some per cent need not be built.
 
     Raises
     ------
@@ -385,5 +277,5 @@ def best_chain_plan(chain: Chain, side: str, capacity: int, rule: str = "any") -
         raise InfeasibleError(
             f"capacity: got {capacity} elements, expected at least 3 (two operands and a result): no schedule exists."
         )
-    plans = _plans(chain, side, capacity, rule)
+    plans = _plans(chain, side, capacity, rule, below)
     return min(plans, key=lambda p: (p.elements, sum(count for _, count in p.runs), p.peak_elements), default=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import inf
 
 from pebble.schedules.explicit.chain import SIDES, Chain, ChainPlan
 from pebble.schedules.explicit.chain_search import best_chain_plan
@@ -82,9 +83,15 @@ def ffn_schedules(ffn: Ffn, capacity: int) -> list[FusedSchedule]:
 @lru_cache(maxsize=1 << 8)
 def best_ffn_schedule(ffn: Ffn, capacity: int) -> FusedSchedule:
     """The schedule with the least bytes moved among all families."""
-    found = [_unfused(ffn, capacity)]
+    found: list[FusedSchedule] = []
     for side in SIDES:
-        plan = best_chain_plan(ffn_chain(ffn), side, capacity)
+        below = min((s.elements for s in found), default=inf)
+        if below == ffn.compulsory_elements:
+            break
+        plan = best_chain_plan(ffn_chain(ffn), side, capacity, below=below)
         if plan is not None:
             found.append(_fused(ffn, family_of_plan(plan), plan))
+    # separate kernels store H and load it
+    if all(s.bytes > ffn.compulsory_bytes + 2 * ffn.tokens * ffn.hidden * ffn.in_bytes for s in found):
+        found.append(_unfused(ffn, capacity))
     return min(found, key=lambda s: (s.bytes, s.elements, s.family == "unfused"))
