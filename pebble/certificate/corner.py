@@ -1,7 +1,8 @@
 """Turned corners: how vectors of an operand that two blocks share pass from one to the next, and the room they take.
 
-``plain`` vectors lie beside the whole block, which meets each of them line by line, u cells of the pivot at a time. Then ``turned`` ones take its place: one ``group`` of the lines of the
-block after another meets all turned indices and leaves. A line holds x values of a first kind and y of a second (A and
+``plain`` vectors lie beside the whole block, which meets each of them line by line, u cells of the pivot at a time.
+Then ``turned`` ones take its place: one ``group`` of the lines of the block after another meets all turned indices and
+leaves. A line holds x values of a first kind and y of a second (A and
 Y of a chain; y = 0 for one product); an index of the shared operands u x and y (B and D). With b lines in a group and
 w turned vectors the pivot, the cells in which a group and the turned indices meet, has u b w values until the u hidden
 products of a cell are one, then b w. Beside the whole block there are then at most

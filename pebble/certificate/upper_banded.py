@@ -12,6 +12,7 @@ band, P at its end if both bands keep the same operand. Its lines lie across tho
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from .corner import NO_CORNER, Corner, read_corner, read_turn
@@ -126,7 +127,7 @@ def _check_steps(band: _Band, before: _Band | None, after: _Band | None, at: str
     ends = [entering.vectors, *[band.down[0].vectors] * min(2, band.count - 1), band.next[0].vectors]
     inside = band.across.vectors
     if band.blocks == 1:  # both ends of a band are one block
-        most = max(one + other for one, other in zip(ends, ends[1:], strict=False))
+        most = max(one + other for one, other in pairwise(ends))
     else:
         most = max(inside + max(ends), 2 * inside if band.blocks > 2 else 0)
     if most > band.r:

@@ -26,6 +26,7 @@ Turned corners (`corner`) pass more in three places:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from .corner import NO_CORNER, Corner, read_corner, read_turn
@@ -110,10 +111,9 @@ def check_chain(shape: Shape, capacity: int, schedule: Any, at: str) -> Moved:
         turned = [corners[0].vectors * (u * k + l) for corners in band.turns]
         for corner in band.turns[0]:
             peak = max(peak, band.panel + corner.room(k, l, u))
-        for corner, other in zip(
-            band.turns[1], (band, bands[number + 1] if number + 1 < len(bands) else band), strict=True
-        ):
-            peak = max(peak, other.panel + corner.room(k, l, u))
+        peak = max(peak, band.panel + band.turns[1][0].room(k, l, u))
+        if number:
+            peak = max(peak, band.panel + bands[number - 1].turns[1][1].room(k, l, u))
         if rows_side:
             seen = shape.seen(done)
             own = {"A": extent * (k + first), "Y": extent * second}
@@ -173,7 +173,7 @@ def _check_turns(shape: Shape, bands: list[_Band], at: str) -> None:
         if came and entering and entering.turns[1][1].group > band.extent:
             raise RefusedError(where, "a group of more lines than the block has")
         ends = [came, *[inside] * min(2, band.count - 1), on]
-        if max(one + other for one, other in zip(ends, ends[1:], strict=False)) > shape.f:
+        if max(one + other for one, other in pairwise(ends)) > shape.f:
             raise RefusedError(where, "a band would keep columns for both sides at once")
 
 

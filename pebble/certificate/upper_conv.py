@@ -5,7 +5,8 @@ every input channel; along one direction p outputs read (p - 1) stride + kernel 
 windows do not overlap.
 
 - outputs stay: for each input channel the patch is there and the tile's weights of it pass through one place, or the
-  other way round; of one pixel each value of X meets one weight a channel. X once for each tile and block of channels, W once for each tile.
+  other way round; of one pixel each value of X meets one weight a channel. X once for each tile and block of channels,
+  W once for each tile.
 - inputs stay: the patch of all input channels is there, all columns wide; each output channel is computed with its sums
   of the tile there and its weights passing, or with its weights there and one sum. Rows of X that the next tile of the
   same image reads too stay, so X comes once; weights that are ``kept`` stay for the next tile.

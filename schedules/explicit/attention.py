@@ -121,7 +121,8 @@ def _sorted(found: list[FusedSchedule], chain: Chain, capacity: int) -> list[Fus
 @lru_cache(maxsize=1 << 8)
 def best_attention_schedule(attention: Attention, capacity: int) -> FusedSchedule:
     """The schedule with the least bytes moved among all families."""
-    chain, found = attention_chain(attention), []
+    chain = attention_chain(attention)
+    found: list[FusedSchedule] = []
     for side in SIDES:
         below = min((s.elements for s in found), default=inf)
         if below == attention.compulsory_elements:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pebble.schedules.explicit.chain import Chain
-from pebble.schedules.explicit.corner import FloatArray, vectors_carried
+from pebble.schedules.explicit.corner import FloatArray, Floats, vectors_carried
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Costs:
                 again = np.minimum(again, np.where(blocks <= f, one, np.inf))
         return np.asarray(count * (moved + again))
 
-    def evened(self, rule: str, total: FloatArray, count: FloatArray) -> FloatArray:
+    def evened(self, rule: str, total: Floats, count: FloatArray) -> FloatArray:
         """So many bands that differ by one at most."""
         size = np.floor(total / count)
         longer = total - size * count

@@ -109,7 +109,7 @@ def _plans(chain: Chain, side: str, capacity: int, rule: str, below: float) -> l
         return [plan for one in rules if (plan := _built(chain, side, capacity, [(one, extent, 1)]))]
     plain = _uniform(costs, rules, extent)
     cuts = sorted([*plain, *_mixed(costs, rules, extent, plain)], key=_fewest_first)
-    found = []
+    found: list[tuple[int, int, ChainPlan, Cut]] = []
     for about, cut in [*cuts[:_LOOK_CLOSELY], *cuts[-len(rules) :]]:
         if (about < _NEAR * below or below == np.inf) and (plan := _built(chain, side, capacity, cut)):
             found.append((plan.elements, len(found), plan, cut))

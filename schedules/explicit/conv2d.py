@@ -7,9 +7,9 @@ those of `pebble.schedules.explicit.gemm`. Elsewhere:
 - ``outputs``: a tile of Y (images x rows x columns x channels) stays. For one input channel after another, its patch of
   X is there and each weight passes, or the tile's weights of that channel are there and each value of X passes. Of one
   pixel, each value of X is there while its weights pass.
-- ``inputs``: rows of X stay, all channels, full width; each output channel is computed in turn, with its sums there and
-  each weight passing, or with its weights there, pixel by pixel. The next rows of an image keep what they share with the
-  last; what is free keeps weights from band to band. If whole images fit, several stay together.
+- ``inputs``: rows of X stay, all channels, full width; each output channel is computed in turn, with its sums there
+  and each weight passing, or with its weights there, pixel by pixel. The next rows of an image keep what they share
+  with the last; what is free keeps weights from band to band. If whole images fit, several stay together.
 - ``weights``: all weights of some output channels stay; images pass in strips of columns, kernel rows at a time.
 """
 

@@ -9,9 +9,9 @@ Two blocks that follow each other share one operand. What is free beside a block
           for i in s:   [first group only: load the shared operand's (i, W), and keep it]
                         the b w updates of X(i, D); it is complete: let it go
 
-and the next block enters in the mirror image: it begins group by group, and in the last group the shared (i, W) go. With
-b = w that needs about w^2 values beside the block and carries s w of them over, where plain vectors carry only what
-they need. Both together are a `Corner`.
+and the next block enters in the mirror image: it begins group by group, and in the last group the shared (i, W) go.
+With b = w that needs w (w + 1) values beside the block and carries s w of them over, where plain vectors carry only
+what they need. Both together are a `Corner`.
 
 In a chain, X is rows of A and Y (k + l values each), the shared operand B and D (``streams`` k + l values for each
 column of H), and the pivot the cells of H, ``streams`` for each until the hidden products of one cell are joined. A
@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
+Floats = FloatArray | np.float64
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ def best_corner(spare: int, side: Side, depth: int, limit: int) -> Corner:
 
 
 def vectors_carried(
-    spare: FloatArray, held: FloatArray, depth: FloatArray, streams: int = 1, shared: FloatArray | None = None
+    spare: Floats, held: Floats, depth: Floats, streams: int = 1, shared: Floats | None = None
 ) -> FloatArray:
     """About what `best_corner` carries, elementwise: shapes broadcast. ``shared`` is ``held`` for one product."""
     each = held if shared is None else shared

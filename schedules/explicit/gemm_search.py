@@ -55,8 +55,8 @@ class _Kinds:
                 if widest := min(largest_partner(capacity, size), getattr(gemm, axis)):
                     rows.append((stationary, ceil_div(p, size), size, widest, p, r, *weights))
         names, *numbers = zip(*rows, strict=True) if rows else ((), *[()] * 8)
-        blocks, block, widest, p, r, *weights = (np.array(x, float) for x in numbers)
-        return cls(capacity, np.array(names, "U1"), blocks, block, widest, (p, r), tuple(weights))
+        blocks, block, widest, p, r, of_p, of_q, of_block = (np.array(x, float) for x in numbers)
+        return cls(capacity, np.array(names, "U1"), blocks, block, widest, (p, r), (of_p, of_q, of_block))
 
     def take(self, index: IntArray) -> _Kinds:
         """Some of them, in the shape of the index."""
@@ -174,7 +174,7 @@ def gemm_schedules(gemm: Gemm, capacity: int) -> list[ExplicitSchedule]:
         best = list(dict.fromkeys(index[np.isfinite(cost)].tolist()))[:_KINDS]
         plans += [(value, axis, parts) for value, parts in _mixed(kinds.take(np.array(best)), q)]
     plans.sort(key=lambda plan: plan[0])
-    found = []
+    found: list[tuple[int, int, int, ExplicitSchedule, list[Part]]] = []
     for _, axis, parts in plans[:_LOOK_CLOSELY]:
         schedule = _built(gemm, capacity, axis, parts)
         if schedule.peak_elements <= capacity:

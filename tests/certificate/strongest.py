@@ -216,6 +216,11 @@ def _blocks(m: int, n: int, k: int, rnd: random.Random) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _corner(lines: int, vectors: int, rnd: random.Random) -> list[int]:
+    turned = rnd.randint(0, vectors)
+    return [rnd.randint(1, lines) if turned else 0, turned, vectors - turned]
+
+
 def banded(m: int, n: int, k: int, rnd: random.Random) -> dict[str, Any]:
     """Bands of any kinds, corners of any size where a step is."""
     size = {"m": m, "n": n, "k": k}
@@ -234,15 +239,11 @@ def banded(m: int, n: int, k: int, rnd: random.Random) -> dict[str, Any]:
         blocks = min(blocks, size[p])
         following = rnd.choice([stationary, stationary, rnd.choice(having)])
 
-        def corner(lines: int, vectors: int) -> list[int]:
-            turned = rnd.randint(0, vectors)
-            return [rnd.randint(1, lines) if turned else 0, turned, vectors - turned]
-
         def turn(there: bool, streamed: int = size[r], lines: int = width) -> list[list[int]]:
             vectors = rnd.choice([0, 1, streamed // 2, rnd.randint(0, streamed)])
-            return [corner(lines, vectors), corner(lines, vectors)] if there else [none, none]
+            return [_corner(lines, vectors, rnd), _corner(lines, vectors, rnd)] if there else [none, none]
 
-        across = corner(size[p] // blocks, rnd.randint(0, size[r] // 2)) if blocks > 1 else none
+        across = _corner(size[p] // blocks, rnd.randint(0, size[r] // 2), rnd) if blocks > 1 else none
         bands.append({
             "stationary": stationary, "width": width, "count": count, "blocks": blocks, "across": across,
             "down": turn(count > 1), "next": turn(left > 0 and following == stationary),
@@ -277,8 +278,21 @@ def _bands(m: int, k: int, f: int, l: int, rnd: random.Random) -> dict[str, Any]
             "extent": extent, "count": count, "blocks": blocks, "stay": stay,
             "kept": [kept() if count > 1 else 0, kept() if left else 0],
         }  # fmt: skip
-        if rnd.random() < 0.15:
-            run = {**run, "blocks": across, "stay": [k, l], "spilled": rnd.randint(1, f)}
+        kind = rnd.random()
+        if kind < 0.15:
+            spilled = rnd.randint(1, f)
+            corner = _corner(min(k, l), f - spilled, rnd) if l else [0, 0, f - spilled]
+            run = {**run, "blocks": across, "stay": [k, l], "spilled": spilled}
+            run |= {"enter": corner} if rnd.random() < 0.5 else {}
+        elif kind < 0.3 and across > 1:
+            first, stays = rnd.randint(1, across - 1), rnd.randint(0, l)
+            block = rnd.randint(1, across - first)
+            run = {**run, "blocks": 1 - (first - across) // block, "stay": [0, stays], "first": first}
+            run["enter"] = _corner(first, stays, rnd)
+        elif kind < 0.6 and across > 1:
+            vectors = [rnd.randint(0, across // 2) if there else 0 for there in (count > 1, left)]
+            turns = [[_corner(extent, n, rnd), _corner(extent, n, rnd)] for n in vectors]
+            run = {**run, "blocks": across, "stay": [k, l], "kept": [0, 0], "turns": turns}
         runs.append(run)
     return {"kind": "bands", "side": side, "runs": runs}
 

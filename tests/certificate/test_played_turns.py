@@ -7,6 +7,7 @@ rules of the game, with the room and the traffic that the checker derived as lim
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from unittest.mock import patch
 
 import pytest
@@ -63,7 +64,7 @@ def test_what_the_checker_takes_is_legal(seed: int) -> None:
             bands.append(some_band(rnd, chain, rnd.randint(1, left)))
             left -= bands[-1].extent
         handed: dict[tuple[int, int], Handed] = {}
-        for before, after in zip(bands, bands[1:], strict=False):
+        for before, after in pairwise(bands):
             vectors = rnd.choice([0, 1, f // 2, rnd.randint(0, f)])
             turns = corner(rnd, before.extent, vectors), corner(rnd, after.extent, vectors)
             panels = all(band.kept_first == k and not band.spilled for band in (before, after))

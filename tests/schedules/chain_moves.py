@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 from pebble.schedules.explicit.chain import NOTHING, Band, ChainPlan, handed_on
 from pebble.schedules.explicit.corner import Corner
@@ -324,7 +325,7 @@ class _Player:
                 continue
             across = c.seen(start) if self.rows else c.m
             edges = band.edges(across)
-            blocks = [range(one, other) for one, other in zip(edges, edges[1:], strict=False)]
+            blocks = [range(one, other) for one, other in pairwise(edges)]
             if self.rows:
                 yield from self.state(band, "begin", extent)
             for block in blocks:
