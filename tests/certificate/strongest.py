@@ -189,6 +189,8 @@ def random_schedule(workload: Workload, rnd: random.Random) -> dict[str, Any]:
     size = workload.size
     if workload.family == "gemm":
         return _product(size["m"], size["n"], size["k"], rnd)
+    if workload.family == "conv2d":
+        return _convolution(size, rnd)
     m, k, f, l, _ = _chain(workload)
     if rnd.random() < 0.3:
         first, last = _product(m, f, k, rnd), _product(m, l, f, rnd)
@@ -201,6 +203,21 @@ def random_schedule(workload: Workload, rnd: random.Random) -> dict[str, Any]:
             middle = rnd.choice([[both], [first, _product(m, f, k, rnd), {"kind": "product"}]])
         return {"kind": "kernels", "kernels": [*middle, last]}
     return _bands(m, k, f, l, rnd)
+
+
+def _convolution(size: dict[str, int], rnd: random.Random) -> dict[str, Any]:
+    height, width = (1 + (size[x] - size["kernel"]) // size["stride"] for x in ("height", "width"))
+    whole = [size["batch"], height, width, size["out_channels"]]
+    tile, stays = [_part(extent, rnd) for extent in whole], rnd.choice(["outputs", "inputs", "weights"])
+    if rnd.random() < 0.7 and stays != "outputs":
+        tile = [*tile[:2], *whole[2:]] if stays == "inputs" else [*whole[:2], *tile[2:]]
+    if stays == "inputs" and tile[0] > 1:
+        tile[1] = whole[1]
+    taps = size["in_channels"] * size["kernel"] ** 2
+    if rnd.random() < 0.3:
+        return banded(size["batch"] * height * width, size["out_channels"], taps, rnd)
+    kept = rnd.randint(0, taps * size["out_channels"]) if stays == "inputs" and rnd.random() < 0.7 else 0
+    return {"kind": "convolution", "stays": stays, "tile": tile, "kept": kept}
 
 
 def _blocks(m: int, n: int, k: int, rnd: random.Random) -> dict[str, Any]:
