@@ -114,7 +114,7 @@ def draw(tables: dict[str, list[Row]], path: Path) -> None:
             ax.axhline(1, color="black", lw=0.6)
             ax.set_ylabel("schedule / bound", fontsize=8)
             ax.set_title(family, fontsize=9, loc="left")
-            ax.legend(fontsize=7, frameon=False, loc="upper right")
+            ax.legend(fontsize=7, frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=len(tables))
         save_figure(figure, str(path))
 
 

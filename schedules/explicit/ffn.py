@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import inf
+from math import inf, sqrt
 
 from pebble.schedules.explicit.chain import SIDES, Chain, ChainPlan
 from pebble.schedules.explicit.chain_search import best_chain_plan
@@ -63,6 +63,13 @@ def _unfused(ffn: Ffn, capacity: int) -> FusedSchedule:
     )
 
 
+def _least_unfused(ffn: Ffn, capacity: int) -> float:
+    """No separate kernels move less: each product reads and writes its operands, and moves 2 V / sqrt(S)."""
+    m, k, f, l = ffn.tokens, ffn.d_model, ffn.hidden, ffn.d_out
+    up = max(m * k + ffn.up_products * k * f + m * f, 2 * ffn.up_products * m * f * k / sqrt(capacity) - m * f)
+    return up + max(m * f + f * l + m * l, 2 * m * f * l / sqrt(capacity))
+
+
 def ffn_schedules(ffn: Ffn, capacity: int) -> list[FusedSchedule]:
     """The best schedule of each family for a capacity in values, the one with the least bytes first.
 
@@ -91,7 +98,7 @@ def best_ffn_schedule(ffn: Ffn, capacity: int) -> FusedSchedule:
         plan = best_chain_plan(ffn_chain(ffn), side, capacity, below=below)
         if plan is not None:
             found.append(_fused(ffn, family_of_plan(plan), plan))
-    # separate kernels store H and load it
-    if all(s.bytes > ffn.compulsory_bytes + 2 * ffn.tokens * ffn.hidden * ffn.in_bytes for s in found):
+    narrow = min(ffn.in_bytes, ffn.out_bytes)
+    if all(s.bytes > _least_unfused(ffn, capacity) * narrow for s in found):
         found.append(_unfused(ffn, capacity))
     return min(found, key=lambda s: (s.bytes, s.elements, s.family == "unfused"))
