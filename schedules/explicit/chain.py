@@ -113,16 +113,6 @@ class Band:
     wider: int = 0
     enter: Corner = NO_CORNER
 
-    @property
-    def first_block(self) -> int:
-        """Size of the first block."""
-        return self.wider or self.block
-
-    def edges(self, across: int) -> list[int]:
-        """Where the blocks begin, and the end, when the other side is that long."""
-        starts = [0, *range(self.first_block, across, self.block)] if across > self.first_block else [0]
-        return [*starts, across]
-
 
 @dataclass(frozen=True)
 class Handed:

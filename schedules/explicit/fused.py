@@ -22,7 +22,7 @@ FUSED_FAMILIES = {
 
 def family_of_plan(plan: ChainPlan) -> str:
     """The plainest family that a plan belongs to."""
-    panels = [(b.kept_first, b.kept_second) == (plan.chain.k, plan.chain.l) or b.blocks == 1 for b, _ in plan.runs]
+    panels = [b.block == 1 and (b.blocks == 1 or b.kept_first == plan.chain.k) for b, _ in plan.runs]
     spilled = [b.spilled > 0 for b, _ in plan.runs]
     if all(spilled):
         return "Y stationary"

@@ -203,8 +203,15 @@ class ExplicitSchedule:
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
         kinds = dict.fromkeys(band.stationary for band in self.bands)
+        first = self.bands[0]
+        p, _ = other_axes(first.stationary, self.axis)
+        sides = {self.axis: first.width, p: self.layout(first)[1]}
         return {
             "family": f"{' and '.join(kinds).lower()}-stationary",
+            # of the first band; ``bands`` tells all
+            "block": [sides[axis] for axis in AXES[first.stationary][:2]],
+            "block_dimensions": list(AXES[first.stationary][:2]),
+            "walks_first": p,
             "bands_of": self.axis,
             "bands": [
                 {

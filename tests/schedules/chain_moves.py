@@ -324,7 +324,8 @@ class _Player:
                 forward, came = not forward, handed.enter
                 continue
             across = c.seen(start) if self.rows else c.m
-            edges = band.edges(across)
+            first = min(across, band.wider or band.block)
+            edges = [0, *range(first, across, band.block), across]
             blocks = [range(one, other) for one, other in pairwise(edges)]
             if self.rows:
                 yield from self.state(band, "begin", extent)
