@@ -27,7 +27,7 @@ from pebble.schedules.explicit.gemm_search import best_gemm_schedule
 from pebble.units import ceil_div
 from pebble.workloads import Conv2d, Gemm
 
-_MOST_SIZES = 20  # of tiles along one direction, beyond which only every 256th part is tried
+_MOST_SIZES = 32  # of tiles along one direction
 Parts = list[tuple[int, int]]  # (size, how many)
 
 
@@ -211,15 +211,23 @@ class ConvProduct:
         return {**self.product.to_json(), **moved, "dimensions": ["pixels", "channels", "taps"]}
 
 
+def _sizes(extent: int) -> list[int]:
+    """Sizes of tiles along one direction; of many, some from the largest to one."""
+    every = list(block_sizes(extent, extent, 128))
+    if len(every) <= _MOST_SIZES:
+        return every
+    return [every[i * (len(every) - 1) // (_MOST_SIZES - 1)] for i in range(_MOST_SIZES)]
+
+
 def _tiles(conv: Conv2d, capacity: int) -> Iterator[ConvSchedule]:
     """Tiles worth trying, each with as many channels as fit."""
     height, width, channels = conv.out_height, conv.out_width, conv.out_channels
     square = conv.kernel**2
-    for rows in block_sizes(height, height, _MOST_SIZES):
-        for columns in block_sizes(width, width, _MOST_SIZES):
+    for rows in _sizes(height):
+        for columns in _sizes(width):
             whole = (rows, columns) == (height, width)
             patch = positions(conv, rows) * positions(conv, columns)
-            for images in block_sizes(conv.batch, conv.batch, _MOST_SIZES) if whole else (1,):
+            for images in _sizes(conv.batch) if whole else (1,):
                 tile = images * rows * columns
                 # the patch is there and weights pass, or the weights are there and the patch passes
                 most = max((capacity - 1 - images * patch) // tile, (capacity - 1) // (tile + square))
@@ -229,7 +237,7 @@ def _tiles(conv: Conv2d, capacity: int) -> Iterator[ConvSchedule]:
                     yield ConvSchedule(conv, capacity, "outputs", images, rows, columns, ceil_div(channels, fewest))
                 if columns == width:
                     yield ConvSchedule(conv, capacity, "inputs", images, rows, columns, channels)
-    for columns in block_sizes(width, width, _MOST_SIZES):
+    for columns in _sizes(width):
         most = (capacity - 1 - conv.in_channels * conv.kernel * positions(conv, columns)) // conv.taps
         if most > 0:
             fewest = ceil_div(channels, min(most, channels))
