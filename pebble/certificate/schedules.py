@@ -7,7 +7,9 @@ from typing import Any
 from .reading import RefusedError, array, equal, fields, flag, integer, tagged
 from .statement import Workload
 from .upper import Moved, check_claim, check_gemm
+from .upper_banded import check_banded
 from .upper_chain import Shape, check_chain
+from .upper_conv import check_conv
 
 
 def check_upper(workload: Workload, claim: dict[str, Any], at: str) -> str:
@@ -35,7 +37,7 @@ def _width(workload: Workload, name: str) -> int:
 def moved_by(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved:
     """What a schedule moves and holds; parts run one after the other, through slow memory."""
     if workload.family == "conv2d":
-        raise RefusedError(at, "no schedule of a convolution is defined here")
+        return _convolution(workload, capacity, schedule, at)
     if workload.pieces:
         tagged(schedule, at, "kind", ("parts",))
         fields(schedule, at, ("kind", "parts"))
@@ -47,12 +49,30 @@ def moved_by(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved
             whole = whole.and_then(moved.times(times, f"{piece.name}.{{}}".format))
         return whole
     if workload.family == "gemm":
-        tagged(schedule, at, "kind", ("blocks",))
-        return check_gemm(workload.size, workload.option["accumulate_into"], capacity, schedule, at)
+        return _product(workload.size, workload.option["accumulate_into"], capacity, schedule, at)
     if tagged(schedule, at, "kind", ("bands", "kernels")) == "bands":
         one = check_chain(chain_shape(workload), capacity, schedule, at)
         return one.times(workload.groups, _names(workload).__getitem__)
     return _kernels(workload, capacity, schedule, at).times(workload.groups)
+
+
+def _product(size: dict[str, int], accumulate: bool, capacity: int, schedule: Any, at: str) -> Moved:
+    """One product, in blocks of one size or in bands."""
+    known = {"blocks": check_gemm, "banded": check_banded}
+    return known[tagged(schedule, at, "kind", known)](size, accumulate, capacity, schedule, at)
+
+
+def _convolution(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved:
+    """A convolution; without overlap, the product of pixels x taps and taps x channels that it then is."""
+    size = workload.size
+    if tagged(schedule, at, "kind", ("convolution", "banded")) == "convolution":
+        return check_conv(size, capacity, schedule, at)
+    if size["stride"] < size["kernel"]:
+        raise RefusedError(at, "windows overlap, so this is not a product of matrices without common values")
+    rows, columns = (1 + (size[x] - size["kernel"]) // size["stride"] for x in ("height", "width"))
+    taps = size["in_channels"] * size["kernel"] ** 2
+    product = {"m": size["batch"] * rows * columns, "n": size["out_channels"], "k": taps}
+    return check_banded(product, False, capacity, schedule, at).times(1, {"A": "X", "B": "W", "C": "Y"}.__getitem__)
 
 
 def chain_shape(workload: Workload) -> Shape:
@@ -73,11 +93,17 @@ def _names(workload: Workload) -> dict[str, str]:
     return {"A": "X", "B": "Wg+Wu" if workload.streams == 2 else "W1", "D": "W2", "Y": "Y", "H": "H"}
 
 
+def _kind(kernel: Any) -> str | None:
+    """What a kernel is; a product is one whatever its blocks."""
+    kind = kernel.get("kind") if type(kernel) is dict else None
+    return "blocks" if kind == "banded" else kind
+
+
 def _kernels(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved:
     """One kernel after the other, the intermediate in slow memory between them."""
     fields(schedule, at, ("kind", "kernels"))
     kernels = array(schedule["kernels"], f"{at}.kernels", 2, 4)
-    kinds = tuple(k.get("kind") if type(k) is dict else None for k in kernels)
+    kinds = tuple(_kind(kernel) for kernel in kernels)
     if workload.family == "attention":
         if workload.option["causal"]:
             raise RefusedError(at, "separate kernels are defined without a mask only")
@@ -97,7 +123,7 @@ def _kernels(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved
         where = f"{at}.kernels[{number}]"
         if kinds[number] == "blocks":
             final = number + 1 == len(kernels)
-            moved = check_gemm(last if final else first, False, capacity, kernel, where)
+            moved = _product(last if final else first, False, capacity, kernel, where)
             roles = {"A": "H", "B": "D", "C": "Y"} if final else {"A": "A", "B": "B", "C": "H"}
             moved = moved.times(1, lambda name, roles=roles: names[roles[name]])  # type: ignore[misc]
         elif kinds[number] == "bands":  # gate and up in one kernel, which moves neither D nor Y

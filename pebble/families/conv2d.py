@@ -1,4 +1,4 @@
-r"""Two-dimensional convolution without padding: bounds only.
+r"""Two-dimensional convolution without padding.
 
 **Convolution** without padding: pixels x out_channels x taps with taps = in_channels kernel\ :sup:`2`. The row of pixel
 :math:`p` and the column of tap :math:`t` meet in one input value, and one input value is met by at most :math:`R =
@@ -16,7 +16,8 @@ from pebble.bounds import Accounting, Box, Formula, Lines, Piece, Problem
 from pebble.bounds.published import convolution_formula
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.conv2d import conv2d_dag
-from pebble.families.base import Family
+from pebble.families.base import Explicit, Family
+from pebble.schedules.explicit.conv2d import best_conv_schedule
 from pebble.units import ceil_div
 from pebble.workloads import Conv2d
 from pebble.workloads.parameters import needed, optional
@@ -30,7 +31,7 @@ class Conv2dFamily(Family[Conv2d]):
 
     name = "conv2d"
     shape = Conv2d
-    computes = "2-D convolution without padding (bounds only)"
+    computes = "2-D convolution without padding: bounds and schedules under explicit control"
     example = "conv2d --batch 32 --in-channels 256 --out-channels 256 --height 56 --width 56 --kernel 3"
     parameters = (
         *needed(
@@ -59,6 +60,9 @@ class Conv2dFamily(Family[Conv2d]):
     def published(self, workload: Conv2d, capacity: int, processors: int = 1) -> tuple[Formula, ...]:
         known = convolution_formula(workload.multiply_adds, workload.overlap, capacity)
         return *super().published(workload, capacity), known
+
+    def best_schedule(self, workload: Conv2d, capacity: int) -> Explicit:
+        return best_conv_schedule(workload, capacity)
 
     @property
     def dag(self) -> DagFamily:

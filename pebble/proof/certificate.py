@@ -15,9 +15,7 @@ from pebble.certificate.statement import read_workload
 from pebble.certificate.tied import CELL_BITS
 from pebble.families.parts import PartSchedule
 from pebble.proof.shares import NotCertifiedError, Share, recomputed_shares, segment_shares
-from pebble.proof.upper import upper_claim
-from pebble.schedules.explicit import ExplicitSchedule
-from pebble.schedules.explicit.fused import FusedSchedule
+from pebble.proof.upper import Single, upper_claim
 from pebble.system.files import check_path, write_text
 from pebble.workloads.base import Workload
 
@@ -60,7 +58,7 @@ def bound_certificate(workload: Workload, found: Answer) -> dict[str, Any]:
     """
     told = workload_statement(workload)
     claims = [lower_claim(bound) for bound in (found.lower, found.separate) if bound is not None]
-    if isinstance(found.upper, PartSchedule | ExplicitSchedule | FusedSchedule):
+    if isinstance(found.upper, PartSchedule | Single):
         claims.append(upper_claim(read_workload(told, "workload"), found.upper))
     return checked({"format": FORMAT, "version": VERSION, "statement": {"workload": told}, "claims": claims})
 

@@ -15,8 +15,7 @@ from pebble.proof.certificate import Answer, workload_statement
 from pebble.proof.lines import line_proof
 from pebble.proof.shares import Share, recomputed_shares, segment_shares, total
 from pebble.proof.text import Block, latex, markdown, number, written
-from pebble.schedules.explicit import ExplicitSchedule
-from pebble.schedules.explicit.fused import FusedSchedule
+from pebble.proof.upper import Single
 from pebble.workloads.base import Workload
 
 
@@ -61,7 +60,7 @@ def proof_blocks(workload: Workload, found: Answer, command: str) -> list[Block]
         If every intermediate is stored by one kernel and loaded by the next, the same argument gives $Q \ge
         {number(found.separate.elements)}$.
         """)
-    if isinstance(found.upper, ExplicitSchedule | FusedSchedule):
+    if isinstance(found.upper, Single):
         parts.append(_schedule(found.upper, bound))
     parts.append(f"""
         ## Checking it
@@ -381,7 +380,7 @@ def _result(stated: Statement, bound: LowerBound) -> str:
         """
 
 
-def _schedule(schedule: ExplicitSchedule | FusedSchedule, bound: LowerBound) -> str:
+def _schedule(schedule: Single, bound: LowerBound) -> str:
     loads, stores = (
         ", ".join(f"{name} ${number(n)}$" for name, n in moved.items() if n)
         for moved in (schedule.loads, schedule.stores)

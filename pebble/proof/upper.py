@@ -12,11 +12,15 @@ from pebble.errors import InputError
 from pebble.families.parts import PartSchedule
 from pebble.proof.shares import NotCertifiedError
 from pebble.schedules.explicit import ExplicitSchedule
-from pebble.schedules.explicit.chain import ChainPlan, kept_for_next
+from pebble.schedules.explicit.chain import NOTHING, ChainPlan, handed_on
+from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule
+from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
 
+Single = ExplicitSchedule | FusedSchedule | ConvSchedule | ConvProduct  # of one workload without parts
 
-def upper_claim(statement: Statement, schedule: PartSchedule | ExplicitSchedule | FusedSchedule) -> dict[str, Any]:
+
+def upper_claim(statement: Statement, schedule: PartSchedule | Single) -> dict[str, Any]:
     """The claim of an upper bound: the schedule's parameters and what it moves.
 
     Raises
@@ -28,7 +32,7 @@ def upper_claim(statement: Statement, schedule: PartSchedule | ExplicitSchedule 
     if isinstance(schedule, PartSchedule):
         claims = []
         for piece, (_, one, _) in zip(statement.pieces, schedule.parts, strict=True):
-            if not isinstance(one, ExplicitSchedule | FusedSchedule):
+            if not isinstance(one, Single):
                 raise NotCertifiedError(
                     f"certificate: the checker does not know the schedule {one.name!r}; please report it."
                 )
@@ -58,10 +62,15 @@ def _plain(moved: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in moved.items())
 
 
-def _parameters(schedule: ExplicitSchedule | FusedSchedule | ChainPlan | Kernel) -> dict[str, Any]:
+def _parameters(schedule: Single | ChainPlan | Kernel) -> dict[str, Any]:
     match schedule:
         case ExplicitSchedule():
-            return _blocks(schedule)
+            return _banded(schedule)
+        case ConvProduct():
+            return _banded(schedule.product)
+        case ConvSchedule():
+            tile = [schedule.images, schedule.rows, schedule.columns, schedule.channels]
+            return {"kind": "convolution", "stays": schedule.stays, "tile": tile, "kept": schedule.kept_weights}
         case ChainPlan():
             return _bands(schedule)
         case FusedSchedule(plan=ChainPlan() as plan):
@@ -74,24 +83,26 @@ def _parameters(schedule: ExplicitSchedule | FusedSchedule | ChainPlan | Kernel)
     return {"kind": "product"}
 
 
-def _blocks(schedule: ExplicitSchedule) -> dict[str, Any]:
-    nest = schedule.nest
-    rows = nest.rows
-    steps = nest.cols > 1
-    across = [
-        nest.kept_across(nest.bp, nest.bq) if steps and rows > 1 else 0,
-        nest.kept_across(nest.height(rows - 1), nest.bq) if steps else 0,
-    ]
-    turns = {0: rows > 2, 1: rows > 3, 2: rows > 1}
-    at = {0: 0, 1: 1, 2: rows - 2}
-    down = [nest.kept_down(at[i], nest.width(nest.turn_column(at[i]))) if turns[i] else 0 for i in range(3)]
+def _corner(one: Corner) -> list[int]:
+    return [one.group, one.turned, one.plain]
+
+
+def _banded(schedule: ExplicitSchedule) -> dict[str, Any]:
     return {
-        "kind": "blocks",
-        "stationary": schedule.stationary,
-        "block": [schedule.block_p, schedule.block_q],
-        "walks_first": schedule.across,
-        "across": across,
-        "down": down,
+        "kind": "banded",
+        "axis": schedule.axis,
+        "bands": [
+            {
+                "stationary": band.stationary,
+                "width": band.width,
+                "count": band.count,
+                "blocks": band.blocks,
+                "across": _corner(steps.across),
+                "down": [_corner(one) for one in steps.down],
+                "next": [_corner(one) for one in steps.next],
+            }
+            for band, steps in zip(schedule.bands, schedule.steps, strict=True)
+        ],
     }
 
 
@@ -111,21 +122,26 @@ def _bands(plan: ChainPlan) -> dict[str, Any]:
         done += band.extent * count
         seen = chain.seen(done) if plan.side == "rows" else chain.f
 
-        def kept(after: Any, band: Any = band, seen: int = seen) -> int:
-            return kept_for_next(chain, plan.side, plan.capacity, band, after, seen)
-
-        spilled = {"spilled": band.spilled} if band.spilled else {}
+        after = listed[number + 1][0] if number + 1 < len(listed) else None
+        handed = [
+            handed_on(chain, plan.side, plan.capacity, band, other, seen) if other else NOTHING
+            for other in (band if count > 1 else None, after)
+        ]
+        more: dict[str, Any] = {"spilled": band.spilled} if band.spilled else {}
+        if band.wider:
+            more["first"] = band.wider
+        if band.enter.vectors:
+            more["enter"] = _corner(band.enter)
+        if any(one.leave.vectors for one in handed):
+            more["turns"] = [[_corner(one.leave), _corner(one.enter)] for one in handed]
         runs.append(
             {
                 "extent": band.extent,
                 "count": count,
                 "blocks": band.blocks,
                 "stay": [band.kept_first, band.kept_second],
-                "kept": [
-                    kept(band) if count > 1 else 0,
-                    kept(listed[number + 1][0]) if number + 1 < len(listed) else 0,
-                ],
-                **spilled,
+                "kept": [0 if one.leave.vectors else one.values for one in handed],
+                **more,
             }
         )
     return {"kind": "bands", "side": plan.side, "runs": runs}

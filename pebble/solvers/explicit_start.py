@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pebble.game import Game, Move, Pebbling, moves_cost
-from pebble.schedules.explicit import best_gemm_schedule
+from pebble.schedules.explicit import ExplicitSchedule, best_gemm_schedule
 from pebble.schedules.explicit.moves import gemm_moves
-from pebble.solvers.gemm_shape import recognise
+from pebble.solvers.gemm_shape import Shape, recognise
 from pebble.workloads import Gemm
 
 MOST_OPERATIONS = 300_000
@@ -20,6 +20,12 @@ def explicit_pebbling(game: Game, capacity: int) -> Pebbling | None:
     shape = recognise(game) if len(game.tasks) <= MOST_OPERATIONS and capacity >= 3 * game.weights[0] else None
     if shape is None:
         return None
+    schedule = best_gemm_schedule(Gemm(shape.m, shape.n, shape.k), capacity // game.weights[0])
+    return schedule_pebbling(game, shape, schedule, capacity)
+
+
+def schedule_pebbling(game: Game, shape: Shape, schedule: ExplicitSchedule, capacity: int) -> Pebbling:
+    """The moves of a schedule in the names of a game that has been recognised as its GEMM."""
     m, n, k = shape.m, shape.n, shape.k
 
     def place(operand: str, row: int, column: int) -> int:
@@ -29,7 +35,7 @@ def explicit_pebbling(game: Game, capacity: int) -> Pebbling | None:
         return (m + column) * k + row if operand == "B" else (m + n) * k + row * n + column
 
     moves = []
-    for op, operand, where in gemm_moves(best_gemm_schedule(Gemm(m, n, k), capacity // game.weights[0])):
+    for op, operand, where in gemm_moves(schedule):
         if op == "compute":
             i, j, l = where
             moves.append(Move("compute", game.tasks[shape.tasks[(i * n + j) * k + l]].name))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from math import inf
+
 from pebble.errors import InfeasibleError
-from pebble.schedules.explicit.chain import Chain, ChainPlan
+from pebble.schedules.explicit.chain import SIDES, Chain, ChainPlan
 from pebble.schedules.explicit.chain_search import best_chain_plan
-from pebble.schedules.explicit.fused import FUSED_FAMILIES, FusedSchedule, Kernel
-from pebble.schedules.explicit.gemm import best_gemm_schedule
+from pebble.schedules.explicit.fused import FUSED_FAMILIES, FusedSchedule, Kernel, family_of_plan
+from pebble.schedules.explicit.gemm_search import best_gemm_schedule
 from pebble.workloads import Attention, Gemm
 from pebble.workloads.base import MAX_DIMENSION
 
@@ -90,15 +93,22 @@ def attention_schedules(attention: Attention, capacity: int) -> list[FusedSchedu
         No family fits: below 3 values; with a causal mask, below what one query needs.
     """
     chain = attention_chain(attention)
-    # a product of stacked queries may be larger than any GEMM
-    separable = not attention.causal and attention.stacked_queries <= MAX_DIMENSION
-    found = [_unfused(attention, capacity)] if separable else []
+    found = [_unfused(attention, capacity)] if _separable(attention) else []
     for family, (side, rule) in FUSED_FAMILIES.items():
         if family in ("column panel", "Y stationary") or (family == "row panel" and chain.whole_rows):
             continue
         plan = best_chain_plan(chain, side, capacity, rule)
         if plan is not None and all(plan != other.plan for other in found):
             found.append(_fused(attention, family, plan))
+    return _sorted(found, chain, capacity)
+
+
+def _separable(attention: Attention) -> bool:
+    """Whether its products exist as GEMMs; one of stacked queries may be larger than any."""
+    return not attention.causal and attention.stacked_queries <= MAX_DIMENSION
+
+
+def _sorted(found: list[FusedSchedule], chain: Chain, capacity: int) -> list[FusedSchedule]:
     if not found:
         least = chain.state + 1 + min(chain.k + chain.l, chain.f) + 1
         raise InfeasibleError(
@@ -108,6 +118,20 @@ def attention_schedules(attention: Attention, capacity: int) -> list[FusedSchedu
     return sorted(found, key=lambda s: (s.bytes, s.elements, s.family == "unfused"))
 
 
+@lru_cache(maxsize=1 << 8)
 def best_attention_schedule(attention: Attention, capacity: int) -> FusedSchedule:
     """The schedule with the least bytes moved among all families."""
-    return attention_schedules(attention, capacity)[0]
+    chain = attention_chain(attention)
+    found: list[FusedSchedule] = []
+    for side in SIDES:
+        below = min((s.elements for s in found), default=inf)
+        if below == attention.compulsory_elements:
+            break
+        plan = best_chain_plan(chain, side, capacity, below=below / attention.groups)
+        if plan is not None:
+            found.append(_fused(attention, family_of_plan(plan), plan))
+    # separate kernels store the scores, load them for the softmax, and both again
+    scores = 4 * attention.groups * chain.m * chain.f * attention.in_bytes
+    if _separable(attention) and all(s.bytes > attention.compulsory_bytes + scores for s in found):
+        found.append(_unfused(attention, capacity))
+    return _sorted(found, chain, capacity)[0]

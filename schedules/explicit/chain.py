@@ -11,8 +11,13 @@ H (m x f) is cut into bands along one of its sides, a band into blocks along the
 - Y stationary: a band of rows computes all its columns of H with A resident, storing those that do not fit, then uses
   them with Y resident. Bands can be twice as high, at the price of moving H.
 
-What is free beside a band's peak keeps values of the streaming side (B and D, or Y and A) for the next band. Bands
-may differ: a few as high as they can be, and the rest of the rows cut evenly and blocked by another rule.
+- In ``rows`` the first block of a band may be wider than the others: Y is not there while it is computed. The columns
+  of Y that stay come in through a turned corner (`pebble.schedules.explicit.corner`) while the block is used.
+- In a band that computes all its H first, columns of H stay for the second half in the place of A, by such a corner.
+
+From one row panel to the next, columns of B and D pass through a turned corner. Elsewhere, what is free beside a
+band's peak keeps values of the streaming side (B and D, or Y and A) for the next band. Bands may differ: a few as high
+as they can be, and the rest of the rows cut evenly and blocked by another rule.
 
 Room: a block of r x c takes u r c (u = 2 for a gated FFN, until H has taken the place of the gate), what stays, one
 vector of min(r, u c) and one slot for what streams by; the vector is not needed where all columns stay.
@@ -23,6 +28,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from pebble.schedules.explicit.corner import NO_CORNER, Corner, Side, best_corner
 from pebble.units import ceil_div
 
 SIDES = ("rows", "hidden")
@@ -90,6 +96,10 @@ class Band:
     spilled : int
         Columns of H that are stored and loaded again: all of the band's H is computed with A resident, before any of
         it is used with Y resident. Else 0.
+    wider : int
+        Size of the first block, if it is wider than the others (``rows``). Else 0.
+    enter : Corner
+        How columns that stay come in: of Y beside the wider first block, of H when ``spilled``.
     """
 
     extent: int
@@ -100,6 +110,21 @@ class Band:
     moved: int
     peak: int
     spilled: int = 0
+    wider: int = 0
+    enter: Corner = NO_CORNER
+
+
+@dataclass(frozen=True)
+class Handed:
+    """What passes from one band to the next: values kept beside both, or the vectors of a corner; and its room."""
+
+    values: int
+    peak: int
+    leave: Corner = NO_CORNER
+    enter: Corner = NO_CORNER
+
+
+NOTHING = Handed(0, 0)
 
 
 @dataclass(frozen=True)
@@ -133,8 +158,10 @@ class ChainPlan:
         c = self.chain
         parts = []
         for band, count in self.runs:
-            if band.blocks == 1:
+            if band.blocks == 1 and not band.spilled:
                 inside = "one block"
+            elif band.wider:
+                inside = f"{band.blocks} blocks, first {band.wider}, others {band.block}, {band.kept_second} of Y stay"
             elif band.spilled:
                 inside = f"Y stationary, {band.spilled} columns of H spilled"
             elif (band.kept_first, band.kept_second) == (c.k, c.l):
@@ -145,10 +172,34 @@ class ChainPlan:
         return ", ".join(parts)
 
 
-def kept_for_next(chain: Chain, side: str, capacity: int, before: Band, after: Band, seen: int) -> int:
-    """Values of the streaming side kept from one band to the next; ``seen``: columns of H that the first sees."""
-    most = seen * chain.weights_per_column if side == "rows" else chain.m * (chain.k + chain.l)
-    return min(most, capacity - max(before.peak, after.peak))
+def is_panel(chain: Chain, side: str, band: Band) -> bool:
+    """Whether A and Y stay for all of a band of rows, so that only B and D stream by."""
+    kept = (band.kept_first, band.kept_second) == (chain.k, chain.l) and band.blocks > 1
+    return kept and side == "rows" and not (chain.masked or band.spilled)
+
+
+def handed_on(chain: Chain, side: str, capacity: int, before: Band, after: Band, seen: int) -> Handed:
+    """What passes from one band to the next; ``seen``: columns of H that the first sees."""
+    panels = [is_panel(chain, side, band) for band in (before, after)]
+    if not any(panels):
+        most = seen * chain.weights_per_column if side == "rows" else chain.m * (chain.k + chain.l)
+        peak = max(before.peak, after.peak)
+        values = min(most, capacity - peak)
+        return Handed(values, peak + values)
+    if not all(panels):  # the panel's own corners need the room
+        return Handed(0, max(before.peak, after.peak))
+    of_row, corners = Side(chain.k, chain.l, chain.streams), [NO_CORNER, NO_CORNER]
+    held = [band.extent * (chain.k + chain.l + min(chain.state, 2)) for band in (before, after)]
+    most = chain.f // 2  # a band is through with what it got before it keeps more
+    for _ in range(2):  # the second time with what both can carry
+        corners = [
+            best_corner(capacity - own, of_row, band.extent, most)
+            for own, band in zip(held, (before, after), strict=True)
+        ]
+        most = min(corner.vectors for corner in corners)
+    leave, enter = corners
+    peak = max(before.peak, after.peak, *(own + corner.room(of_row) for own, corner in zip(held, corners, strict=True)))
+    return Handed(leave.vectors * chain.weights_per_column, peak, leave, enter)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -157,53 +208,112 @@ def best_band(chain: Chain, side: str, extent: int, capacity: int, rule: str = "
 
     ``moved`` counts, for ``rows``, A and Y (stored at least once) and, for ``hidden``, B and D.
     """
-    across = chain.f if side == "rows" else chain.m
-    if rule == "panel":
-        counts = {1 if chain.whole_rows and side == "rows" else across}
-    else:
-        counts = _block_counts(chain, side, extent, capacity)
+    across, rows = (chain.f, True) if side == "rows" else (chain.m, False)
+    counts = _block_counts(chain, side, extent, capacity) if rule != "panel" else {across}
+    if chain.whole_rows and rows:
+        counts = {1}
     found = [
         band
-        for blocks in sorted(counts)
+        for blocks in sorted(counts if rule != "spill" else ())
         if (band := _band(chain, side, extent, blocks, capacity, keep=rule != "block")) is not None
         and (rule != "panel" or band.blocks == 1 or band.kept_first == chain.k)
+        and not (rule == "keep" and is_panel(chain, side, band))
     ]
-    if rule in ("any", "spill") and side == "rows":
-        spilled = _spilled_band(chain, extent, capacity)
-        found = [*(found if rule == "any" else []), *([spilled] if spilled else [])]
+    if rule in ("any", "keep") and rows and not (chain.whole_rows or chain.masked):
+        fewest = max(2, ceil_div(chain.streams * chain.f * extent, capacity))
+        found += [band for n in range(fewest, fewest + 3) if (band := wider_band(chain, extent, n, capacity))]
+    if rule in ("any", "spill") and rows and (spilled := _spilled_band(chain, extent, capacity)):
+        found.append(spilled)
     return min(found, key=lambda b: (b.moved, b.peak), default=None)
 
 
 def _block_counts(chain: Chain, side: str, extent: int, capacity: int) -> set[int]:
     """Numbers of blocks worth trying: the fewest with nothing, half, one or both operands kept, and a few more."""
     across = chain.f if side == "rows" else chain.m
-    if chain.whole_rows and side == "rows":
-        return {1}
     if chain.masked and side == "rows":
         return {1, across}
     counts = {1, across}
-    area = chain.streams * extent
     k, l = chain.k, chain.l
-    for kept in (0, l // 2, l, l + k // 4, l + k // 2, l + k * 3 // 4, k + l):
-        room = capacity - 1 - extent * (kept + chain.state)
-        widest = max(room // area, (room - extent) // area) if room > 0 else 0
-        if widest > 0:
-            fewest = ceil_div(across, min(widest, across))
-            counts.update(n for n in range(fewest, fewest + 4) if n <= across)
+    for kept in (0, l // 2, l, l + k // 4, l + k // 2, l + k * 3 // 4):
+        if most := widest(chain, side, extent, capacity - kept * extent):
+            fewest = ceil_div(across, min(most, across))
+            counts.update(n for n in range(fewest, fewest + 3) if n <= across)
     return counts
+
+
+def widest(chain: Chain, side: str, extent: int, room: int) -> int:
+    """Longest block of a band in that room, with softmax state; the shorter of its vectors lies along it or across."""
+    u, state = chain.streams, chain.state
+    if side == "rows":
+        room -= 1 + state * extent
+        return max(0, (room - extent) // (u * extent), min(room // (u * extent + u), extent // u))
+    return max(
+        0, (room - 1 - u * extent) // (u * extent + state), min((room - 1) // (u * extent + state + 1), u * extent)
+    )
 
 
 def _spilled_band(chain: Chain, extent: int, capacity: int) -> Band | None:
     """All of the band's H first, then Y: A and Y resident one after the other."""
-    k, l, f = chain.k, chain.l, chain.f
-    resident = extent * max(k + chain.streams, l + 1) + 1
+    k, l, f, u = chain.k, chain.l, chain.f, chain.streams
+    resident = extent * max(k + u, l + 1) + 1
     if chain.state or chain.masked or l == 0 or resident > capacity:
         return None
-    stays = (capacity - resident) // extent
-    if stays >= f:  # one block of all columns does with less
+    if (capacity - resident) // extent >= f:  # one block of all columns does with less
         return None
-    peak = resident + stays * extent
-    return Band(extent, 1, f, k, l, extent * (k + l + 2 * (f - stays)), peak, f - stays)
+    of_column = Side(extent, 0, u, extent)
+    enter = best_corner(capacity - extent * max(k, l), of_column, min(k, l), f - 1)
+    while (peak := _room_of_spilled(chain, extent, enter)) > capacity:  # a column is computed beside those that stay
+        enter = Corner(enter.group, enter.turned, enter.plain - 1) if enter.plain else NO_CORNER
+    stays = enter.vectors
+    return Band(extent, 1, f, k, l, extent * (k + l + 2 * (f - stays)), peak, f - stays, 0, enter)
+
+
+def _room_of_spilled(chain: Chain, extent: int, enter: Corner) -> int:
+    k, l, u = chain.k, chain.l, chain.streams
+    plain = extent * (max(k + u, l + 1) + enter.plain) + 1
+    return max(plain, extent * max(k, l) + enter.room(Side(extent, 0, u, extent)))
+
+
+def wider_band(chain: Chain, extent: int, blocks: int, capacity: int) -> Band | None:
+    """A band of rows in so many blocks, the first one wider, with as many columns of Y as can stay."""
+    k, l, f, u = chain.k, chain.l, chain.f, chain.streams
+    if chain.masked or l == 0 or blocks > f or f * extent * u > blocks * capacity:
+        return None
+    of_column, state = Side(extent), chain.state * extent
+    alone = widest(chain, "rows", extent, capacity)
+
+    def wide(stay: int) -> int:
+        """Columns of a first block beside which that many columns of Y come in."""
+        if u == 1:
+            turned = min(stay, extent // 2)  # the next one would need more than a plain one
+            room = capacity - state - turned * (turned + 1) - extent * (stay - turned) - (stay > turned)
+        else:  # the gate's place is free by then
+            room = capacity - state - extent * (stay + 1) - 1
+        return min(alone, room // extent, f - blocks + 1)
+
+    low, high = -1, l
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (
+            (middle, high)
+            if wide(middle) + (blocks - 1) * widest(chain, "rows", extent, capacity - extent * middle) >= f
+            else (low, middle - 1)
+        )
+    if low < 0:
+        return None
+    first = wide(low)
+    enter = Corner(0, 0, low) if u > 1 else best_corner(capacity - state - extent * first, of_column, first, low)
+    low, rest = enter.vectors, f - first
+    block = ceil_div(rest, blocks - 1) if blocks > 1 else 0
+    if rest < 1 or block < 1 or block > first or ceil_div(rest, block) != blocks - 1:
+        return None
+    peak = max(
+        u * extent * first + state + min(extent, u * first) + 1,
+        extent * first + state + enter.room(of_column),
+        extent * (u * block + low) + state + min(extent, u * block) + 1,
+    )
+    moved = extent * (k + l + (blocks - 1) * (k + 2 * (l - low)))
+    return Band(extent, block, blocks, 0, low, moved, peak, 0, first, enter) if peak <= capacity else None
 
 
 def _band(chain: Chain, side: str, extent: int, blocks: int, capacity: int, keep: bool) -> Band | None:

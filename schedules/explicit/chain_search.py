@@ -2,61 +2,157 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import numpy as np
 
 from pebble.errors import InfeasibleError
-from pebble.schedules.explicit.chain import Band, Chain, ChainPlan, best_band, kept_for_next
-from pebble.schedules.explicit.gemm import block_sizes
+from pebble.schedules.explicit.blocks import block_sizes, even
+from pebble.schedules.explicit.chain import Band, Chain, ChainPlan, best_band, handed_on
+from pebble.schedules.explicit.chain_costs import Costs
 from pebble.units import ceil_div
 
-_MOST_COUNTS = 2048  # more than any extent up to 2^20 has
+_MOST_MIXED = 24  # bands of a kind, beyond which nothing is mixed with it
+_LOOK_CLOSELY = 8
+_NEAR = 1.03  # estimates are that good where it matters
+_MOVE_SPLIT = 2  # mixtures whose split is moved row by row
+_HEIGHTS = 25  # heights of the first kind of bands
+
+# what is tried inside bands, and by which rule of `best_band` it is built
+RULES = {"panel": ("panel",), "block": ("block",), "spill": ("spill",), "any": ("panel", "keep", "spill")}
+Cut = list[tuple[str, int, int]]  # rule, total extent, number of bands
 
 
-def _highest(chain: Chain, side: str, capacity: int) -> list[int]:
-    """Extents at which a rule just fits: bands as high as they can be."""
+def _fewest_first(estimate: tuple[float, Cut]) -> tuple[float, int]:
+    """The cheapest, and among equals the one with the fewest bands."""
+    value, cut = estimate
+    return value, sum(count for _, _, count in cut)
+
+
+def _uniform(costs: Costs, rules: tuple[str, ...], extent: int) -> list[tuple[float, Cut]]:
+    """Bands of one rule and nearly one extent, the cheapest first."""
+    found: list[tuple[float, Cut]] = []
+    for rule in rules:
+        fewest = ceil_div(extent, max(1, min(extent, costs.highest(rule))))
+        more = np.geomspace(fewest, extent, 100).astype(np.int64)
+        counts = np.unique(np.concatenate([np.arange(fewest, fewest + 40), more, [extent]]))
+        counts = counts[(counts >= 1) & (counts <= extent)]
+        value = costs.evened(rule, np.float64(extent), counts.astype(float))
+        order = np.argsort(value, kind="stable")[:_LOOK_CLOSELY]
+        found += [(float(value[i]), [(rule, extent, int(counts[i]))]) for i in order if np.isfinite(value[i])]
+        found += [(np.inf, [(rule, extent, int(counts[0]))])]  # the estimate may refuse what just fits
+    return sorted(found, key=_fewest_first)
+
+
+def _mixed(
+    costs: Costs, rules: tuple[str, ...], extent: int, plain: list[tuple[float, Cut]]
+) -> list[tuple[float, Cut]]:
+    """Two kinds of bands one after the other, for each pair of numbers the best height of the first."""
+    found: list[tuple[float, Cut]] = []
+    parts = np.linspace(0, 1, _HEIGHTS)
+    for one in rules:
+        best = next((cut[0][2] for value, cut in plain if cut[0][0] == one and np.isfinite(value)), 0)
+        if not best or best > _MOST_MIXED:
+            continue
+        for two in rules:
+            highest = [min(extent, costs.highest(rule)) for rule in (one, two)]
+            firsts, others = np.arange(1, max(best, 3) + 2), np.arange(1, 4 if one != two else 3)
+            first, second = (x.ravel()[:, None].astype(float) for x in np.meshgrid(firsts, others))
+            low = np.maximum(first, extent - second * highest[1])
+            high = np.minimum(first * highest[0], extent - second)
+            fits = (low <= high).ravel()
+            if not fits.any():
+                continue
+            first, second, low, high = (x[fits] for x in (first, second, low, high))
+            jumps = [costs.jumps(rule) for rule in (one, two)]
+            at = [low + (high - low) * parts, first * jumps[0], extent - second * jumps[1]]
+            rows = np.clip(np.floor(np.concatenate(at, axis=1)), low, high)
+            rest = extent - rows
+            value = costs.evened(one, rows, first + 0 * rows) + costs.evened(two, rest, second + 0 * rows)
+            best_of = value.argmin(axis=1)
+            for i, j in enumerate(best_of):
+                if np.isfinite(value[i, j]):
+                    total = int(rows[i, j])
+                    cut = [(one, total, int(first[i, 0])), (two, extent - total, int(second[i, 0]))]
+                    found.append((float(value[i, j]), cut))
+    return sorted(found, key=_fewest_first)[:_LOOK_CLOSELY]
+
+
+def _few_high(chain: Chain, side: str, capacity: int, rule: str) -> list[ChainPlan]:
+    """Bands for a causal mask or a strict softmax: as few and as high as fit, one rule for all."""
     extent, across = (chain.m, chain.f) if side == "rows" else (chain.f, chain.m)
-    found = {extent}
-    kept_full = chain.k + chain.l if side == "rows" else chain.weights_per_column
-    for blocks in (*range(1, 9), across):
-        block = ceil_div(across, blocks)
-        for kept in (0, chain.l, kept_full):
+    heights = {extent}
+    for blocks in (1, across):
+        for kept in (0, chain.l, chain.k + chain.l):
             for more in {0, 1, min(2, chain.state), chain.state, chain.state + 1}:  # softmax state, and the vector
-                found.add((capacity - 1) // (chain.streams * block + kept + more))
-    found.add((capacity - 1) // max(chain.k + chain.streams, chain.l + 1))  # Y stationary, H spilled
-    fit = sorted(e for e in found if 1 <= e <= extent and best_band(chain, side, e, capacity) is not None) or [1]
-    # with a mask each band is looked at, so only high ones
-    return [e for e in fit if 2 * e >= fit[-1]] if chain.masked else fit
-
-
-def _splits(chain: Chain, side: str, capacity: int) -> Iterator[list[tuple[int, int]]]:
-    """Ways to cut the side into bands: runs of (extent, count)."""
-    extent = chain.m if side == "rows" else chain.f
-
-    def even(total: int, count: int) -> list[tuple[int, int]]:
-        size, longer = divmod(total, count)
-        return [run for run in ((size + 1, longer), (size, count - longer)) if run[1]]
-
-    highest = _highest(chain, side, capacity)
-    fewest = ceil_div(extent, highest[-1])
-    for size in block_sizes(extent, highest[-1], _MOST_COUNTS):  # each number of bands that is the fewest for some size
-        count = ceil_div(extent, size)
-        if chain.masked and count > fewest + 2:  # only high bands are any good
+                heights.add((capacity - 1) // (chain.streams * ceil_div(across, blocks) + kept + more))
+    fit = sorted(e for e in heights if 1 <= e <= extent and best_band(chain, side, e, capacity, rule)) or [1]
+    cuts: list[Cut] = []
+    for size in block_sizes(extent, fit[-1], 64):
+        cuts.append([(rule, extent, ceil_div(extent, size))])
+        if chain.masked and len(cuts) > 3:
             break
-        yield even(extent, count)
-    for high in highest:
+    for high in (e for e in fit if 2 * e >= fit[-1]):
         most = extent // high
-        for count in range(max(1, most - (1 if chain.masked else 4)), most + 1):
+        for count in range(max(1, most - 1), most + 1):
             rest = extent - count * high
-            if rest == 0:
-                yield [(high, count)]
-            for others in range(1, min(rest, 3) + 1):
-                yield [*even(rest, others), (high, count)]
+            cuts += [[(rule, rest, others), (rule, count * high, count)] for others in range(1, min(rest, 3) + 1)]
+    return [plan for cut in cuts if (plan := _built(chain, side, capacity, cut))]
 
 
-def _plan(chain: Chain, side: str, sizes: list[tuple[int, int]], capacity: int, rule: str) -> ChainPlan | None:
-    """The plan for bands of these sizes, or None when one does not fit."""
+def _plans(chain: Chain, side: str, capacity: int, rule: str, below: float) -> list[ChainPlan]:
+    """The plans that look best, built exactly; only what may well move less than ``below``."""
+    if chain.masked or chain.whole_rows:
+        return _few_high(chain, side, capacity, rule)
+    extent, costs, rules = (chain.m if side == "rows" else chain.f), Costs(chain, side, capacity), RULES[rule]
+    if side == "hidden":
+        rules = tuple(one for one in rules if one != "spill")
+    if chain.one_pass and side == "hidden":
+        return [plan for one in rules if (plan := _built(chain, side, capacity, [(one, extent, 1)]))]
+    plain = _uniform(costs, rules, extent)
+    cuts = sorted([*plain, *_mixed(costs, rules, extent, plain)], key=_fewest_first)
+    found: list[tuple[int, int, ChainPlan, Cut]] = []
+    for about, cut in [*cuts[:_LOOK_CLOSELY], *cuts[-len(rules) :]]:
+        if (about < _NEAR * below or below == np.inf) and (plan := _built(chain, side, capacity, cut)):
+            found.append((plan.elements, len(found), plan, cut))
+    found.sort(key=lambda one: one[:2])
+    return [
+        _moved_split(plan, cut) if len(cut) == 2 and i < _MOVE_SPLIT and plan.elements < _NEAR * below else plan
+        for i, (*_, plan, cut) in enumerate(found)
+    ]
+
+
+def _built(chain: Chain, side: str, capacity: int, cut: Cut) -> ChainPlan | None:
+    sizes = [(size, count, rule) for rule, total, number in cut for size, count in even(total, number)]
+    return _plan(chain, side, sizes, capacity)
+
+
+def _moved_split(best: ChainPlan, cut: Cut) -> ChainPlan:
+    """The same with the split between two kinds where it is best, by steps of half the length."""
+    (one, rows, count), (other, rest, number) = cut
+    step = max(1, min(rows, rest) // 16)
+    while step:
+        tried = [
+            (plan.elements, moved, plan)
+            for moved in (rows - step, rows + step)
+            if moved >= count and rows + rest - moved >= number
+            for plan in [
+                _built(
+                    best.chain, best.side, best.capacity, [(one, moved, count), (other, rows + rest - moved, number)]
+                )
+            ]
+            if plan is not None
+        ]
+        least = min(tried, key=lambda t: t[:2], default=None)
+        if least is not None and least[0] < best.elements:
+            rest, rows, best = rows + rest - least[1], least[1], least[2]
+        else:
+            step //= 2
+    return best
+
+
+def _plan(chain: Chain, side: str, sizes: list[tuple[int, int, str]], capacity: int) -> ChainPlan | None:
+    """The plan for bands of these sizes, numbers and rules, or None when one does not fit."""
     runs: list[tuple[Band, int]] = []
-    for extent, count in sizes:
+    for extent, count, rule in sizes:
         band = best_band(chain, side, extent, capacity, rule)
         if band is None or (chain.one_pass and side == "hidden" and extent < chain.f):
             return None
@@ -96,18 +192,18 @@ def _plan_of_runs(chain: Chain, side: str, runs: list[tuple[Band, int]], capacit
     for band, count in runs:
         peak = max(peak, band.peak)
         if before is not None:
-            between = kept_for_next(chain, side, capacity, before, band, chain.seen(done))
-            kept.append((between, 1))
-            peak = max(peak, max(before.peak, band.peak) + between)
+            between = handed_on(chain, side, capacity, before, band, chain.seen(done))
+            kept.append((between.values, 1))
+            peak = max(peak, between.peak)
         last = done + count * band.extent
         if count > 1:  # the same band again: with a mask what it sees grows, until it no longer fits
-            between = kept_for_next(chain, side, capacity, band, band, chain.seen(last - band.extent))
-            peak = max(peak, band.peak + between)
+            between = handed_on(chain, side, capacity, band, band, chain.seen(last - band.extent))
+            peak = max(peak, between.peak)
             whole = 0
             if chain.masked and side == "rows":
                 whole = min(count - 1, _bands_that_keep(chain, done, band, capacity))
                 kept.append((chain.weights_per_column * _seen_in_all(chain, done, band.extent, whole), 1))
-            kept.append((between, count - 1 - whole))
+            kept.append((between.values, count - 1 - whole))
         columns += _seen_in_all(chain, done, band.extent, count) if side == "rows" else count * chain.f
         before, done = band, last
     return _totals(chain, side, runs, capacity, kept, peak, columns)
@@ -153,7 +249,9 @@ def _totals(
     return ChainPlan(side, tuple(runs), chain, capacity, loads, stores, peak)
 
 
-def best_chain_plan(chain: Chain, side: str, capacity: int, rule: str = "any") -> ChainPlan | None:
+def best_chain_plan(
+    chain: Chain, side: str, capacity: int, rule: str = "any", below: float = np.inf
+) -> ChainPlan | None:
     """The plan along one side that moves least, or None when no band fits.
 
     Parameters
@@ -163,6 +261,8 @@ def best_chain_plan(chain: Chain, side: str, capacity: int, rule: str = "any") -
     rule : {"any", "panel", "block", "spill"}
         ``panel``: all columns stay between blocks of one column (or row). ``block``: nothing stays but the block.
         ``spill``: Y stationary, H spilled.
+    below : float
+        Values that another schedule moves: what looks worse by some per cent need not be built.
 
     Raises
     ------
@@ -177,5 +277,5 @@ def best_chain_plan(chain: Chain, side: str, capacity: int, rule: str = "any") -
         raise InfeasibleError(
             f"capacity: got {capacity} elements, expected at least 3 (two operands and a result): no schedule exists."
         )
-    plans = [p for sizes in _splits(chain, side, capacity) if (p := _plan(chain, side, sizes, capacity, rule))]
+    plans = _plans(chain, side, capacity, rule, below)
     return min(plans, key=lambda p: (p.elements, sum(count for _, count in p.runs), p.peak_elements), default=None)

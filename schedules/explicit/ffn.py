@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from math import inf, sqrt
+
 from pebble.schedules.explicit.chain import SIDES, Chain, ChainPlan
 from pebble.schedules.explicit.chain_search import best_chain_plan
-from pebble.schedules.explicit.fused import FUSED_FAMILIES, FusedSchedule, Kernel
-from pebble.schedules.explicit.gemm import ExplicitSchedule, best_gemm_schedule
+from pebble.schedules.explicit.fused import FUSED_FAMILIES, FusedSchedule, Kernel, family_of_plan
+from pebble.schedules.explicit.gemm import ExplicitSchedule
+from pebble.schedules.explicit.gemm_search import best_gemm_schedule
 from pebble.workloads import Ffn, Gemm
 
 
@@ -59,6 +63,13 @@ def _unfused(ffn: Ffn, capacity: int) -> FusedSchedule:
     )
 
 
+def _least_unfused(ffn: Ffn, capacity: int) -> float:
+    """No separate kernels move less: each product reads and writes its operands, and moves 2 V / sqrt(S)."""
+    m, k, f, l = ffn.tokens, ffn.d_model, ffn.hidden, ffn.d_out
+    up = max(m * k + ffn.up_products * k * f + m * f, 2 * ffn.up_products * m * f * k / sqrt(capacity) - m * f)
+    return up + max(m * f + f * l + m * l, 2 * m * f * l / sqrt(capacity))
+
+
 def ffn_schedules(ffn: Ffn, capacity: int) -> list[FusedSchedule]:
     """The best schedule of each family for a capacity in values, the one with the least bytes first.
 
@@ -76,6 +87,18 @@ def ffn_schedules(ffn: Ffn, capacity: int) -> list[FusedSchedule]:
     return sorted(found, key=lambda s: (s.bytes, s.elements, s.family == "unfused"))
 
 
+@lru_cache(maxsize=1 << 8)
 def best_ffn_schedule(ffn: Ffn, capacity: int) -> FusedSchedule:
     """The schedule with the least bytes moved among all families."""
-    return ffn_schedules(ffn, capacity)[0]
+    found: list[FusedSchedule] = []
+    for side in SIDES:
+        below = min((s.elements for s in found), default=inf)
+        if below == ffn.compulsory_elements:
+            break
+        plan = best_chain_plan(ffn_chain(ffn), side, capacity, below=below)
+        if plan is not None:
+            found.append(_fused(ffn, family_of_plan(plan), plan))
+    narrow = min(ffn.in_bytes, ffn.out_bytes)
+    if all(s.bytes > _least_unfused(ffn, capacity) * narrow for s in found):
+        found.append(_unfused(ffn, capacity))
+    return min(found, key=lambda s: (s.bytes, s.elements, s.family == "unfused"))

@@ -20,6 +20,19 @@ FUSED_FAMILIES = {
 }
 
 
+def family_of_plan(plan: ChainPlan) -> str:
+    """The plainest family that a plan belongs to."""
+    panels = [b.block == 1 and (b.blocks == 1 or b.kept_first == plan.chain.k) for b, _ in plan.runs]
+    spilled = [b.spilled > 0 for b, _ in plan.runs]
+    if all(spilled):
+        return "Y stationary"
+    if all(panels) and not any(spilled):
+        return "row panel" if plan.side == "rows" else "column panel"
+    if not any(b.kept_first or b.kept_second for b, _ in plan.runs):
+        return "hidden block"
+    return "bands of rows" if plan.side == "rows" else "bands of hidden units"
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A kernel of an unfused schedule that is no matrix product: values moved by operand, and most held at once."""

@@ -1,23 +1,23 @@
-"""A-, B- and C-stationary GEMM with ragged blocks, walked in a snake.
+"""GEMM schedules in bands of blocks: one description for A-, B- and C-stationary blocks, slabs, and mixtures.
 
-One operand X (the stationary one) is cut into a grid of blocks. While a block is held, the third dimension streams
-by: with X = C that is k, with X = A it is n and with X = B it is m. Let X have dimensions (p, q) and r be the
-streamed one; the other two operands are P (p x r) and Q (q x r). For each block and each index of r the short side
-is held as a vector and the long side passes through one slot, so a block of s x t values needs s t + min(s, t) + 1.
+One output or inner axis q is cut into bands of any widths. Within a band, one operand X that has q stays, in blocks: X
+has the axes (p, q), p is cut into as many blocks as the band says, and the third axis r streams by. The other two
+operands are P (p x r), which every band reads once, and Q (q x r), which every block of a band reads once. With one
+block a band is a slab: all of p stays. Bands with different X or numbers of blocks lie side by side.
 
-A or B stationary with several blocks along k (k slabs) stores and reloads the partial sums of C between slabs.
-
-The walk is a snake, and the streamed direction alternates: the next block in the same block row starts with the
-vectors of P that the last block ended with, as many as the spare memory keeps; at the end of a block row the same
-holds for Q. Kept partial sums of C save a store and a load each.
+At each index of r the shorter side of a block is held as a vector and the longer passes through one place, so a block
+of s x t needs s t + min(s, t) + 1. The walk is a snake: from block to block in a band, then back in the next. Each
+step passes vectors of the shared operand through a turned corner (`pebble.schedules.explicit.corner`): Q inside a band,
+P from band to band if both keep the same operand. Kept partial sums of C save a store and a load each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
-from pebble.errors import InfeasibleError
+from pebble.schedules.explicit.corner import NO_CORNER, Corner, Side, best_corner
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
 
@@ -25,8 +25,37 @@ from pebble.workloads import Gemm
 AXES = {"C": ("m", "n", "k"), "A": ("m", "k", "n"), "B": ("k", "n", "m")}
 _OPERAND_OF = {frozenset("mk"): "A", frozenset("kn"): "B", frozenset("mn"): "C"}
 
-_LOOK_CLOSELY = 24
-MOST_SIZES = 1 << 15  # more than any extent up to 2^28 has
+Turn = tuple[Corner, Corner]  # how vectors come to stay in one block, and how they leave from the next
+
+
+def operand_of(*axes: str) -> str:
+    """The operand with these two dimensions."""
+    return _OPERAND_OF[frozenset(axes)]
+
+
+def other_axes(stationary: str, axis: str) -> tuple[str, str]:
+    """Of bands along an axis: the axis that is cut into blocks, and the streamed one."""
+    first, second, streamed = AXES[stationary]
+    return (second if axis == first else first), streamed
+
+
+@dataclass(frozen=True)
+class Band:
+    """``count`` bands of this ``width``, each with so many ``blocks`` of the operand that stays."""
+
+    stationary: str
+    width: int
+    blocks: int
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The corners of one kind of band: inside it, from one such band to the next, to the first of the next kind."""
+
+    across: Corner = NO_CORNER
+    down: Turn = (NO_CORNER, NO_CORNER)
+    next: Turn = (NO_CORNER, NO_CORNER)
 
 
 @dataclass(frozen=True)
@@ -35,27 +64,122 @@ class ExplicitSchedule:
 
     Attributes
     ----------
-    stationary : str
-        The operand that is held block by block: ``"A"``, ``"B"`` or ``"C"``.
-    block_p, block_q : int
-        Block of the stationary operand along its two dimensions, in values; edge blocks are short.
-    across : str
-        Which of the two dimensions the snake walks first.
-    capacity, peak_elements : int
-        Values that fast memory holds, and most values held at once.
-    loads, stores : dict
-        Values moved, by operand.
+    gemm : Gemm
+    capacity : int
+        Values that fast memory holds.
+    axis : {"m", "n", "k"}
+        What is cut into bands.
+    bands : tuple of Band
+        In the order in which they run.
     """
 
-    stationary: str
-    block_p: int
-    block_q: int
-    across: str
     gemm: Gemm
     capacity: int
-    loads: dict[str, int]
-    stores: dict[str, int]
-    peak_elements: int
+    axis: str
+    bands: tuple[Band, ...]
+
+    def extent(self, axis: str) -> int:
+        """A dimension by its letter."""
+        return int(getattr(self.gemm, axis))
+
+    def layout(self, band: Band) -> tuple[int, int, int]:
+        """Of a band: the extent that is cut into blocks, that of the longest block, and the streamed one."""
+        p, r = (self.extent(axis) for axis in other_axes(band.stationary, self.axis))
+        return p, ceil_div(p, band.blocks), r
+
+    @cached_property
+    def steps(self) -> tuple[Steps, ...]:
+        """The corners of each kind of band."""
+        across = [self._across(band) for band in self.bands]
+        found = []
+        for i, band in enumerate(self.bands):
+            down = nxt = (NO_CORNER, NO_CORNER)
+            if band.count > 1:
+                down = self._turn((band, across[i]), (band, across[i]))
+            if i + 1 < len(self.bands) and self.bands[i + 1].stationary == band.stationary:
+                nxt = self._turn((band, across[i]), (self.bands[i + 1], across[i + 1]))
+            found.append(Steps(across[i], down, nxt))
+        return tuple(found)
+
+    def _across(self, band: Band) -> Corner:
+        if band.blocks == 1:
+            return NO_CORNER
+        p, block, r = self.layout(band)
+        limit = r if band.blocks == 2 else r // 2  # a block is through with what it got before it keeps more
+        return best_corner(self.capacity - block * band.width, Side(band.width), p // band.blocks, limit)
+
+    def _turn(self, *sides: tuple[Band, Corner]) -> Turn:
+        most = None
+        for _ in range(2):  # the second time with what both can carry
+            found = []
+            for band, across in sides:
+                _, block, r = self.layout(band)
+                alone = band.blocks == 1 and sum(b.count for b in self.bands) > 2
+                limit = r // 2 if alone else r - across.vectors
+                limit = limit if most is None else min(limit, most)
+                found.append(best_corner(self.capacity - block * band.width, Side(block), band.width, limit))
+            most = min(corner.vectors for corner in found)
+        leave, enter = found
+        return (leave, enter) if leave.vectors == enter.vectors else (NO_CORNER, NO_CORNER)
+
+    @cached_property
+    def visits(self) -> dict[str, int]:
+        """How often values of each operand come to fast memory, in all."""
+        visits = {"A": 0, "B": 0, "C": 0}
+        number = 0
+        for i, band in enumerate(self.bands):
+            (p_axis, r_axis), (p, _, r), steps = (
+                other_axes(band.stationary, self.axis),
+                self.layout(band),
+                self.steps[i],
+            )
+            first, second = operand_of(p_axis, r_axis), operand_of(self.axis, r_axis)
+            visits[band.stationary] += band.count * band.width * p
+            visits[first] += band.count * p * r
+            across = (band.blocks - 1) * steps.across.vectors
+            visits[second] += band.count * band.width * (band.blocks * r - across)
+            far, inside = number % 2 == 0, band.count - 1  # bands end at the far side, and at the near one, in turn
+            for at_far, times in ((far, ceil_div(inside, 2)), (not far, inside // 2)):
+                visits[first] -= times * steps.down[0].vectors * self.end_block(band, at_far)
+            number += band.count
+            if i + 1 < len(self.bands):
+                ends = (self.end_block(b, number % 2 == 1) for b in (band, self.bands[i + 1]))
+                visits[first] -= steps.next[0].vectors * min(ends)
+        return visits
+
+    def end_block(self, band: Band, far: bool) -> int:
+        """Extent of a band's last block or of its first: the longer ones come first."""
+        p, block, _ = self.layout(band)
+        return p // band.blocks if far else block
+
+    @property
+    def loads(self) -> dict[str, int]:
+        """Values loaded, by operand."""
+        begun = 0 if self.gemm.accumulate else self.gemm.m * self.gemm.n
+        return {**self.visits, "C": self.visits["C"] - begun}
+
+    @property
+    def stores(self) -> dict[str, int]:
+        """Values stored, by operand."""
+        return {"A": 0, "B": 0, "C": self.visits["C"]}
+
+    @cached_property
+    def peak_elements(self) -> int:
+        """Most values held at once."""
+        most = 0
+        for i, band in enumerate(self.bands):
+            steps = self.steps[i]
+            _, block, _ = self.layout(band)
+            most = max(most, block * band.width + min(block, band.width) + 1)
+            for corner, side in ((steps.across, band.width), (steps.down[0], block), (steps.next[0], block)):
+                most = max(most, block * band.width + corner.room(Side(side)))
+            entries = [(band, steps.down[1])]
+            if i + 1 < len(self.bands):
+                entries.append((self.bands[i + 1], steps.next[1]))
+            for other, corner in entries:
+                _, block, _ = self.layout(other)
+                most = max(most, block * other.width + corner.room(Side(block)))
+        return most
 
     @property
     def elements(self) -> int:
@@ -70,201 +194,52 @@ class ExplicitSchedule:
 
     @property
     def name(self) -> str:
-        """For tables: ``C-stationary 4096x4096``; ``compulsory`` in front when nothing is moved twice."""
-        p, q, _ = AXES[self.stationary]
-        text = f"{self.stationary}-stationary, blocks {self.block_p}x{self.block_q} ({p} x {q})"
+        """For tables: ``C-stationary, bands of m: 2 x 4096 (2 blocks)``; ``compulsory`` in front when it is."""
+        kinds = dict.fromkeys(band.stationary for band in self.bands)
+        told = ", ".join(f"{b.count} x {b.width} ({_blocks(b.blocks)}{_of(b, kinds)})" for b in self.bands)
+        text = f"{' and '.join(kinds)}-stationary, bands of {self.axis}: {told}"
         return f"compulsory: {text}" if self.elements == self.gemm.compulsory_elements else text
-
-    @property
-    def nest(self) -> Nest:
-        """Its loops."""
-        return Nest.of(self.gemm, self.capacity, self.stationary, self.block_p, self.block_q, self.across)
 
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
+        kinds = dict.fromkeys(band.stationary for band in self.bands)
+        first = self.bands[0]
+        p, _ = other_axes(first.stationary, self.axis)
+        sides = {self.axis: first.width, p: self.layout(first)[1]}
         return {
-            "family": f"{self.stationary.lower()}-stationary",
-            "block": [self.block_p, self.block_q],
-            "block_dimensions": list(AXES[self.stationary][:2]),
-            "walks_first": self.across,
+            "family": f"{' and '.join(kinds).lower()}-stationary",
+            # of the first band; ``bands`` tells all
+            "block": [sides[axis] for axis in AXES[first.stationary][:2]],
+            "block_dimensions": list(AXES[first.stationary][:2]),
+            "walks_first": p,
+            "bands_of": self.axis,
+            "bands": [
+                {
+                    "count": band.count,
+                    "width": band.width,
+                    "stationary": band.stationary,
+                    "blocks": band.blocks,
+                    "block": [band.width, self.layout(band)[1]],
+                    "block_dimensions": [self.axis, other_axes(band.stationary, self.axis)[0]],
+                    "vectors_carried": [steps.across.vectors, steps.down[0].vectors, steps.next[0].vectors],
+                }
+                for band, steps in zip(self.bands, self.steps, strict=True)
+            ],
             "loads_elements": dict(self.loads),
             "stores_elements": dict(self.stores),
             "peak_elements": self.peak_elements,
         }
 
-
-@dataclass(frozen=True)
-class Nest:
-    """The loop nest in its own names: stationary p x q, streamed r; rows of blocks along p, walked along q."""
-
-    axes: tuple[str, str, str]
-    p: int
-    q: int
-    r: int
-    bp: int
-    bq: int
-    capacity: int
-
-    @classmethod
-    def of(cls, gemm: Gemm, capacity: int, stationary: str, bp: int, bq: int, across: str) -> Nest:
-        """The nest of these blocks, bp x bq in the order of `AXES`; it walks its second dimension first."""
-        first, second, streamed = AXES[stationary]
-        if across == first:
-            first, second, bp, bq = second, first, bq, bp
-        size = {"m": gemm.m, "n": gemm.n, "k": gemm.k}
-        return cls((first, second, streamed), size[first], size[second], size[streamed], bp, bq, capacity)
-
-    @property
-    def rows(self) -> int:
-        return ceil_div(self.p, self.bp)
-
-    @property
-    def cols(self) -> int:
-        return ceil_div(self.q, self.bq)
-
-    def height(self, row: int) -> int:
-        return min(self.bp, self.p - row * self.bp)
-
-    def width(self, col: int) -> int:
-        return min(self.bq, self.q - col * self.bq)
-
-    def kept_across(self, height: int, width: int) -> int:
-        """Vectors of P (``height`` values each) kept from one block to the next in its row."""
-        return min(self.r, max(0, (self.capacity - 1 - height * width) // height))
-
-    def kept_down(self, row: int, width: int) -> int:
-        """Vectors of Q (``width`` values each) kept at the turn below ``row``.
-
-        A block that begins with kept vectors of P must be through with them before it begins to keep vectors of Q,
-        and the other way round: a step with both would hold two whole vectors.
-        """
-        free = self.r
-        if self.cols > 1:
-            free -= max(self.kept_across(self.height(r), self.bq) for r in (row, row + 1))
-        return min(free, max(0, (self.capacity - 1 - self.bp * width) // width))
-
-    def saved_across(self) -> int:
-        """Values of P not moved again, over all steps inside rows of blocks."""
-        # every step inside a row has a block of full width on at least one side
-        full, last = self.bp, self.height(self.rows - 1)
-        per_step = (self.rows - 1) * self.kept_across(full, self.bq) * full
-        return (self.cols - 1) * (per_step + self.kept_across(last, self.bq) * last)
-
-    def turn_column(self, row: int) -> int:
-        """The column of blocks in which the walk goes from ``row`` to the next: the snake's end."""
-        return self.cols - 1 if row % 2 == 0 else 0
-
-    def saved_down(self) -> int:
-        """Values of Q not moved again, over all turns between rows of blocks."""
-        if self.rows == 1:
-            return 0
-        total = 0
-        plain = self.rows - 2  # turns between two full rows of blocks; they alternate between two columns
-        for parity, count in ((0, ceil_div(plain, 2)), (1, plain // 2)):
-            width = self.width(self.turn_column(parity))
-            total += count * (self.kept_down(0, width) * width if count else 0)
-        last = self.rows - 2
-        width = self.width(self.turn_column(last))
-        return total + self.kept_down(last, width) * width
-
-    def peak(self) -> int:
-        """Most values held at once."""
-        plain = self.bp * self.bq + min(self.bp, self.bq) + 1
-        most = plain
-        if self.cols > 1:
-            for height in {self.bp if self.rows > 1 else self.height(0), self.height(self.rows - 1)}:
-                kept = self.kept_across(height, self.bq)
-                most = max(most, height * self.bq + kept * height + 1 if kept else 0)
-        for row in {0, self.rows - 2} if self.rows > 1 else set():
-            for width in {self.width(self.turn_column(row)), self.width(self.turn_column(row + 1))}:
-                kept = self.kept_down(row, width)
-                most = max(most, self.bp * width + kept * width + 1 if kept else 0)
-        return most
+    def each(self) -> Iterator[tuple[Band, Steps, bool]]:
+        """Every band by itself, its corners, and whether the next is of the same kind."""
+        for band, steps in zip(self.bands, self.steps, strict=True):
+            for copy in range(band.count):
+                yield band, steps, copy + 1 < band.count
 
 
-def _evaluate(gemm: Gemm, capacity: int, stationary: str, bp: int, bq: int, across: str) -> ExplicitSchedule:
-    nest = Nest.of(gemm, capacity, stationary, bp, bq, across)
-    first, second, streamed = nest.axes
-    moved = {
-        _OPERAND_OF[frozenset((first, streamed))]: nest.p * nest.r * nest.cols - nest.saved_across(),
-        _OPERAND_OF[frozenset((second, streamed))]: nest.q * nest.r * nest.rows - nest.saved_down(),
-        stationary: nest.p * nest.q,
-    }
-    cells = gemm.m * gemm.n
-    loads = {"A": moved["A"], "B": moved["B"], "C": moved["C"] - (0 if gemm.accumulate else cells)}
-    stores = {"A": 0, "B": 0, "C": moved["C"]}
-    return ExplicitSchedule(stationary, bp, bq, across, gemm, capacity, loads, stores, nest.peak())
+def _blocks(count: int) -> str:
+    return "slab" if count == 1 else f"{count} blocks"
 
 
-def block_sizes(extent: int, largest: int, most: int = MOST_SIZES) -> Iterator[int]:
-    """Each whole number up to ``largest`` that is ceil(extent / count) for some count: the sizes worth trying.
-
-    After ``most`` of them they fall by a 256th at least, so that their number stays small for any extent.
-
-    Examples
-    --------
-    >>> list(block_sizes(10, 10))
-    [10, 5, 4, 3, 2, 1]
-    """
-    if largest < 1:
-        return
-    size = ceil_div(extent, ceil_div(extent, min(largest, extent)))
-    number = 0
-    while True:
-        yield size
-        if size == 1:
-            return
-        number += 1
-        below = size if number < most else max(2, size - size // 256)
-        # the fewest blocks that need less than this size
-        size = ceil_div(extent, (extent - 1) // (below - 1) + 1)
-
-
-def largest_partner(capacity: int, side: int) -> int:
-    """Largest t with side t + min(side, t) + 1 <= capacity, or 0."""
-    if side * side + side + 1 <= capacity:
-        return (capacity - 1 - side) // side
-    return max(0, (capacity - 1) // (side + 1))
-
-
-def gemm_schedules(gemm: Gemm, capacity: int) -> Iterator[ExplicitSchedule]:
-    """The best schedule of each family (stationary operand, walk) for a capacity in values, six at most.
-
-    Cost: O(sqrt(m) + sqrt(n) + sqrt(k)) evaluations. InfeasibleError for a capacity below 3.
-    """
-    if capacity < 3:
-        raise InfeasibleError(
-            f"capacity: got {capacity} elements, expected at least 3 (a value each of A, B and C): no schedule exists."
-        )
-    size = {"m": gemm.m, "n": gemm.n, "k": gemm.k}
-    for stationary, (first, second, _) in AXES.items():
-        blocks = []
-        for bp in block_sizes(size[first], capacity):
-            partner = min(largest_partner(capacity, bp), size[second])
-            if partner > 0:
-                # the same number of blocks, evened out, leaves the most memory for what is kept
-                bq = ceil_div(size[second], ceil_div(size[second], partner))
-                blocks.append((_plain_bytes(gemm, stationary, bp, bq), bp, bq))
-        # what the snake keeps is a small correction, so only the best blocks without it are looked at closely
-        blocks.sort()
-        for across in (second, first):
-            found = [_evaluate(gemm, capacity, stationary, bp, bq, across) for _, bp, bq in blocks[:_LOOK_CLOSELY]]
-            if found:
-                yield min(found, key=lambda s: (s.bytes, s.elements))
-
-
-def _plain_bytes(gemm: Gemm, stationary: str, bp: int, bq: int) -> int:
-    """Bytes moved when nothing is kept from one block to the next."""
-    first, second, _ = AXES[stationary]
-    block = {first: bp, second: bq}
-    rounds = {"m": 1, "n": 1, "k": 1}
-    for axis, extent in (("m", gemm.m), ("n", gemm.n), ("k", gemm.k)):
-        rounds[axis] = ceil_div(extent, block.get(axis, extent))
-    inputs = gemm.m * gemm.k * rounds["n"] + gemm.k * gemm.n * rounds["m"]
-    visits = 2 * rounds["k"] - (0 if gemm.accumulate else 1)
-    return inputs * gemm.in_bytes + gemm.m * gemm.n * visits * gemm.out_bytes
-
-
-def best_gemm_schedule(gemm: Gemm, capacity: int) -> ExplicitSchedule:
-    """The schedule with the least bytes moved among all families; ties go to the first."""
-    return min(gemm_schedules(gemm, capacity), key=lambda s: (s.bytes, s.elements))
+def _of(band: Band, kinds: dict[str, None]) -> str:
+    return f" of {band.stationary}" if len(kinds) > 1 else ""

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pebble.errors import InfeasibleError
-from pebble.schedules.explicit.gemm import AXES, block_sizes, largest_partner
+from pebble.schedules.explicit.blocks import block_sizes, largest_partner
+from pebble.schedules.explicit.gemm import AXES
 from pebble.schedules.explicit.parallel import ParallelSchedule
 from pebble.units import ceil_div
 from pebble.workloads import Gemm

@@ -99,6 +99,93 @@ def play_blocks(size: dict[str, int], accumulate: bool, schedule: dict[str, Any]
     return memory
 
 
+def play_banded(size: dict[str, int], accumulate: bool, schedule: dict[str, Any]) -> Memory:
+    """One GEMM in bands, with turned corners."""
+    names = {frozenset("mk"): "A", frozenset("kn"): "B", frozenset("mn"): "C"}
+    axes_of = {name: set(axes) for axes, name in names.items()}
+    memory = Memory({"A", "B", "C"} if accumulate else {"A", "B"})
+    q, done = schedule["axis"], set()
+
+    def value(**at: int) -> Value:
+        one, other = sorted(at)
+        return (names[frozenset(at)], at[one], at[other])
+
+    # every block: its axes, its sides, and the corner that leads on with the axis along which its vectors lie
+    blocks: list[tuple[str, dict[str, list[int]], Any, Any]] = []
+    start, bands = 0, [(b, copy + 1 < b["count"]) for b in schedule["bands"] for copy in range(b["count"])]
+    for number, (band, again) in enumerate(bands):
+        (p,) = axes_of[band["stationary"]] - {q}
+        rows = list(range(size[p]))
+        cuts = [len(range(i, size[p], band["blocks"])) for i in range(band["blocks"])]
+        parts = [rows[sum(cuts[:i]) : sum(cuts[: i + 1])] for i in range(band["blocks"])]
+        for at, part in enumerate(parts if number % 2 == 0 else reversed(parts)):
+            last = at + 1 == band["blocks"]
+            turn = (band["down"] if again else band["next"]) if last else [band["across"]] * 2
+            blocks.append((p, {p: part, q: list(range(start, start + band["width"]))}, turn, p if last else q))
+        start += band["width"]
+    forward, came, enter = True, q, [0, 0, 0]
+    for number, (p, sides, (leave, following), along) in enumerate(blocks):
+        (r,) = {"m", "n", "k"} - {p, q}
+        order = list(range(size[r])) if forward else list(reversed(range(size[r])))
+        after = blocks[number + 1][1].get(along, []) if number + 1 < len(blocks) else []
+        stay = {x for x in sides[along] if x in after}
+        last = len(order) - leave[1] - leave[2]
+
+        def product_at(shared: str, x: int, y: int, e: int, r: str = r, p: str = p) -> None:
+            other = p if shared == q else q
+            three = value(**{shared: x, other: y}), value(**{shared: x, r: e}), value(**{other: y, r: e})
+            for one in three:
+                memory.touch(one, one[0] == "C")
+            done.add(three)
+
+        def one_index(held: str, e: int, stay: set[int], r: str = r, p: str = p, sides: Any = sides) -> None:
+            other = p if held == q else q
+            for y in sides[other]:
+                for x in sides[held]:
+                    product_at(held, x, y, e)
+                memory.drop(value(**{other: y, r: e}))
+            for x in set(sides[held]) - stay:
+                memory.drop(value(**{held: x, r: e}))
+
+        def turned(
+            shared: str, chunk: list[int], group: int, leaving: bool, r: str = r, p: str = p, sides: Any = sides,
+            stay: set[int] = stay,
+        ) -> None:  # fmt: skip
+            other = p if shared == q else q
+            lines = sides[other] if leaving else sides[other][::-1]
+            groups = [lines[i : i + group] for i in range(0, len(lines), group)]
+            for one in groups if leaving else groups[::-1]:
+                for x in sides[shared]:
+                    for y, e in product(one, chunk):
+                        product_at(shared, x, y, e)
+                    if leaving:
+                        for y in one:
+                            memory.drop(value(**{shared: x, other: y}))
+                    elif one is groups[0]:
+                        for e in chunk:
+                            memory.drop(value(**{shared: x, r: e}))
+                for y, e in product(one, chunk):
+                    memory.drop(value(**{other: y, r: e}))
+            for x, e in product(set(sides[shared]) - stay, chunk):
+                memory.drop(value(**{shared: x, r: e}))
+
+        if enter[1]:
+            turned(came, order[: enter[1]], enter[0], False)
+        for e in order[enter[1] : enter[1] + enter[2]]:
+            one_index(came, e, set())
+        for e in order[enter[1] + enter[2] : last]:
+            one_index(p if len(sides[p]) <= len(sides[q]) else q, e, set())
+        for e in order[last : last + leave[2]]:
+            one_index(along, e, stay)
+        if leave[1]:
+            turned(along, order[last + leave[2] :], leave[0], True)
+        for x, y in product(sides[p], sides[q]):
+            memory.drop(value(**{p: x, q: y}))
+        forward, came, enter = not forward, along, following
+    assert len(done) == size["m"] * size["n"] * size["k"] and not memory.red
+    return memory
+
+
 def play_bands(shape: Any, schedule: dict[str, Any]) -> Memory:
     """H = act(A B), Y = H D in bands; ``shape`` has m, k, f, l, streams, state and a query's rows, 0 without mask."""
     rows_side, k, l = schedule["side"] == "rows", shape.k, shape.l

@@ -214,19 +214,36 @@ def random_schedule(workload: Workload, rnd: random.Random) -> dict[str, Any]:
     """Parameters of a schedule that may make sense."""
     size = workload.size
     if workload.family == "gemm":
-        return _blocks(size["m"], size["n"], size["k"], rnd)
+        return _product(size["m"], size["n"], size["k"], rnd)
+    if workload.family == "conv2d":
+        return _convolution(size, rnd)
     m, k, f, l, _ = _chain(workload)
     if rnd.random() < 0.3:
-        first, last = _blocks(m, f, k, rnd), _blocks(m, l, f, rnd)
+        first, last = _product(m, f, k, rnd), _product(m, l, f, rnd)
         if workload.family == "attention":
             middle = [first, {"kind": "softmax", "row_stays": rnd.random() < 0.5}]
         elif not workload.option["gated"]:
             middle = [first]
         else:
             both = _bands(m, k, f, 0, rnd)
-            middle = rnd.choice([[both], [first, _blocks(m, f, k, rnd), {"kind": "product"}]])
+            middle = rnd.choice([[both], [first, _product(m, f, k, rnd), {"kind": "product"}]])
         return {"kind": "kernels", "kernels": [*middle, last]}
     return _bands(m, k, f, l, rnd)
+
+
+def _convolution(size: dict[str, int], rnd: random.Random) -> dict[str, Any]:
+    height, width = (1 + (size[x] - size["kernel"]) // size["stride"] for x in ("height", "width"))
+    whole = [size["batch"], height, width, size["out_channels"]]
+    tile, stays = [_part(extent, rnd) for extent in whole], rnd.choice(["outputs", "inputs", "weights"])
+    if rnd.random() < 0.7 and stays != "outputs":
+        tile = [*tile[:2], *whole[2:]] if stays == "inputs" else [*whole[:2], *tile[2:]]
+    if stays == "inputs" and tile[0] > 1:
+        tile[1] = whole[1]
+    taps = size["in_channels"] * size["kernel"] ** 2
+    if rnd.random() < 0.3:
+        return banded(size["batch"] * height * width, size["out_channels"], taps, rnd)
+    kept = rnd.randint(0, taps * size["out_channels"]) if stays == "inputs" and rnd.random() < 0.7 else 0
+    return {"kind": "convolution", "stays": stays, "tile": tile, "kept": kept}
 
 
 def _blocks(m: int, n: int, k: int, rnd: random.Random) -> dict[str, Any]:
@@ -240,6 +257,46 @@ def _blocks(m: int, n: int, k: int, rnd: random.Random) -> dict[str, Any]:
         "kind": "blocks", "stationary": stationary, "block": [_part(size[p], rnd), _part(size[q], rnd)],
         "walks_first": rnd.choice([p, q]), "across": [some(), some()], "down": [some(), some(), some()],
     }  # fmt: skip
+
+
+def _corner(lines: int, vectors: int, rnd: random.Random) -> list[int]:
+    turned = rnd.randint(0, vectors)
+    return [rnd.randint(1, lines) if turned else 0, turned, vectors - turned]
+
+
+def banded(m: int, n: int, k: int, rnd: random.Random) -> dict[str, Any]:
+    """Bands of any kinds, corners of any size where a step is."""
+    size = {"m": m, "n": n, "k": k}
+    axis = rnd.choice("mnk")
+    having = {"m": "AC", "n": "BC", "k": "AB"}[axis]
+    left, bands = size[axis], []
+    stationary = rnd.choice(having)
+    none = [0, 0, 0]
+    while left:
+        width = _part(left, rnd)
+        count = rnd.choice([1, left // width, rnd.randint(1, left // width)])
+        left -= width * count
+        (p,) = {"C": {"m", "n"}, "A": {"m", "k"}, "B": {"k", "n"}}[stationary] - {axis}
+        (r,) = {"m", "n", "k"} - {p, axis}
+        blocks = rnd.choice([1, 2, size[p], rnd.randint(1, size[p])])
+        blocks = min(blocks, size[p])
+        following = rnd.choice([stationary, stationary, rnd.choice(having)])
+
+        def turn(there: bool, streamed: int = size[r], lines: int = width) -> list[list[int]]:
+            vectors = rnd.choice([0, 1, streamed // 2, rnd.randint(0, streamed)])
+            return [_corner(lines, vectors, rnd), _corner(lines, vectors, rnd)] if there else [none, none]
+
+        across = _corner(size[p] // blocks, rnd.randint(0, size[r] // 2), rnd) if blocks > 1 else none
+        bands.append({
+            "stationary": stationary, "width": width, "count": count, "blocks": blocks, "across": across,
+            "down": turn(count > 1), "next": turn(left > 0 and following == stationary),
+        })  # fmt: skip
+        stationary = following
+    return {"kind": "banded", "axis": axis, "bands": bands}
+
+
+def _product(m: int, n: int, k: int, rnd: random.Random) -> dict[str, Any]:
+    return rnd.choice([_blocks, banded])(m, n, k, rnd)
 
 
 def _part(extent: int, rnd: random.Random) -> int:
@@ -264,8 +321,21 @@ def _bands(m: int, k: int, f: int, l: int, rnd: random.Random) -> dict[str, Any]
             "extent": extent, "count": count, "blocks": blocks, "stay": stay,
             "kept": [kept() if count > 1 else 0, kept() if left else 0],
         }  # fmt: skip
-        if rnd.random() < 0.15:
-            run = {**run, "blocks": across, "stay": [k, l], "spilled": rnd.randint(1, f)}
+        kind = rnd.random()
+        if kind < 0.15:
+            spilled = rnd.randint(1, f)
+            corner = _corner(min(k, l), f - spilled, rnd) if l else [0, 0, f - spilled]
+            run = {**run, "blocks": across, "stay": [k, l], "spilled": spilled}
+            run |= {"enter": corner} if rnd.random() < 0.5 else {}
+        elif kind < 0.3 and across > 1:
+            first, stays = rnd.randint(1, across - 1), rnd.randint(0, l)
+            block = rnd.randint(1, across - first)
+            run = {**run, "blocks": 1 - (first - across) // block, "stay": [0, stays], "first": first}
+            run["enter"] = _corner(first, stays, rnd)
+        elif kind < 0.6 and across > 1:
+            vectors = [rnd.randint(0, across // 2) if there else 0 for there in (count > 1, left)]
+            turns = [[_corner(extent, n, rnd), _corner(extent, n, rnd)] for n in vectors]
+            run = {**run, "blocks": across, "stay": [k, l], "kept": [0, 0], "turns": turns}
         runs.append(run)
     return {"kind": "bands", "side": side, "runs": runs}
 

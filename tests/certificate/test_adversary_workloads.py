@@ -129,7 +129,7 @@ def test_the_strongest_lower_claim_is_true(family: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("family", ["gemm", "ffn", "attention"])
+@pytest.mark.parametrize("family", ["gemm", "ffn", "attention", "conv2d"])
 def test_no_schedule_is_cheaper_than_the_optimum(family: str, seed: int) -> None:
     rnd = random.Random(f"{family} {seed}")
     told = statement(tiny(rnd, family))

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from pebble.certificate import RefusedError
 from pebble.certificate.upper import Moved, check_gemm
+from pebble.certificate.upper_banded import check_banded
 from pebble.certificate.upper_chain import Shape, check_chain
-from tests.certificate.play import play_bands, play_blocks
-from tests.certificate.strongest import _bands, _blocks, settled
+from tests.certificate.play import play_banded, play_bands, play_blocks
+from tests.certificate.strongest import _bands, _blocks, banded, settled
 
 SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 200))]
 ROOM = 10**9
@@ -50,6 +52,25 @@ def test_blocks(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_bands_of_blocks_with_turned_corners(seed: int) -> None:
+    rnd = random.Random(seed)
+    exact = turned = 0
+    for number in range(150):
+        size, accumulate = {x: rnd.randint(1, 9) for x in "mnk"}, rnd.random() < 0.3
+        schedule = banded(*size.values(), rnd)
+        try:
+            told = check_banded(size, accumulate, ROOM, schedule, "schedule")
+        except RefusedError:
+            continue
+        memory = play_banded(size, accumulate, schedule)
+        played = Moved({x: memory.loads[x] for x in "ABC"}, {"C": memory.stores["C"]}, told.peak)
+        assert (played, memory.peak <= told.peak) == (told, True), (number, size, schedule)
+        exact += memory.peak == told.peak
+        turned += any(band[key][0][1] for band in schedule["bands"] for key in ("down", "next"))
+    assert exact > 50 and turned > 10
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_bands(seed: int) -> None:
     rnd = random.Random(seed)
     exact = 0
@@ -62,6 +83,8 @@ def test_bands(seed: int) -> None:
         def count(shape: Shape = shape, schedule: Any = schedule) -> Moved:
             return check_chain(shape, ROOM, schedule, "schedule")
 
+        if any({"first", "turns", "enter"} & set(run) for run in schedule["runs"]):
+            continue  # test_played_turns plays these
         told = settled(count, schedule)
         if told is None:
             continue

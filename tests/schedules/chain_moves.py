@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
-from pebble.schedules.explicit.chain import Band, ChainPlan, kept_for_next
+from pebble.schedules.explicit.chain import NOTHING, Band, ChainPlan, handed_on
+from pebble.schedules.explicit.corner import Corner
+from pebble.schedules.explicit.moves import groups_of
 
 # (move, operand, index); operands A[i, t], B[s, t, j], H[s, i, j], D[j, q], Y[i, q] and state[i, number]
 Event = tuple[str, str, tuple[int, ...]]
@@ -124,7 +127,10 @@ class _Player:
             yield "finish", "H", (i, j)
             if c.streams == 2:
                 yield "delete", "H", (1, i, j)
-        for q in range(c.l):
+        wider = band.wider and self.rows and cols[0] == 0
+        stay = band.kept_second
+        # the first, wider block: what stays comes in last, and what turns after what lies beside
+        for q in [*range(stay, c.l), *range(stay - band.enter.turned)] if wider else range(c.l):
             kept = several and q < band.kept_second
             y: list[Value] = [("Y", (i, q)) for i in rows]
             d: list[Value] = [("D", (j, q)) for j in cols]
@@ -132,36 +138,164 @@ class _Player:
                 yield from self.sweep(y, d, kept, kept and not last, accumulate)
             else:
                 yield from self.sweep(d, y, kept, kept and not last, lambda d, y: accumulate(y, d))
+        if wider and band.enter.turned:
+            yield from self.turned_outputs(rows, cols, range(stay - band.enter.turned, stay), band.enter.group, True)
+            return
         for i, j in pairs:
             if c.l == 0:
                 yield "store", "H", (0, i, j)
             yield "delete", "H", (0, i, j)
 
-    def spilled(self, band: Band, rows: Sequence[int]) -> Iterator[Event]:
-        """All columns of H of the band, then all of Y."""
+    def turned_outputs(
+        self, rows: Sequence[int], cols: Sequence[int], qs: Sequence[int], group: int, block_of_h: bool
+    ) -> Iterator[Event]:
+        """Y(rows, qs) takes the place of a block of H; or the other way round, H leaves as it comes to an end."""
+        lines = cols if block_of_h else qs
+        groups = groups_of(lines, group, short_first=not block_of_h)
+        for some in groups:
+            js, outputs = (some, qs) if block_of_h else (cols, some)
+            for j in js:
+                for q in outputs:
+                    yield from self.fetch(("D", (j, q)))
+            for i in rows:
+                for q in outputs:
+                    yield from self.fetch(("Y", (i, q)))
+                    for j in js:
+                        yield "compute", "Y", (i, q, j)
+                if block_of_h or some is groups[-1]:
+                    for j in js:
+                        yield "delete", "H", (0, i, j)
+            for j in js:
+                for q in outputs:
+                    yield from self.drop(("D", (j, q)))
+
+    def leave(self, rows: Sequence[int], columns: Sequence[int], corner: Corner) -> Iterator[Event]:
+        """Rows of A and Y give way to B and D of some columns of H."""
+        for group in groups_of(rows, corner.group, short_first=False):
+            yield from self.met(group, columns, leaving=True, last=False)
+
+    def come(self, rows: Sequence[int], columns: Sequence[int], corner: Corner) -> Iterator[Event]:
+        """Rows of A and Y take the place of B and D of some columns."""
+        groups = groups_of(rows, corner.group, short_first=True)
+        for group in groups:
+            yield from self.state_of(group, "begin")
+            yield from self.met(group, columns, leaving=False, last=group is groups[-1])
+
+    def met(self, rows: Sequence[int], columns: Sequence[int], leaving: bool, last: bool) -> Iterator[Event]:
+        """All of H where a group of rows meets some columns, computed and used."""
         c = self.chain
-        stays = c.f - band.spilled
-        for j in range(c.f):
+        for t in range(c.k):
+            weights: list[Value] = [("B", (s, t, j)) for s in range(c.streams) for j in columns]
+            for w in weights:
+                yield from self.fetch(w)
+            for i in rows:
+                yield from self.fetch(("A", (i, t)))
+                for w in weights:
+                    yield from _multiply(("A", (i, t)), w)
+                if leaving:
+                    yield from self.drop(("A", (i, t)))
+            for w in weights if last else ():
+                yield from self.drop(w)
+        for i in rows:
+            for j in columns:
+                yield "finish", "H", (i, j)
+                if c.streams == 2:
+                    yield "delete", "H", (1, i, j)
+        for q in range(c.l):
+            weights = [("D", (j, q)) for j in columns]
+            for w in weights:
+                yield from self.fetch(w)
+            for i in rows:
+                yield from self.fetch(("Y", (i, q)))
+                for w in weights:
+                    yield from _accumulate(("Y", (i, q)), w)
+                if leaving:
+                    yield from self.drop(("Y", (i, q)))
+            for w in weights if last else ():
+                yield from self.drop(w)
+        for i in rows:
+            for j in columns:
+                if c.l == 0:
+                    yield "store", "H", (0, i, j)
+                yield "delete", "H", (0, i, j)
+        if leaving:
+            yield from self.state_of(rows, "delete")
+
+    def panel(
+        self, band: Band, rows: Sequence[int], order: Sequence[int], came: Corner, goes: Corner
+    ) -> Iterator[Event]:
+        """A band with all of A and Y there, and its corners."""
+        c = self.chain
+        if came.turned:
+            yield from self.come(rows, order[: came.turned], came)
+        else:
+            yield from self.state_of(rows, "begin")
+        for j in order[came.turned : came.vectors]:
+            for i in rows:
+                yield from self.met([i], [j], leaving=False, last=i == rows[-1])
+        middle = order[came.vectors : c.f - goes.vectors]
+        for at in range(0, len(middle), band.block):
+            yield from self.block(band, rows, sorted(middle[at : at + band.block]), False)
+        for j in order[c.f - goes.vectors : c.f - goes.turned]:
+            for i in rows:
+                yield from self.met([i], [j], leaving=False, last=False)
+        if goes.turned:
+            yield from self.leave(rows, order[c.f - goes.turned :], goes)
+        else:
+            for i in rows:
+                for value in [*(("A", (i, t)) for t in range(c.k)), *(("Y", (i, q)) for q in range(c.l))]:
+                    yield from self.drop(value)
+            yield from self.state_of(rows, "delete")
+
+    def spilled(self, band: Band, rows: Sequence[int]) -> Iterator[Event]:
+        """All columns of H of the band, then all of Y: first those that are stored, last those that turn."""
+        c, turned = self.chain, band.enter.turned
+        alone, chunk = range(c.f - turned), range(c.f - turned, c.f)
+        for j in alone:
             for t in range(c.k):
                 a: list[Value] = [("A", (i, t)) for i in rows]
                 b: list[Value] = [("B", (s, t, j)) for s in range(c.streams)]
                 yield from self.sweep(a, b, True, j + 1 < c.f, _multiply)
+            yield from self.finished(rows, [j])
+            for i in rows if j < band.spilled else ():
+                yield "store", "H", (0, i, j)
+                yield "delete", "H", (0, i, j)
+        for group in groups_of(range(c.k), band.enter.group, short_first=False) if turned else ():
+            weights: list[Value] = [("B", (s, t, j)) for t in group for s in range(c.streams) for j in chunk]
+            for w in weights:
+                yield from self.fetch(w)
             for i in rows:
-                yield "finish", "H", (i, j)
-                if c.streams == 2:
-                    yield "delete", "H", (1, i, j)
-                if j >= stays:
-                    yield "store", "H", (0, i, j)
-                    yield "delete", "H", (0, i, j)
-        for j in range(c.f):
-            for i in rows:
-                if j >= stays:
-                    yield "load", "H", (0, i, j)
+                for w in weights:
+                    yield from self.fetch(("A", (i, w[1][1])))
+                    yield from _multiply(("A", (i, w[1][1])), w)
+                for t in group:
+                    yield from self.drop(("A", (i, t)))
+            for w in weights:
+                yield from self.drop(w)
+        yield from self.finished(rows, chunk)
+        if turned:
+            yield from self.turned_outputs(rows, chunk, range(c.l), band.enter.group, False)
+        for j in reversed(alone):
+            for i in rows if j < band.spilled else ():
+                yield "load", "H", (0, i, j)
             for q in range(c.l):
                 y: list[Value] = [("Y", (i, q)) for i in rows]
-                yield from self.sweep(y, [("D", (j, q))], True, j + 1 < c.f, _accumulate)
+                yield from self.sweep(y, [("D", (j, q))], True, j > 0, _accumulate)
             for i in rows:
                 yield "delete", "H", (0, i, j)
+
+    def finished(self, rows: Sequence[int], cols: Sequence[int]) -> Iterator[Event]:
+        for i in rows:
+            for j in cols:
+                yield "finish", "H", (i, j)
+                if self.chain.streams == 2:
+                    yield "delete", "H", (1, i, j)
+
+    def state_of(self, rows: Sequence[int], op: str) -> Iterator[Event]:
+        """Maximum and sum of rows whose outputs are never stored before they are complete."""
+        for i in rows:
+            for number in range(min(self.chain.state, 2)):
+                yield op, "state", (i, number)
 
     def state(self, band: Band, op: str, rows: Sequence[int]) -> Iterator[Event]:
         c = self.chain
@@ -172,19 +306,27 @@ class _Player:
 
     def play(self) -> Iterator[Event]:
         c, bands = self.chain, self.plan.bands
-        start = 0
+        start, forward, came = 0, True, Corner(0, 0, 0)
         for number, band in enumerate(bands):
             extent = range(start, start + band.extent)
             start += band.extent
-            self.next_kept = 0
+            handed = NOTHING
             if number + 1 < len(bands):
                 seen = c.seen(start) if self.rows else c.f
-                self.next_kept = kept_for_next(c, self.plan.side, self.plan.capacity, band, bands[number + 1], seen)
+                handed = handed_on(c, self.plan.side, self.plan.capacity, band, bands[number + 1], seen)
+            self.next_kept = 0 if handed.leave.vectors else handed.values
             if band.spilled:
                 yield from self.spilled(band, extent)
                 continue
+            if came.vectors or handed.leave.vectors:
+                order = range(c.f) if forward else range(c.f - 1, -1, -1)
+                yield from self.panel(band, extent, order, came, handed.leave)
+                forward, came = not forward, handed.enter
+                continue
             across = c.seen(start) if self.rows else c.m
-            blocks = [range(at, min(at + band.block, across)) for at in range(0, across, band.block)]
+            first = min(across, band.wider or band.block)
+            edges = [0, *range(first, across, band.block), across]
+            blocks = [range(one, other) for one, other in pairwise(edges)]
             if self.rows:
                 yield from self.state(band, "begin", extent)
             for block in blocks:

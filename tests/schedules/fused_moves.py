@@ -33,13 +33,13 @@ def fused_moves(schedule: FusedSchedule) -> Iterator[Event]:
         return
     gated = isinstance(schedule.workload, Ffn) and schedule.workload.gated
     products = 0
-    for kernel in schedule.kernels:
+    for number, kernel in enumerate(schedule.kernels):
         if isinstance(kernel, Kernel):
             yield from _softmax(schedule, kernel) if kernel.name == "softmax" else _gate_times_up(schedule)
         elif isinstance(kernel, ChainPlan):
             yield from _renamed(schedule, kernel)
         else:
-            last = kernel is schedule.kernels[-1]
+            last = number + 1 == len(schedule.kernels)
             names = _gemm_names(schedule, "last" if last else "up" if gated and products else "first")
             finishes = isinstance(schedule.workload, Ffn) and not gated and not last
             yield from _gemm(kernel, names, finishes, schedule)

@@ -1,14 +1,23 @@
 """FFN schedules: every one is played move by move, and the best beat the figures of other tools."""
 
+import itertools
+import random
+from math import isqrt
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pebble.certificate.statement import read_workload
 from pebble.errors import InfeasibleError
-from pebble.schedules.explicit.chain import SIDES, Chain
-from pebble.schedules.explicit.chain_search import best_chain_plan
-from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_schedules
-from pebble.workloads import Ffn
+from pebble.proof.certificate import workload_statement
+from pebble.proof.upper import upper_claim
+from pebble.schedules.explicit.attention import attention_chain
+from pebble.schedules.explicit.chain import SIDES, Chain, best_band, handed_on, wider_band
+from pebble.schedules.explicit.chain_search import _plan_of_runs, best_chain_plan
+from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_chain, ffn_schedules
+from pebble.schedules.explicit.fused import FusedSchedule
+from pebble.workloads import Attention, Ffn
 from tests.schedules.fused_replay import replay
 
 side = st.integers(1, 7)
@@ -35,7 +44,7 @@ def test_mixed_bands_are_played_too() -> None:
 
 @pytest.mark.parametrize(
     ("mebibytes", "at_most", "other_tools"),
-    [(6, 993.6e6, 1001.4e6), (40, 367.4e6, 415.3e6), (50, 329.97e6, 330.0e6)],
+    [(6, 955.3e6, 1001.4e6), (40, 361_796_288, 415.3e6), (50, 305_545_216, 330.0e6), (72, 230_694_912, 235.0e6)],
 )
 def test_beats_other_tools(mebibytes: int, at_most: float, other_tools: float) -> None:
     best = best_ffn_schedule(Ffn(8192, 4096, 11008), mebibytes * 2**19)
@@ -46,8 +55,9 @@ def test_beats_other_tools(mebibytes: int, at_most: float, other_tools: float) -
 
 def test_families_at_40_mib() -> None:
     found = {s.family: s.elements for s in ffn_schedules(Ffn(8192, 4096, 11008), 40 * 2**19)}
-    # four passes over the weights of 2048 rows each; what is free keeps weights from pass to pass
-    assert found["row panel"] == 4 * 2 * 4096 * 11008 + 2 * 8192 * 4096 - 3 * (40 * 2**19 - 2048 * 8193 - 1)
+    # four passes over the weights of 2048 rows each; from pass to pass w columns stay, w (w + 1) values are free
+    turned = (isqrt(4 * (40 * 2**19 - 2048 * 8192) + 1) - 1) // 2
+    assert found["row panel"] == 4 * 2 * 4096 * 11008 + 2 * 8192 * 4096 - 3 * turned * 2 * 4096
     assert set(found) == {
         "row panel",
         "column panel",
@@ -57,6 +67,68 @@ def test_families_at_40_mib() -> None:
         "bands of hidden units",
         "unfused",
     }
+
+
+def test_the_first_block_is_wider_where_that_pays() -> None:
+    best = best_ffn_schedule(Ffn(4096, 4096, 14336), 50 * 2**19)
+    assert best.elements <= 219_545_600
+    assert best.plan is not None
+    (band,) = best.plan.bands
+    assert band.wider > band.block and band.enter.turned > 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(side, side, side, side, st.booleans(), st.integers(3, 60), st.integers(5, 40))
+def test_more_room_never_costs_more(m: int, k: int, f: int, l: int, gated: bool, capacity: int, more: int) -> None:
+    ffn = Ffn(m, k, f, l, gated)
+    assert best_ffn_schedule(ffn, capacity + more).elements <= best_ffn_schedule(ffn, capacity).elements
+
+
+@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize("shape", [(8192, 4096, 11008), (1000, 300, 777)])
+def test_more_room_never_costs_more_at_full_size(shape: tuple[int, int, int], gated: bool) -> None:
+    costs = [best_ffn_schedule(Ffn(*shape, gated=gated), int(1.6**i)).elements for i in range(5, 38)]
+    assert costs == sorted(costs, reverse=True)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_bands_are_legal_and_counted(seed: int) -> None:
+    """Panels, wider first blocks and spilling bands of any heights, in any order; the checker counts the same."""
+    rnd = random.Random(seed)
+    turned = {"panels": 0, "wider": 0, "spilled": 0}
+    played = 0
+    while played < 150:
+        work = Ffn(*(rnd.randint(1, 9) for _ in range(4)), rnd.random() < 0.4)
+        if rnd.random() < 0.3:
+            work = Attention(rnd.randint(1, 9), rnd.randint(1, 12), rnd.randint(1, 6), rnd.randint(1, 6))
+        chain = ffn_chain(work) if isinstance(work, Ffn) else attention_chain(work)
+        capacity, runs, left = rnd.choice([rnd.randint(5, 60), rnd.randint(5, 300)]), [], chain.m
+        while left:
+            extent = rnd.randint(1, left)
+            if rnd.random() < 0.25:
+                band = wider_band(chain, extent, rnd.randint(2, 4), capacity)
+            else:
+                band = best_band(chain, "rows", extent, capacity, rnd.choice(["panel", "panel", "spill", "keep"]))
+            if band is None:
+                break
+            runs.append((band, rnd.choice([1, left // extent])))
+            left -= extent * runs[-1][1]
+        if left:
+            continue
+        plan = _plan_of_runs(chain, "rows", runs, capacity)
+        names = {"A": "X", "B": "Wg+Wu" if chain.streams == 2 else "W1", "D": "W2", "Y": "Y", "H": "H"}
+        if isinstance(work, Attention):
+            names = {"A": "Q", "B": "K", "D": "V", "Y": "O", "H": "S"}
+        loads, stores = ({names[x]: n for x, n in moved.items() if n} for moved in (plan.loads, plan.stores))
+        schedule = FusedSchedule("bands", "", work, capacity, loads, stores, plan.peak_elements, plan)
+        assert replay(schedule) <= plan.peak_elements <= capacity
+        upper_claim(read_workload(workload_statement(work), "workload"), schedule)
+        played += 1
+        turned["wider"] += any(band.wider and band.enter.turned for band in plan.bands)
+        turned["spilled"] += any(band.spilled and band.enter.turned for band in plan.bands)
+        pairs = itertools.pairwise(plan.bands)
+        turned["panels"] += any(handed_on(chain, "rows", capacity, *pair, chain.f).leave.turned for pair in pairs)
+    assert min(turned.values()) > 0
 
 
 def test_gated_spills_a_band_where_that_pays() -> None:

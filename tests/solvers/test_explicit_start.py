@@ -1,5 +1,7 @@
 """The explicit GEMM schedule as a pebbling, by the referee."""
 
+import random
+
 import pytest
 
 from pebble.cdag.gemm import gemm_dag
@@ -7,7 +9,9 @@ from pebble.families import lower_bound
 from pebble.game import Game
 from pebble.game.referee import replay
 from pebble.schedules.explicit import best_gemm_schedule
-from pebble.solvers.explicit_start import explicit_pebbling
+from pebble.schedules.explicit.gemm import Band, ExplicitSchedule
+from pebble.solvers.explicit_start import explicit_pebbling, schedule_pebbling
+from pebble.solvers.gemm_shape import recognise
 from pebble.workloads import Gemm
 
 
@@ -18,6 +22,32 @@ def test_is_legal_and_costs_what_the_formula_says(m: int, n: int, k: int, capaci
     assert pebbling is not None
     assert replay(game, pebbling).cost == best_gemm_schedule(Gemm(m, n, k), capacity).elements
     assert pebbling.cost >= lower_bound(Gemm(m, n, k), capacity).elements
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_referee_takes_bands_with_turned_corners(seed: int) -> None:
+    """Any widths, blocks and operands; each has a corner that turns."""
+    rnd = random.Random(seed)
+    turned = 0
+    while not turned:
+        m, n, k = (rnd.randint(2, 9) for _ in range(3))
+        axis, stationary = rnd.choice(["mA", "mC", "nB", "nC", "kA", "kB"])
+        left, bands = {"m": m, "n": n, "k": k}[axis], []
+        while left:
+            bands.append(Band(stationary, rnd.randint(1, left), rnd.randint(1, 2)))
+            left -= bands[-1].width
+        schedule = ExplicitSchedule(Gemm(m, n, k), rnd.randint(20, 140), axis, tuple(bands))
+        if schedule.peak_elements <= schedule.capacity:
+            turned = max(corner.turned for s in schedule.steps for corner in (s.across, *s.next))
+    game = Game.from_dag(gemm_dag(m, n, k), "in-place")
+    shape = recognise(game)
+    assert shape is not None
+    # the roles of operands may be told in another order
+    assert {shape.m, shape.n, shape.k} == {m, n, k}
+    if (shape.m, shape.n, shape.k) == (m, n, k):
+        found = replay(game, schedule_pebbling(game, shape, schedule, schedule.capacity))
+        assert found.cost == schedule.elements
+        assert found.per_sm[0].peak <= schedule.peak_elements
 
 
 def test_other_games_have_none() -> None:

@@ -1,0 +1,89 @@
+"""The instances of the gap table: layers at the sizes of caches, all bf16 in one memory of S."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pebble.workloads import Attention, Conv2d, Ffn, Gemm
+from pebble.workloads.base import Workload
+
+L2_MEBIBYTES = (6, 40, 50, 72)
+GEMMS = (
+    (4096, 4096, 4096),
+    (8192, 8192, 8192),
+    (8192, 28672, 8192),
+    (16384, 16384, 16384),
+    (8192, 11008, 4096),
+    (2048, 6144, 4096),
+    (4096, 128256, 8192),
+)  # m, n, k
+FFNS = ((8192, 4096, 11008), (4096, 4096, 14336), (8192, 8192, 28672), (8192, 1600, 6400))  # tokens, d, hidden
+HEADS = ((8192, 128), (32768, 128), (32768, 64), (131072, 128))  # queries and keys, d
+HEAD_KIBIBYTES = (96, 228, 6144)
+CONVOLUTIONS = ((32, 64, 64, 58, 3), (32, 256, 256, 16, 3), (16, 512, 512, 9, 3))  # batch, in, out, side, kernel
+
+# AccelForge 1.0.467, the best mapping that it finds (ragged tiles), million elements; it counts no softmax state
+PEER_MILLIONS = {
+    ("gemm 4096x4096x4096", 6144): 100.663,
+    ("gemm 4096x4096x4096", 40960): 50.332,
+    ("gemm 4096x4096x4096", 51200): 50.332,
+    ("gemm 8192x28672x8192", 6144): 2415.9,
+    ("gemm 8192x28672x8192", 40960): 1107.3,
+    ("gemm 8192x28672x8192", 51200): 1006.6,
+    ("ffn 8192x(4096,11008)", 6144): 1001.4,
+    ("ffn 8192x(4096,11008)", 40960): 427.8,
+    ("ffn 8192x(4096,11008)", 51200): 337.6,
+    ("gated 8192x(4096,11008)", 6144): 1428.2,
+    ("gated 8192x(4096,11008)", 40960): 518.0,
+    ("gated 8192x(4096,11008)", 51200): 472.9,
+    ("attention 8192,128", 96): 92.275,
+    ("attention 8192,128", 228): 41.943,
+    ("attention 8192,128", 6144): 4.194,
+}
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A row of the table: a workload and what fast memory holds."""
+
+    family: str
+    name: str
+    workload: Workload
+    kibibytes: int
+
+    @property
+    def capacity_elements(self) -> int:
+        """Values that fit, two bytes each."""
+        return self.kibibytes * 1024 // 2
+
+    @property
+    def peer_elements(self) -> float | None:
+        """What AccelForge's best mapping moves, where it was measured."""
+        millions = PEER_MILLIONS.get((self.name, self.kibibytes))
+        return None if millions is None else millions * 1e6
+
+
+def catalogue() -> Iterator[Instance]:
+    """56 rows of GEMM, FFN and attention; then gated FFN at the same sizes, and convolutions."""
+    large = [mebibytes * 1024 for mebibytes in L2_MEBIBYTES]
+    for m, n, k in GEMMS:
+        for size in large:
+            yield Instance("gemm", f"gemm {m}x{n}x{k}", Gemm(m, n, k), size)
+    for family, gated in (("ffn", False), ("gated", True)):
+        if gated:
+            yield from _heads()
+        for tokens, d, hidden in FFNS:
+            for size in large:
+                name = f"{family} {tokens}x({d},{hidden})"
+                yield Instance(family, name, Ffn(tokens, d, hidden, gated=gated), size)
+    for batch, inputs, outputs, side, kernel in CONVOLUTIONS:
+        for size in (192, 1024, *large[:1]):
+            name = f"conv2d {batch}x{inputs}x{side}x{side} to {outputs}, {kernel}x{kernel}"
+            yield Instance("conv2d", name, Conv2d(batch, inputs, outputs, side, side, kernel), size)
+
+
+def _heads() -> Iterator[Instance]:
+    for keys, d in HEADS:
+        for size in HEAD_KIBIBYTES:
+            yield Instance("attention", f"attention {keys},{d}", Attention(keys, keys, d), size)

@@ -1,0 +1,149 @@
+"""The certified gap, best schedule over proven bound, of every instance of the catalogue.
+
+    python benchmarks/gap/gap.py table after.csv [--certificates]
+    python benchmarks/gap/gap.py figure gap.svg before.csv after.csv
+
+``table`` recomputes bound and schedule of each row, writes a CSV and prints mean and worst gap by family;
+``--certificates`` also writes each certificate in memory and has it checked. ``figure`` sets tables side by side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from catalogue import Instance, catalogue
+
+from pebble.certificate import RefusedError, check
+from pebble.errors import PebbleError
+from pebble.families import family_of, lower_bound
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, page, save_figure
+from pebble.proof.certificate import bound_certificate
+from pebble.reports.bound import known_of
+
+COLUMNS = (
+    "family", "instance", "kibibytes", "bound_elements", "schedule_elements", "gap", "peer_elements",
+    "bound_seconds", "schedule_seconds", "verified", "schedule",
+)  # fmt: skip
+Row = dict[str, str]
+
+
+def row(instance: Instance, certificates: bool) -> Row:
+    """Bound, schedule and their seconds; with ``certificates`` whether the checker accepts both."""
+    begin = time.perf_counter()
+    bound = lower_bound(instance.workload, instance.capacity_elements)
+    between = time.perf_counter()
+    schedule = family_of(instance.workload).best_schedule(instance.workload, instance.capacity_elements)
+    end = time.perf_counter()
+    peer = instance.peer_elements
+    return {
+        "family": instance.family,
+        "instance": instance.name,
+        "kibibytes": str(instance.kibibytes),
+        "bound_elements": str(bound.elements),
+        "schedule_elements": str(schedule.elements) if schedule else "",
+        "gap": f"{schedule.elements / bound.elements:.4f}" if schedule else "",
+        "peer_elements": f"{peer:.0f}" if peer else "",
+        "bound_seconds": f"{between - begin:.4f}",
+        "schedule_seconds": f"{end - between:.4f}",
+        "verified": verified(instance) if certificates else "",
+        "schedule": schedule.name if schedule else "",
+    }
+
+
+def verified(instance: Instance) -> str:
+    """``yes`` when a certificate of bound and schedule is written and the checker accepts it."""
+    try:
+        found = known_of(instance.workload, instance.capacity_elements, instance.capacity_elements)
+        check(json.loads(json.dumps(bound_certificate(instance.workload, found))))
+    except (PebbleError, RefusedError) as error:
+        return f"no: {error}"
+    return "yes"
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Mean and worst gap and seconds, by family."""
+    lines = [
+        f"{'family':10s} {'rows':>4s} {'mean gap':>9s} {'max gap':>8s} {'ms bound':>9s} {'ms schedule':>11s}  verified"
+    ]
+    for family in dict.fromkeys(r["family"] for r in rows):
+        ours = [r for r in rows if r["family"] == family]
+        gaps = [float(r["gap"]) for r in ours if r["gap"]]
+        seconds = [1000 * sum(float(r[key]) for r in ours) / len(ours) for key in ("bound_seconds", "schedule_seconds")]
+        mean, worst = (f"{sum(gaps) / len(gaps):9.4f}", f"{max(gaps):8.4f}") if gaps else (f"{'-':>9s}", f"{'-':>8s}")
+        checked = sum(r["verified"] == "yes" for r in ours)
+        told = f"{checked} of {len(ours)}" if any(r["verified"] for r in ours) else "not asked"
+        lines.append(f"{family:10s} {len(ours):4d} {mean} {worst} {seconds[0]:9.1f} {seconds[1]:11.1f}  {told}")
+    beaten = [r for r in rows if r["peer_elements"] and r["schedule_elements"]]
+    below = sum(float(r["schedule_elements"]) < 0.9999 * float(r["peer_elements"]) for r in beaten)
+    lines.append(f"AccelForge's best mapping: {len(beaten)} rows, ours moves less on {below} of them")
+    return "\n".join(lines)
+
+
+def read_table(path: Path) -> list[Row]:
+    """The rows of a table that was written before."""
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def draw(tables: dict[str, list[Row]], path: Path) -> None:
+    """The gap of each instance, a panel a family, a mark a table."""
+    families = list(dict.fromkeys(r["family"] for rows in tables.values() for r in rows if r["gap"]))
+    with page(11, 3.0 * len(families)) as figure:
+        for number, family in enumerate(families):
+            ax = figure.add_subplot(len(families), 1, number + 1)
+            names: dict[tuple[str, str], int] = {}
+            marks = zip(tables.items(), "osD^v", (GREY, BLUE, GREEN, ORANGE, RED), strict=False)
+            for (label, rows), marker, colour in marks:
+                ours = [r for r in rows if r["family"] == family and r["gap"]]
+                if not ours:
+                    continue
+                at = [names.setdefault((r["instance"], r["kibibytes"]), len(names)) for r in ours]
+                gaps = [float(r["gap"]) for r in ours]
+                text = f"{label}: mean {sum(gaps) / len(gaps):.3f}, max {max(gaps):.3f}"
+                ax.plot(at, gaps, marker, color=colour, ms=4, label=text)
+            ticks = [f"{name.split(' ', 1)[1]} @ {_size(int(kib))}" for name, kib in names]
+            ax.set_xticks(range(len(ticks)), ticks, rotation=90, fontsize=6)
+            ax.axhline(1, color="black", lw=0.6)
+            ax.set_ylabel("schedule / bound", fontsize=8)
+            ax.set_title(family, fontsize=9, loc="left")
+            ax.legend(fontsize=7, frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=len(tables))
+        save_figure(figure, str(path))
+
+
+def _size(kibibytes: int) -> str:
+    return f"{kibibytes // 1024} MiB" if kibibytes % 1024 == 0 else f"{kibibytes} KiB"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    table = commands.add_parser("table", help="recompute the catalogue")
+    table.add_argument("csv", type=Path)
+    table.add_argument("--certificates", action="store_true", help="write and check each certificate")
+    table.add_argument("--family", help="only rows of this family")
+    figure = commands.add_parser("figure", help="tables side by side")
+    figure.add_argument("figure", type=Path)
+    figure.add_argument("tables", type=Path, nargs="+")
+    told = parser.parse_args(arguments)
+    if told.command == "figure":
+        draw({path.stem: read_table(path) for path in told.tables}, told.figure)
+        return
+    rows = [row(one, told.certificates) for one in catalogue() if told.family in (None, one.family)]
+    with told.csv.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    print(summary(rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Turned corners: how vectors of an operand that two blocks share pass from one to the next, and the room they take.
+
+``plain`` vectors lie beside the whole block, which meets each of them line by line, u cells of the pivot at a time.
+Then ``turned`` ones take its place: one ``group`` of the lines of the block after another meets all turned indices and
+leaves. A line holds x values of a first kind and y of a second (A and
+Y of a chain; y = 0 for one product); an index of the shared operands u x and y (B and D). With b lines in a group and
+w turned vectors the pivot, the cells in which a group and the turned indices meet, has u b w values until the u hidden
+products of a cell are one, then b w. Beside the whole block there are then at most
+
+- u b w + u w at the start: the pivot, and the first values of the turned vectors;
+- u b w + u w x - (x - 1) b when the last first value of each line is met: all first values of the turned vectors, and
+  of the lines one value each left;
+- u b w + (u x + y) w - (x + y - 1) b when the lines of one group are gone but for a value each and the next pivot
+  comes, or, back to front, when a pivot comes to vectors that have not begun to leave;
+- u b w + (u + y) w - y b, back to front, when the last first values of turned vectors leave and the second kind has
+  not begun.
+
+Between these each step adds or takes the same, and later groups find fewer values of the block. Groups before the last
+(after the first, when the block leaves) are full: the short one comes where the block is smallest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .reading import RefusedError, array, equal, integer
+
+
+@dataclass(frozen=True)
+class Corner:
+    """One side of a step between two blocks."""
+
+    group: int
+    turned: int
+    plain: int
+
+    @property
+    def vectors(self) -> int:
+        """That pass."""
+        return self.turned + self.plain
+
+    def room(self, first: int, second: int = 0, streams: int = 1, beside: int = 0) -> int:
+        """Values beside the whole block; a plain vector takes ``beside``, or all its values."""
+        b, w, u, shared = self.group, self.turned, streams, streams * first + second
+        plain = self.plain * (beside or shared)
+        if not w:
+            return plain + u if plain else 0
+        return plain + max(
+            u * b * w + u * w,
+            u * b * w + u * w * first - (first - 1) * b,
+            u * b * w + shared * w - (first + second - 1) * b,
+            u * b * w + (u + second) * w - second * b,
+        )
+
+
+NO_CORNER = Corner(0, 0, 0)
+
+
+def read_corner(told: Any, at: str, lines: int, most: int) -> Corner:
+    """[group, turned, plain] for blocks of at least so many lines; at most so many vectors."""
+    numbers = array(told, at, 3, 3)
+    turned, plain = (integer(numbers[i], f"{at}[{i}]", 0, most) for i in (1, 2))
+    group = integer(numbers[0], f"{at}[0]", 1, lines) if turned else integer(numbers[0], f"{at}[0]", 0, 0)
+    if turned + plain > most:
+        raise RefusedError(at, f"it passes {turned + plain:,} vectors, there are {most:,}")
+    return Corner(group, turned, plain)
+
+
+def read_turn(told: Any, at: str, leave_lines: int, enter_lines: int, most: int) -> tuple[Corner, Corner]:
+    """[leave, enter]: the same vectors on both sides."""
+    both = array(told, at, 2, 2)
+    leave, enter = (
+        read_corner(one, f"{at}[{i}]", lines, most)
+        for i, (one, lines) in enumerate(zip(both, (leave_lines, enter_lines), strict=True))
+    )
+    equal(enter.vectors, leave.vectors, at, "vectors that leave one block and enter the next")
+    return leave, enter

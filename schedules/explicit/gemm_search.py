@@ -1,0 +1,193 @@
+"""Search for the bands of a GEMM schedule: closed forms over all kinds of bands at once, the best built exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from pebble.errors import InfeasibleError
+from pebble.schedules.explicit.blocks import block_sizes, even, largest_partner
+from pebble.schedules.explicit.corner import FloatArray, vectors_carried
+from pebble.schedules.explicit.gemm import AXES, Band, ExplicitSchedule, operand_of, other_axes
+from pebble.units import ceil_div
+from pebble.workloads import Gemm
+
+_MOST_BLOCKS = 512  # sizes of blocks, beyond which only every 256th part is tried
+_KINDS = 8  # kinds of bands that are mixed
+_COUNTS = 10  # numbers of bands of the first kind
+_SPLITS = 9  # widths of the first kind in all
+_LOOK_CLOSELY = 8
+_MOVE_SPLIT = 2  # mixtures whose split is moved value by value
+
+IntArray = npt.NDArray[np.int64]
+Part = tuple[str, int, int, int]  # operand that stays, blocks, total width, bands
+
+
+@dataclass(frozen=True)
+class _Kinds:
+    """Kinds of bands along one axis, as arrays of one shape: which operand stays, and in how many blocks."""
+
+    capacity: int
+    stationary: npt.NDArray[np.str_]
+    blocks: FloatArray
+    block: FloatArray  #: the longest block
+    widest: FloatArray  #: band whose blocks fit
+    extents: tuple[FloatArray, FloatArray]  #: p, and the streamed one
+    weights: tuple[FloatArray, FloatArray, FloatArray]  #: bytes of a visit of P, of Q and of what stays
+
+    @classmethod
+    def of(cls, gemm: Gemm, capacity: int, axis: str) -> _Kinds:
+        """Every kind with a block that fits."""
+        rows = []
+        for stationary, (first, second, _) in AXES.items():
+            if axis not in (first, second):
+                continue
+            p_axis, r_axis = other_axes(stationary, axis)
+            p, r = getattr(gemm, p_axis), getattr(gemm, r_axis)
+            visited = (operand_of(p_axis, r_axis), operand_of(axis, r_axis), stationary)
+            # a value of C comes and goes
+            weights = [2 * gemm.out_bytes if name == "C" else gemm.in_bytes for name in visited]
+            for size in block_sizes(p, capacity, _MOST_BLOCKS):
+                if widest := min(largest_partner(capacity, size), getattr(gemm, axis)):
+                    rows.append((stationary, ceil_div(p, size), size, widest, p, r, *weights))
+        names, *numbers = zip(*rows, strict=True) if rows else ((), *[()] * 8)
+        blocks, block, widest, p, r, of_p, of_q, of_block = (np.array(x, float) for x in numbers)
+        return cls(capacity, np.array(names, "U1"), blocks, block, widest, (p, r), (of_p, of_q, of_block))
+
+    def take(self, index: IntArray) -> _Kinds:
+        """Some of them, in the shape of the index."""
+        pick: Callable[[FloatArray], FloatArray] = lambda values: values[index]  # noqa: E731
+        extents, weights = ([pick(x) for x in group] for group in (self.extents, self.weights))
+        return _Kinds(
+            self.capacity,
+            self.stationary[index],
+            pick(self.blocks),
+            pick(self.block),
+            pick(self.widest),
+            (extents[0], extents[1]),
+            (weights[0], weights[1], weights[2]),
+        )
+
+    def down(self, width: FloatArray) -> FloatArray:
+        """About how many vectors of P pass from one band of this width to the next."""
+        spare = self.capacity - width * self.block
+        return np.minimum(vectors_carried(spare, self.block, width), self.extents[1])
+
+    def cost(self, width: FloatArray, count: FloatArray) -> FloatArray:
+        """About how many bytes so many bands of this width move: P once, Q once a block, what stays once."""
+        (p, r), (of_p, of_q, of_block) = self.extents, self.weights
+        across = np.minimum(vectors_carried(self.capacity - width * self.block, width, self.block), r / 2)
+        down = np.minimum(self.down(width), np.where(self.blocks > 1, r - across, np.where(count > 2, r // 2, r)))
+        of_band = of_p * p * r + of_q * width * (self.blocks * r - (self.blocks - 1) * across) + of_block * width * p
+        return np.asarray(count * of_band - (count - 1) * of_p * down * self.block)
+
+
+def _uniform(kinds: _Kinds, q: int) -> tuple[FloatArray, IntArray, IntArray]:
+    """Bands of one kind and nearly one width: about what they cost, the kind, and their number; cheapest first."""
+    index = np.repeat(np.arange(len(kinds.blocks)), 3)
+    some = kinds.take(index)
+    count = np.ceil(q / some.widest) + np.tile(np.arange(3.0), len(kinds.blocks))
+    cost = np.where(count <= q, some.cost(q / count, count), np.inf)
+    order = np.argsort(cost, kind="stable")
+    return cost[order], index[order], count[order].astype(np.int64)
+
+
+def _mixed(kinds: _Kinds, q: int) -> Iterator[tuple[float, list[Part]]]:
+    """Two kinds side by side, for each number of bands of both the best split of the width."""
+    total = len(kinds.blocks)
+    one, two, step, more = (x.ravel() for x in np.meshgrid(*map(np.arange, (total, total, _COUNTS, 2)), indexing="ij"))
+    keep = one < two
+    one, two, step, more = one[keep], two[keep], step[keep], more[keep]
+    most = np.ceil(q / kinds.widest[one])
+    first = np.floor(1 + (most - 1) * step / (_COUNTS - 1))
+    second = np.ceil(np.maximum(1, q - first * kinds.widest[one]) / kinds.widest[two]) + more
+    low = np.maximum(first, q - second * kinds.widest[two])
+    high = np.minimum(first * kinds.widest[one], q - second)
+    # repeated counts of few bands, and what leaves nothing for one of them
+    fits = (low <= high) & ((step == 0) | (first > np.floor(1 + (most - 1) * (step - 1) / (_COUNTS - 1))))
+    one, two, first, second, low, high = (x[fits][:, None] for x in (one, two, first, second, low, high))
+    if not len(one):
+        return
+    width = np.floor(low + (high - low) * np.linspace(0, 1, _SPLITS))
+    index = np.zeros_like(width, dtype=np.int64)
+    a, b = kinds.take(one + index), kinds.take(two + index)
+    cost = a.cost(width / first, first) + b.cost((q - width) / second, second)
+    carried = np.minimum(a.down(width / first), b.down((q - width) / second))
+    shared = np.where(a.stationary == b.stationary, np.minimum(a.block, b.block) * carried * a.weights[0], 0)
+    cost -= shared
+    best = cost.argmin(axis=1)
+    rows = np.arange(len(best))
+    least = cost[rows, best]
+    for i in np.argsort(least, kind="stable")[:_LOOK_CLOSELY]:
+        split = int(width[i, best[i]])
+        parts = [(one[i, 0], split, int(first[i, 0])), (two[i, 0], q - split, int(second[i, 0]))]
+        yield float(least[i]), [(str(kinds.stationary[k]), int(kinds.blocks[k]), w, c) for k, w, c in parts]
+
+
+def _built(gemm: Gemm, capacity: int, axis: str, parts: list[Part]) -> ExplicitSchedule:
+    bands = [Band(kind, width, blocks, n) for kind, blocks, total, count in parts for width, n in even(total, count)]
+    return ExplicitSchedule(gemm, capacity, axis, tuple(bands))
+
+
+def _moved_split(best: ExplicitSchedule, parts: list[Part]) -> ExplicitSchedule:
+    """The same with the split between two kinds where it is best, by steps of half the length."""
+    (one, blocks, width, count), (other, cut, rest, number) = parts
+    step = max(1, min(width, rest) // 16)
+    while step:
+        tried = []
+        for moved in (width - step, width + step):
+            if moved >= count and width + rest - moved >= number:
+                split = [(one, blocks, moved, count), (other, cut, width + rest - moved, number)]
+                tried.append((_built(best.gemm, best.capacity, best.axis, split), moved))
+        fit = [(s.bytes, moved, s) for s, moved in tried if s.peak_elements <= s.capacity]
+        least = min(fit, key=lambda t: t[:2], default=None)
+        if least is not None and least[0] < best.bytes:
+            rest, width, best = width + rest - least[1], least[1], least[2]
+        else:
+            step //= 2
+    return best
+
+
+def gemm_schedules(gemm: Gemm, capacity: int) -> list[ExplicitSchedule]:
+    """The schedules that look best for a capacity in values, built exactly, the one with the least bytes first.
+
+    Cost: some milliseconds. InfeasibleError for a capacity below 3.
+    """
+    if capacity < 3:
+        raise InfeasibleError(
+            f"capacity: got {capacity} elements, expected at least 3 (a value each of A, B and C): no schedule exists."
+        )
+    plans: list[tuple[float, str, list[Part]]] = []
+    for axis in "mnk":
+        kinds, q = _Kinds.of(gemm, capacity, axis), getattr(gemm, axis)
+        if not len(kinds.blocks):
+            continue
+        cost, index, count = _uniform(kinds, q)
+        for i in range(min(_LOOK_CLOSELY, int(np.isfinite(cost).sum()))):
+            kind = index[i]
+            part = (str(kinds.stationary[kind]), int(kinds.blocks[kind]), q, int(count[i]))
+            plans.append((float(cost[i]), axis, [part]))
+        best = list(dict.fromkeys(index[np.isfinite(cost)].tolist()))[:_KINDS]
+        plans += [(value, axis, parts) for value, parts in _mixed(kinds.take(np.array(best)), q)]
+    plans.sort(key=lambda plan: plan[0])
+    found: list[tuple[int, int, int, ExplicitSchedule, list[Part]]] = []
+    for _, axis, parts in plans[:_LOOK_CLOSELY]:
+        schedule = _built(gemm, capacity, axis, parts)
+        if schedule.peak_elements <= capacity:
+            found.append((schedule.bytes, schedule.elements, len(found), schedule, parts))
+    found.sort(key=lambda one: one[:3])
+    done = [
+        _moved_split(schedule, parts) if len(parts) == 2 and i < _MOVE_SPLIT else schedule
+        for i, (*_, schedule, parts) in enumerate(found)
+    ]
+    return sorted(done, key=lambda s: (s.bytes, s.elements))
+
+
+@lru_cache(maxsize=1 << 10)
+def best_gemm_schedule(gemm: Gemm, capacity: int) -> ExplicitSchedule:
+    """The schedule with the least bytes moved; ties go to the first."""
+    return gemm_schedules(gemm, capacity)[0]

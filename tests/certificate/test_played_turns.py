@@ -1,0 +1,90 @@
+"""Turned corners of chains with any numbers in them: what the checker takes is legal and counted right.
+
+A schedule at random is written as a certificate writes it. If the checker takes it, its moves are played against the
+rules of the game, with the room and the traffic that the checker derived as limits.
+"""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from unittest.mock import patch
+
+import pytest
+
+from pebble.certificate import RefusedError
+from pebble.certificate.schedules import moved_by
+from pebble.certificate.statement import read_workload
+from pebble.proof import upper
+from pebble.proof.certificate import workload_statement
+from pebble.schedules.explicit.attention import attention_chain
+from pebble.schedules.explicit.chain import NOTHING, Band, Chain, ChainPlan, Handed
+from pebble.schedules.explicit.corner import NO_CORNER, Corner
+from pebble.schedules.explicit.ffn import ffn_chain
+from pebble.schedules.explicit.fused import FusedSchedule
+from pebble.units import ceil_div
+from pebble.workloads import Attention, Ffn
+from tests.schedules import chain_moves
+from tests.schedules.fused_replay import replay
+
+SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 160))]
+
+
+def corner(rnd: random.Random, lines: int, vectors: int) -> Corner:
+    turned = rnd.randint(0, vectors)
+    return Corner(rnd.randint(1, lines) if turned else 0, turned, vectors - turned)
+
+
+def some_band(rnd: random.Random, chain: Chain, extent: int) -> Band:
+    """A panel, a band with a wider first block, or one that spills."""
+    k, l, f = chain.k, chain.l, chain.f
+    kind = rnd.choice(["panel", "panel", "wider", "spill"])
+    if kind == "wider" and f > 1:
+        first = rnd.randint(1, f - 1)
+        block = ceil_div(f - first, rnd.randint(1, f - first))  # a certificate tells their number
+        stays = rnd.randint(0, l)
+        enter = corner(rnd, first, stays)
+        return Band(extent, block, 1 + ceil_div(f - first, block), 0, stays, 0, 0, 0, first, enter)
+    if kind == "spill" and not chain.state and f > 1:
+        stays = rnd.randint(0, f - 1)
+        return Band(extent, 1, f, k, l, 0, 0, f - stays, 0, corner(rnd, min(k, l), stays))
+    return Band(extent, 1, f, k, l, 0, 0)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_the_checker_takes_is_legal(seed: int) -> None:
+    rnd = random.Random(seed)
+    taken = turned = 0
+    for _ in range(250):
+        m, k, l, f = rnd.randint(1, 7), rnd.randint(1, 5), rnd.randint(1, 5), rnd.randint(2, 9)
+        work: Ffn | Attention = Ffn(m, k, f, l, rnd.random() < 0.5) if rnd.random() < 0.7 else Attention(m, f, k, l)
+        chain = ffn_chain(work) if isinstance(work, Ffn) else attention_chain(work)
+        left, bands = m, []
+        while left:
+            bands.append(some_band(rnd, chain, rnd.randint(1, left)))
+            left -= bands[-1].extent
+        handed: dict[tuple[int, int], Handed] = {}
+        for before, after in pairwise(bands):
+            vectors = rnd.choice([0, 1, f // 2, rnd.randint(0, f)])
+            turns = corner(rnd, before.extent, vectors), corner(rnd, after.extent, vectors)
+            panels = all(band.kept_first == k and not band.spilled for band in (before, after))
+            found = Handed(vectors * chain.weights_per_column, 0, *turns) if panels and vectors else NOTHING
+            handed[id(before), id(after)] = found
+
+        def handed_on(_c: Chain, _s: str, _n: int, before: Band, after: Band, _f: int, known=handed) -> Handed:  # type: ignore[no-untyped-def]
+            return known[id(before), id(after)]
+
+        plan = ChainPlan("rows", tuple((band, 1) for band in bands), chain, 10**9, {}, {}, 0)
+        workload = read_workload(workload_statement(work), "workload")
+        with patch.object(upper, "handed_on", handed_on), patch.object(chain_moves, "handed_on", handed_on):
+            try:
+                told = moved_by(workload, 10**9, upper._bands(plan), "schedule")
+            except RefusedError:
+                continue
+            loads, stores = ({x: n for x, n in moved.items() if n} for moved in (told.loads, told.stores))
+            schedule = FusedSchedule("bands", "", work, told.peak, loads, stores, told.peak, plan)
+            assert replay(schedule) <= told.peak
+        taken += 1
+        corners = [*(band.enter for band in bands), *(one.leave for one in handed.values())]
+        turned += any(one != NO_CORNER and one.turned for one in corners)
+    assert taken > 60 and turned > 20
