@@ -3,13 +3,14 @@
 Nothing in this package knows a schedule: what a bound is worth against one is judged by the caller.
 """
 
-from pebble.bounds.accounting import Accounting, Sum, lower_bound, separate_bound, sum_of_kernels
+from pebble.bounds.accounting import Accounting, Sum, in_bytes, lower_bound, separate_bound, sum_of_kernels
 from pebble.bounds.base import Compulsory, LowerBound, Proof, check_capacity
 from pebble.bounds.box import Box, Piece, Segments
 from pebble.bounds.chain import Chain, Kernels, Recomputed
 from pebble.bounds.parts import Part, Parts
 from pebble.bounds.published import Formula
 from pebble.bounds.tied import Tied
+from pebble.bounds.widths import Room, Wide, Widths
 
 __all__ = [
     "Accounting",
@@ -24,10 +25,14 @@ __all__ = [
     "Piece",
     "Proof",
     "Recomputed",
+    "Room",
     "Segments",
     "Sum",
     "Tied",
+    "Wide",
+    "Widths",
     "check_capacity",
+    "in_bytes",
     "lower_bound",
     "separate_bound",
     "sum_of_kernels",
