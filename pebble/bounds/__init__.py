@@ -10,7 +10,7 @@ from pebble.bounds.chain import Chain, Kernels, Recomputed
 from pebble.bounds.parts import Part, Parts
 from pebble.bounds.published import Formula
 from pebble.bounds.tied import Tied
-from pebble.bounds.widths import Room, Wide, Widths
+from pebble.bounds.widths import Wide
 
 __all__ = [
     "Accounting",
@@ -25,12 +25,10 @@ __all__ = [
     "Piece",
     "Proof",
     "Recomputed",
-    "Room",
     "Segments",
     "Sum",
     "Tied",
     "Wide",
-    "Widths",
     "check_capacity",
     "in_bytes",
     "lower_bound",

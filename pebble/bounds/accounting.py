@@ -27,15 +27,14 @@ from pebble.bounds.widths import (
     METHOD,
     SEPARATE_METHOD,
     Bytes,
-    Room,
     Wide,
-    Widths,
     best_use,
     chain_uses,
     product_uses,
 )
 from pebble.errors import InputError
 from pebble.workloads.base import Workload
+from pebble.workloads.widths import Room, Widths
 
 COMPULSORY = "compulsory"
 COMPULSORY_STRICT = "compulsory, and the scores that a strict softmax must store and load"

@@ -21,7 +21,7 @@ from contextlib import nullcontext
 from pebble.cli import _output
 from pebble.cli._dag_argument import is_dag_file
 from pebble.cli._sms import add_buffer_arguments, add_level_arguments, print_sm_bound
-from pebble.cli._target import add_machine_arguments, seconds, where
+from pebble.cli._target import add_accumulate_argument, add_machine_arguments, seconds, where
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError
 from pebble.families import family_of
@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble bound``."""
     add_workload_arguments(parser)
     add_machine_arguments(parser)
+    add_accumulate_argument(parser)
     parser.add_argument("--sms", metavar="P", help="processors for the parallel bound (the chip's SMs, else 1)")
     parser.add_argument(
         "--recompute",
@@ -83,6 +84,7 @@ def _bound(args: argparse.Namespace, is_dag: bool, stop: threading.Event) -> Bou
         args.workload if is_dag else workload_of(args),
         sms=args.sms,
         recompute=args.recompute == "allowed",
+        accumulators=args.accumulate,
         buffers=args.buffers,
         omega=args.omega,
         topology=args.topology,
@@ -106,6 +108,7 @@ def _print(found: Bound) -> None:
         f"capacity ({capacity.what}): {capacity.elements:,} elements, {format_capacity(capacity.bytes)}: "
         f"{capacity.detail}"
     )
+    say(_output.accumulators_text(document["accumulate"]))
     print()
     helps = family_of(workload).recompute_helps
     game = f" (recomputation {document['recompute']})" if helps else ""

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from pebble.cli import _output
 from pebble.cli._exact import interval_line, print_exact
 from pebble.cli._sms import add_buffer_arguments, print_sm_comparison
-from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel, seconds
+from pebble.cli._target import add_accumulate_argument, add_kernel_arguments, add_machine_arguments, kernel, seconds
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.families import schedules_help
 from pebble.plots.compare import comparison_figure
@@ -66,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--time-limit", metavar="S", help="seconds for --exact (60)")
     add_machine_arguments(parser)
+    add_accumulate_argument(parser)
     add_kernel_arguments(parser)
     add_buffer_arguments(parser)
     parser.add_argument("--level", metavar="L", help="boundary: dram, or l2 for L2 to SMs (l2 with --buffers)")

@@ -38,6 +38,7 @@ from pebble.schedules.attention import (
     parse_attention_schedule,
 )
 from pebble.schedules.explicit.attention import best_attention_schedule
+from pebble.schedules.explicit.wide_chain import best_in_bytes
 from pebble.schedules.explicit.parallel_chain import best_attention_on_sms
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
@@ -45,6 +46,7 @@ from pebble.traces import Trace
 from pebble.workloads import Attention
 from pebble.workloads.attention import SOFTMAX
 from pebble.workloads.parameters import Parameter, flag, needed, optional
+from pebble.workloads.widths import Room
 
 
 def strict_spills(attention: Attention, capacity: int) -> int:
@@ -105,6 +107,9 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
             return best_attention_schedule(workload, capacity)
         except InfeasibleError:  # no schedule of ours fits this little; that is not a proof that nothing does
             return None
+
+    def best_schedule_in_bytes(self, workload: Attention, room: Room) -> Explicit | None:
+        return best_in_bytes(workload, room)
 
     def best_on_sms(self, workload: Attention, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:
         return best_attention_on_sms(workload, sms, capacity, omega, group)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from pebble.bounds import Formula, LowerBound
 from pebble.cdag.io import SUFFIXES
-from pebble.errors import InputError, UnknownNameError, check_flag
+from pebble.errors import InfeasibleError, InputError, UnknownNameError, check_flag
 from pebble.families import Explicit, command_words, family_of, read_workload
 from pebble.game.buffer_model import KINDS
 from pebble.models.machine import Machine
@@ -21,6 +21,7 @@ from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, check_options, read_target, whole
 from pebble.units import MAX_SIZE, Size, format_bytes, format_capacity, format_ratio
 from pebble.workloads.base import Workload
+from pebble.workloads.widths import Room
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,7 +75,11 @@ class Bound(Report):
     @property
     def gap(self) -> float | None:
         """The schedule over the bound; 1 is optimal."""
-        return None if self.upper is None else self.upper.elements / self.lower.elements
+        if self.upper is None:
+            return None
+        if self.capacity.room is not None:  # values differ in width, so only bytes compare
+            return self.upper.bytes / self.lower.bytes
+        return self.upper.elements / self.lower.elements
 
     @property
     def published(self) -> list[dict[str, Any]]:
@@ -111,6 +116,7 @@ class Bound(Report):
             "buffers": "single",
             "level": "dram",
             "recompute": "allowed" if self.recompute else "forbidden",
+            "accumulate": self.target.accumulate,
             "lower_bound": self.lower.to_json(),
             "upper_bound": None,
             "gap": self.gap,
@@ -170,9 +176,9 @@ class Bound(Report):
 def memory_of(target: Target, workload: Workload) -> Capacity:
     """The whole chip of a machine, or one explicitly managed memory."""
     if target.machine is not None:
-        return chip_capacity(target.machine, workload)
+        return chip_capacity(target.machine, workload, target.accumulator_bytes)
     assert target.cache is not None
-    return cache_capacity(target.cache, workload)
+    return cache_capacity(target.cache, workload, target.accumulator_bytes)
 
 
 class Known(NamedTuple):
@@ -185,16 +191,32 @@ class Known(NamedTuple):
 
 
 def known_of(
-    workload: Workload, capacity: int, schedule_capacity: int, processors: int = 1, recompute: bool = False
+    workload: Workload,
+    capacity: int,
+    schedule_capacity: int,
+    processors: int = 1,
+    recompute: bool = False,
+    room: Room | None = None,
 ) -> Known:
-    """Bound a workload from both sides; ``schedule_capacity`` counts values at the widest width."""
+    """Bound a workload from both sides; ``schedule_capacity`` counts values at the widest width, ``room`` bytes."""
     family = family_of(workload)
     return Known(
-        family.lower_bound(workload, capacity, recompute),
-        family.best_schedule(workload, schedule_capacity),
-        family.separate_bound(workload, capacity),
+        family.lower_bound(workload, capacity, recompute, room),
+        best_schedule(workload, schedule_capacity, room),
+        family.separate_bound(workload, capacity, room),
         family.published(workload, capacity, processors),
     )
+
+
+def best_schedule(workload: Workload, capacity: int, room: Room | None) -> Explicit | None:
+    """The best schedule known: for values, or in bytes where values have several widths."""
+    family = family_of(workload)
+    if room is None:
+        return family.best_schedule(workload, capacity)
+    try:
+        return family.best_schedule_in_bytes(workload, room)
+    except InfeasibleError:  # no schedule of ours fits this little; that is not a proof that nothing does
+        return None
 
 
 def bound_workload(
@@ -209,12 +231,13 @@ def bound_workload(
     processors = 1
     if target.machine is not None:
         l2 = target.machine.l2_bytes
-        others.append(cache_capacity(Size(l2, None, f"the L2 alone, {format_capacity(l2)}"), workload))
+        size = Size(l2, None, f"the L2 alone, {format_capacity(l2)}")
+        others.append(cache_capacity(size, workload, target.accumulator_bytes))
         processors = target.machine.sms
     if sms is not None:
         processors = whole("--sms", sms, 1, MAX_SMS)
-    known = known_of(workload, capacity.elements, capacity.schedule_elements, processors, recompute)
-    beside = tuple((o, family.lower_bound(workload, o.elements, recompute)) for o in others)
+    known = known_of(workload, capacity.elements, capacity.schedule_elements, processors, recompute, capacity.room)
+    beside = tuple((o, family.lower_bound(workload, o.elements, recompute, o.room)) for o in others)
     return Bound(workload, target, capacity, *known, beside, recompute)
 
 
@@ -226,6 +249,7 @@ def bound(
     cache: str | Size | None = None,
     sms: int | str | None = None,
     recompute: bool = False,
+    accumulators: str | None = None,
     buffers: str | None = None,
     omega: str | float | None = None,
     topology: str | None = None,
@@ -250,6 +274,8 @@ def bound(
         Processors; by default those of the GPU, else 1.
     recompute : bool
         The bound holds for schedules that compute a value twice, too.
+    accumulators : {"fp32", "off"}, optional
+        Whether partial sums take 4 bytes, as on a GPU (by default with ``gpu`` and ``machine``), or what they end as.
     buffers : {"single", "sm-local", "pooled", "connected"}, optional
         Other than single: the boundary between L2 and SMs, ``cache`` being the storage of one SM.
     omega, topology
@@ -284,6 +310,11 @@ def bound(
     named = isinstance(what, str) and Path(what).suffix.lower() not in SUFFIXES
     if named and capacity is None and any(value is not None for value in where.values()):
         what, parameters = read_workload(what, parameters), {}
+    if accumulators is not None and (level == "l2" or buffers not in (None, "single") or capacity is not None):
+        raise InputError(
+            "--accumulate: expected it with a workload and one memory between it and DRAM: the widths of partial sums "
+            "are not part of the games of DAGs and of several SMs."
+        )
     if isinstance(what, str | Path) or hasattr(what, "pred"):
         return _bound_dag(what, where, capacity, variant, time_limit, stop, parameters)
     family_of(what)  # says what a workload is
@@ -295,6 +326,7 @@ def bound(
     check_flag("recompute", recompute)
     l2 = wants_l2(level, buffers, {"omega": omega, "topology": topology, "multicast": multicast})
     if not l2:
+        where["accumulators"] = accumulators
         return bound_workload(what, sms=sms, recompute=recompute, **where)
     from pebble.reports.sm_bound import bound_sms
 

@@ -14,6 +14,7 @@ from pebble.models.caches import parse_policy
 from pebble.models.caches.persisting import without_persisting
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
+from pebble.reports.bound import best_schedule
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, trace_capacity
 from pebble.reports.target import Kernel, KernelOptions, read_kernel
 from pebble.schedules.tables import TileTable
@@ -173,6 +174,7 @@ class Comparison(Report):
         document: dict[str, Any] = {
             "workload": {"label": self.workload.label, **self.workload.to_json()},
             "kernel": self.kernel.to_dict(),
+            "accumulate": self.kernel.target.accumulate,
             "lower_bound": self.trace.to_json(),
             "chip_bound": self.chip.to_json() if self.chip else None,
             "cache_only_bound": self.cache_only.to_json(),
@@ -231,13 +233,31 @@ def trace_bound(workload: Workload, kernel: Kernel) -> Bounded:
     InputError
         A cache that starts warm: the bounds count every first load.
     """
-    family, config, policy = kernel_family(workload), kernel.config, parse_policy(kernel.config.policy)
+    config, policy = kernel.config, parse_policy(kernel.config.policy)
     if policy.warm:
         raise InputError("--policy: got a policy with +warm, expected a cold start: the bounds count every first load.")
-    held = family.values_held(workload, config, kernel.stages)
+    return bounded(workload, held_by_trace(workload, kernel, config.cache_bytes))
+
+
+def held_by_trace(workload: Workload, kernel: Kernel, cache_bytes: int) -> Capacity:
+    """What the simulated kernel can hold with a cache of so many bytes."""
+    family, config = kernel_family(workload), kernel.config
     # every line once, however many partitions keep it; a memory-side cache holds lines too
-    capacity = trace_capacity(config.cache_bytes + policy.last_level_bytes, workload, held, config.wave_blocks)
-    return Bounded(capacity, family.lower_bound(workload, capacity.elements))
+    return trace_capacity(
+        cache_bytes + parse_policy(config.policy).last_level_bytes,
+        workload,
+        family.values_held(workload, config, kernel.stages),
+        config.wave_blocks,
+        held_bytes=family.bytes_held(workload, config, kernel.stages),
+        accumulator_bytes=kernel.target.accumulator_bytes,
+        rounded=family.rounds_partial_sums,
+    )
+
+
+def bounded(workload: Workload, capacity: Capacity) -> Bounded:
+    """The bound at a capacity."""
+    bound = kernel_family(workload).lower_bound(workload, capacity.elements, room=capacity.room)
+    return Bounded(capacity, bound)
 
 
 def simulated(workload: Workload, schedule: Any, config: KernelConfig, residual: bool = False) -> Traffic:
@@ -271,13 +291,13 @@ def compare_kernels(
     family.check(workload, config)
     trace = trace_bound(workload, kernel)
     held_bytes = config.cache_bytes + parse_policy(config.policy).last_level_bytes
-    cache = cache_capacity(Size(held_bytes, None, f"{held_bytes}B"), workload)
+    wide = kernel.target.accumulator_bytes
+    cache = cache_capacity(Size(held_bytes, None, f"{held_bytes}B"), workload, wide)
     chip = None
     if kernel.target.machine is not None:
-        capacity = chip_capacity(kernel.target.machine, workload)
-        chip = Bounded(capacity, family.lower_bound(workload, capacity.elements))
-    separate = family.separate_bound(workload, trace.capacity.elements)
-    explicit = family.best_schedule(workload, trace.capacity.schedule_elements)
+        chip = bounded(workload, chip_capacity(kernel.target.machine, workload, wide))
+    separate = family.separate_bound(workload, trace.capacity.elements, trace.capacity.room)
+    explicit = best_schedule(workload, trace.capacity.schedule_elements, trace.capacity.room)
     assert explicit is not None
     notes = [*kernel.notes, *family.notes(residual)]
     show = progress(len(chosen))
@@ -319,7 +339,7 @@ def compare_kernels(
         kernel,
         trace,
         chip,
-        Bounded(cache, family.lower_bound(workload, cache.elements)),
+        bounded(workload, cache),
         Bounded(trace.capacity, separate) if separate else None,
         explicit,
         tuple(sorted(done, key=lambda t: t.dram_bytes)),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict, Unpack
 
 from pebble.errors import InputError, UnknownNameError, check_flag
 from pebble.families import kernel_family
 from pebble.models.caches import CachePolicy, parse_policy
-from pebble.models.kernel_fit import MAX_STAGES, Fit
+from pebble.models.kernel_fit import ACCUMULATOR_BYTES, MAX_STAGES, Fit
 from pebble.models.machine import Machine, load_machine, load_machine_file
 from pebble.models.speeds import speeds_of
 from pebble.reports.fit import check_chip, fit_kernel
@@ -21,6 +21,7 @@ from pebble.workloads.base import Workload
 
 MAX_SMS = 100_000
 HARDWARE, IDEAL = "hardware", "lru"
+FP32, OFF = ACCUMULATORS = ("fp32", "off")
 WAVES_NOTE = "blocks run in waves, a barrier before each; those that run free drift apart"
 FREE_NOTE = (
     "blocks run free, without a barrier: each at the pace that its data allow, by speeds fitted once to launches on an "
@@ -39,11 +40,14 @@ class TargetOptions(TypedDict, total=False):
         A machine file of your own.
     cache : str or Size
         One memory of this size: ``"40MiB"``, ``"8192el"``.
+    accumulators : {"fp32", "off"}
+        Whether partial sums take 4 bytes, as on a GPU (by default with ``gpu`` and ``machine``), or what they end as.
     """
 
     gpu: str | Machine | None
     machine: str | None
     cache: str | Size | None
+    accumulators: str | None
 
 
 class KernelOptions(TargetOptions, total=False):
@@ -91,11 +95,19 @@ class Target:
     cache : Size or None
     words : tuple of str
         How the command line says it.
+    accumulator_bytes : int
+        What a partial sum takes; 0: what it ends as.
     """
 
     machine: Machine | None
     cache: Size | None
     words: tuple[str, ...] = ()
+    accumulator_bytes: int = 0
+
+    @property
+    def accumulate(self) -> str:
+        """The game: ``"fp32"`` or ``"off"``."""
+        return FP32 if self.accumulator_bytes else OFF
 
     def size_bytes(self, element_bytes: int) -> int:
         """The L2 of the machine, or the memory."""
@@ -154,6 +166,17 @@ def read_target(**where: Unpack[TargetOptions]) -> Target:
     """
     check_options(where, TargetOptions.__optional_keys__, "bound")
     given = {key: value for key, value in where.items() if value is not None}
+    accumulators = given.pop("accumulators", None)
+    if accumulators is not None and accumulators not in ACCUMULATORS:
+        raise UnknownNameError("--accumulate", accumulators, ACCUMULATORS, "pebble bound --help")
+    found = _read_where(given)
+    usual = FP32 if found.machine is not None else OFF
+    words = () if accumulators in (None, usual) else ("--accumulate", str(accumulators))
+    wide = (accumulators or usual) == FP32
+    return replace(found, words=found.words + words, accumulator_bytes=ACCUMULATOR_BYTES if wide else 0)
+
+
+def _read_where(given: Mapping[str, object]) -> Target:
     if len(given) != 1:
         got = " and ".join(f"--{option}" for option in given) or "none"
         raise InputError(f"memory: got {got}, expected exactly one of --gpu SKU, --machine FILE, --cache SIZE.")
@@ -169,7 +192,7 @@ def read_target(**where: Unpack[TargetOptions]) -> Target:
 
 def target_of(options: KernelOptions) -> Target:
     """The machine or memory among the options of a kernel; errors as `read_target`."""
-    return read_target(gpu=options.get("gpu"), machine=options.get("machine"), cache=options.get("cache"))
+    return read_target(**{key: options.get(key) for key in TargetOptions.__optional_keys__})  # type: ignore[misc]
 
 
 def _size(value: object) -> Size:
