@@ -14,7 +14,9 @@ from .optimum import check_optimum
 from .reading import MAX_FILE_BYTES, RefusedError, array, equal, fields, parse, show, tagged
 from .schedules import check_upper
 from .statement import read_workload
+from .widths import check_bytes
 
+_CHECKS = {"lower bound": check_lower, "lower bound in bytes": check_bytes, "upper bound": check_upper}
 FORMAT = "pebble-certificate"
 VERSION = 1
 
@@ -61,8 +63,7 @@ def check(document: Any, folder: Path | None = None) -> list[str]:
     said = []
     for number, claim in enumerate(claims):
         at = f"claims[{number}]"
-        lower = tagged(claim, at, "claim", ("lower bound", "upper bound")) == "lower bound"
-        said.append((check_lower if lower else check_upper)(workload, claim, at))
+        said.append(_CHECKS[tagged(claim, at, "claim", tuple(_CHECKS))](workload, claim, at))
     _agree(claims)
     return said
 
@@ -74,7 +75,7 @@ def _agree(claims: list[dict[str, Any]]) -> None:
     """
     for number, upper in enumerate(claims):
         for lower in claims:
-            if upper["claim"] == "lower bound" or lower["claim"] == "upper bound":
+            if (lower["claim"], upper["claim"]) != ("lower bound", "upper bound"):
                 continue
             fits = upper["moved"]["peak_elements"] <= lower["capacity_elements"]
             told = lower["game"]["kernels"] == "fused" or upper["schedule"]["kind"] == "kernels"

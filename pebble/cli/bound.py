@@ -17,7 +17,9 @@ from __future__ import annotations
 import argparse
 import threading
 from contextlib import nullcontext
+from typing import Any
 
+from pebble.bounds import LowerBound, Wide
 from pebble.cli import _output
 from pebble.cli._dag_argument import is_dag_file
 from pebble.cli._sms import add_buffer_arguments, add_level_arguments, print_sm_bound
@@ -28,6 +30,7 @@ from pebble.families import family_of
 from pebble.reports.bound import Bound, bound
 from pebble.reports.dag_bound import DagBounds
 from pebble.reports.sm_bound import SmBound
+from pebble.reports.target import PARTIAL_SUMS
 from pebble.system.clock import interruptible
 from pebble.system.files import check_output
 from pebble.units import format_bytes, format_capacity, format_ratio
@@ -108,13 +111,14 @@ def _print(found: Bound) -> None:
         f"capacity ({capacity.what}): {capacity.elements:,} elements, {format_capacity(capacity.bytes)}: "
         f"{capacity.detail}"
     )
-    say(_output.accumulators_text(document["accumulate"]))
+    if found.target.accumulator_bytes:
+        say(f"partial sums in fp32: {PARTIAL_SUMS}")
     print()
     helps = family_of(workload).recompute_helps
     game = f" (recomputation {document['recompute']})" if helps else ""
     segments = lower["certificate"].get("segments", 1)
     say(
-        f"lower bound  {lower['elements']:,} elements, {format_bytes(lower['bytes'])} ({lower['method']}"
+        f"lower bound  {_counted(found.lower, lower)} ({lower['method']}"
         f"{f', {segments:,} segments' if segments > 1 else ''}): no schedule moves less"
         f"{game}"
     )
@@ -130,7 +134,7 @@ def _print(found: Bound) -> None:
     if separate is not None:
         over = format_ratio(document["separate_over_fused_bound"])
         say(
-            f"separate     {separate['elements']:,} elements, {format_bytes(separate['bytes'])}: the least when every "
+            f"separate     {_counted(found.separate, separate)}: the least when every "
             f"intermediate goes through memory; over the lower bound {over}"
         )
     for other in document["other_capacities"]:
@@ -145,6 +149,12 @@ def _print(found: Bound) -> None:
     marks = {"proven": "proven", "not_proven_here": "not proven here", "refuted_here": "REFUTED here"}
     for bound in document["published"]:
         say(f"{bound['name']}: {bound['elements']:,}: {marks[bound['status']]}: {bound['note']}", "  ")
+
+
+def _counted(bound: LowerBound | None, told: dict[str, Any]) -> str:
+    """Elements and bytes; bytes alone where they are proved by a theorem in bytes."""
+    moved = format_bytes(told["bytes"])
+    return moved if bound is not None and isinstance(bound.proof, Wide) else f"{told['elements']:,} elements, {moved}"
 
 
 def _print_dag(found: DagBounds, interrupted: bool) -> None:

@@ -6,15 +6,16 @@ import json
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
-from pebble.bounds import Compulsory, Kernels, LowerBound, Parts, Proof, Recomputed, Segments, Sum, Tied
+from pebble.bounds import Compulsory, Kernels, LowerBound, Parts, Proof, Recomputed, Segments, Sum, Tied, Wide
 from pebble.certificate import FORMAT, VERSION, RefusedError, check
 from pebble.certificate.statement import read_workload
 from pebble.certificate.tied import CELL_BITS
 from pebble.families.parts import PartSchedule
 from pebble.proof.shares import NotCertifiedError, Share, recomputed_shares, segment_shares
 from pebble.proof.upper import upper_claim
+from pebble.proof.widths import bytes_claim
 from pebble.schedules.explicit import ExplicitSchedule
 from pebble.schedules.explicit.fused import FusedSchedule
 from pebble.system.files import check_path, write_text
@@ -58,10 +59,24 @@ def bound_certificate(workload: Workload, found: Answer) -> dict[str, Any]:
     Some milliseconds. The certificate has passed the checker.
     """
     told = workload_statement(workload)
-    claims = [lower_claim(bound) for bound in (found.lower, found.separate) if bound is not None]
-    if isinstance(found.upper, PartSchedule | ExplicitSchedule | FusedSchedule):
+    claims = [claim for bound in (found.lower, found.separate) if bound is not None for claim in lower_claims(bound)]
+    if _counts_values(found.upper):
         claims.append(upper_claim(read_workload(told, "workload"), found.upper))
     return checked({"format": FORMAT, "version": VERSION, "statement": {"workload": told}, "claims": claims})
+
+
+def _counts_values(schedule: object) -> TypeGuard[PartSchedule | ExplicitSchedule | FusedSchedule]:
+    """Whether the checker knows a schedule: those for a memory of bytes it does not."""
+    if isinstance(schedule, PartSchedule):
+        return all(_counts_values(one) for _, one, _ in schedule.parts)
+    return isinstance(schedule, ExplicitSchedule | FusedSchedule)
+
+
+def lower_claims(bound: LowerBound) -> list[dict[str, Any]]:
+    """The claim of a lower bound; where a theorem in bytes proves more than counting values, both."""
+    if isinstance(bound.proof, Wide):
+        return [lower_claim(bound.proof.values), bytes_claim(bound, bound.proof)]
+    return [lower_claim(bound)]
 
 
 def lower_claim(bound: LowerBound) -> dict[str, Any]:

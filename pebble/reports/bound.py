@@ -21,7 +21,7 @@ from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, check_options, read_target, whole
 from pebble.units import MAX_SIZE, Size, format_bytes, format_capacity, format_ratio
 from pebble.workloads.base import Workload
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import Room, Widths
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -214,9 +214,13 @@ def best_schedule(workload: Workload, capacity: int, room: Room | None) -> Expli
     if room is None:
         return family.best_schedule(workload, capacity)
     try:
-        return family.best_schedule_in_bytes(workload, room)
+        found = family.best_schedule_in_bytes(workload, room)
     except InfeasibleError:  # no schedule of ours fits this little; that is not a proof that nothing does
-        return None
+        found = None
+    if room.widths != Widths.of(workload):  # partial sums are wider than values: those for values may not fit
+        return found
+    values = family.best_schedule(workload, capacity)
+    return min((s for s in (values, found) if s is not None), key=lambda s: s.bytes, default=None)
 
 
 def bound_workload(

@@ -16,7 +16,7 @@ from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.bound import best_schedule
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, trace_capacity
-from pebble.reports.target import Kernel, KernelOptions, read_kernel
+from pebble.reports.target import PARTIAL_SUMS, Kernel, KernelOptions, read_kernel
 from pebble.schedules.tables import TileTable
 from pebble.simulation import KernelConfig, Traffic
 from pebble.system.parallel import each
@@ -300,6 +300,8 @@ def compare_kernels(
     explicit = best_schedule(workload, trace.capacity.schedule_elements, trace.capacity.room)
     assert explicit is not None
     notes = [*kernel.notes, *family.notes(residual)]
+    if wide:
+        notes.append(f"the bounds and the best schedule are for partial sums in fp32: {PARTIAL_SUMS}")
     show = progress(len(chosen))
     configs = kernel.beside
     beside: dict[str, dict[str, int]] = {name: {} for name in configs}

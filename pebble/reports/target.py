@@ -22,6 +22,7 @@ from pebble.workloads.base import Workload
 MAX_SMS = 100_000
 HARDWARE, IDEAL = "hardware", "lru"
 FP32, OFF = ACCUMULATORS = ("fp32", "off")
+PARTIAL_SUMS = "a cell takes 4 bytes, held or spilled, from its first product until it is complete"
 WAVES_NOTE = "blocks run in waves, a barrier before each; those that run free drift apart"
 FREE_NOTE = (
     "blocks run free, without a barrier: each at the pace that its data allow, by speeds fitted once to launches on an "
