@@ -128,7 +128,7 @@ def _print(found: Bound) -> None:
             "a legal schedule"
             f"{', which computes every value once' if document['recompute'] == 'allowed' else ''}"
         )
-        say(f"gap          {format_ratio(document['gap'])}")
+        say(f"gap          {format_ratio(document['gap'])}{_with_state(found)}")
     else:
         say("upper bound  none: no schedule of ours covers this case")
     if separate is not None:
@@ -149,6 +149,15 @@ def _print(found: Bound) -> None:
     marks = {"proven": "proven", "not_proven_here": "not proven here", "refuted_here": "REFUTED here"}
     for bound in document["published"]:
         say(f"{bound['name']}: {bound['elements']:,}: {marks[bound['status']]}: {bound['note']}", "  ")
+
+
+def _with_state(found: Bound) -> str:
+    """For attention: the same if softmax state took no room, which the bound does not count either."""
+    if found.stateless is None or found.stateless_gap is None:
+        return ""
+    other = found.stateless
+    moved = f"{other.elements:,} elements, {format_bytes(other.bytes)}"
+    return f" with softmax state; {format_ratio(found.stateless_gap)} without: {moved} ({other.name})"
 
 
 def _counted(bound: LowerBound | None, told: dict[str, Any]) -> str:

@@ -156,6 +156,12 @@ def _print(result: Comparison) -> None:
         f"{format_capacity(trace.capacity.bytes)}: the cache and what its blocks keep)"
     )
     say(f"best schedule    {format_bytes(upper_bytes)} ({_times(result.ratio(upper_bytes))} the bound): {upper_name}")
+    if result.stateless is not None:
+        free = result.stateless
+        say(
+            f"without state    {format_bytes(free.bytes)} ({_times(result.ratio(free.bytes))} the bound, which counts no "
+            f"softmax state either): {free.name}"
+        )
     if result.chip is not None:
         chip = result.chip
         say(

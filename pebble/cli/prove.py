@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from pebble.bounds import Wide
 from pebble.cli import _output
 from pebble.cli._target import add_accumulate_argument, add_machine_arguments, where
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
@@ -44,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.out is None:
         sys.stdout.write(found.text)
     else:
-        elements = found.certificate["claims"][0]["elements"]
-        _output.say(f"{args.out}: at least {elements:,} elements for {found.bound.workload.label}")
+        lower = found.bound.lower
+        least = f"{lower.bytes:,} bytes" if isinstance(lower.proof, Wide) else f"{lower.elements:,} elements"
+        _output.say(f"{args.out}: at least {least} for {found.bound.workload.label}")
     return 0

@@ -111,6 +111,15 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
     def best_schedule_in_bytes(self, workload: Attention, room: Room) -> Explicit | None:
         return best_in_bytes(workload, room)
 
+    def stateless_schedule(self, workload: Attention, capacity: int, room: Room | None) -> Explicit | None:
+        """Without the maximum, sum and factor of each row, as peers count that leave softmax out."""
+        try:
+            if room is not None:
+                return best_in_bytes(workload, room, state=False)
+            return best_attention_schedule(workload, capacity, state=False)
+        except InfeasibleError:
+            return None
+
     def best_on_sms(self, workload: Attention, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:
         return best_attention_on_sms(workload, sms, capacity, omega, group)
 

@@ -200,6 +200,10 @@ class Family(ABC, Generic[W]):
         found = self.best_schedule(workload, room.bytes // width)  # every value at the widest
         return None if found is None else in_wide_memory(workload, found, room)
 
+    def stateless_schedule(self, workload: W, capacity: int, room: Room | None) -> Explicit | None:
+        """The best schedule known if what it keeps beside operands takes no room; None where it keeps nothing."""
+        return None
+
     def best_on_sms(self, workload: W, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:
         """The best schedule known on ``sms`` memories of ``capacity`` values, copies within groups of ``group``.
 

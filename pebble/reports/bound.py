@@ -54,6 +54,8 @@ class Bound(Report):
         The bound at other capacities of the machine.
     recompute : bool
         Whether ``lower`` holds for schedules that compute a value twice.
+    stateless : Explicit or None
+        For attention: a schedule whose softmax state takes no room; the bound counts none either.
     """
 
     workload: Workload
@@ -65,6 +67,7 @@ class Bound(Report):
     formulas: tuple[Formula, ...]
     others: tuple[tuple[Capacity, LowerBound], ...]
     recompute: bool
+    stateless: Explicit | None = None
 
     question = "bound"
 
@@ -75,11 +78,18 @@ class Bound(Report):
     @property
     def gap(self) -> float | None:
         """The schedule over the bound; 1 is optimal."""
-        if self.upper is None:
-            return None
-        if self.capacity.room is not None:  # values differ in width, so only bytes compare
-            return self.upper.bytes / self.lower.bytes
-        return self.upper.elements / self.lower.elements
+        return None if self.upper is None else self.over_bound(self.upper)
+
+    @property
+    def stateless_gap(self) -> float | None:
+        """The same for the schedule without softmax state."""
+        return None if self.stateless is None else self.over_bound(self.stateless)
+
+    def over_bound(self, schedule: Explicit) -> float:
+        """What a schedule moves over the bound; in bytes where values differ in width."""
+        if self.capacity.room is not None:
+            return schedule.bytes / self.lower.bytes
+        return schedule.elements / self.lower.elements
 
     @property
     def published(self) -> list[dict[str, Any]]:
@@ -122,11 +132,11 @@ class Bound(Report):
             "gap": self.gap,
         }
         if self.upper is not None:
-            found["upper_bound"] = {
-                "elements": self.upper.elements,
-                "bytes": self.upper.bytes,
-                "schedule": self.upper.name,
-                "details": self.upper.to_json(),
+            found["upper_bound"] = _schedule_json(self.upper)
+        if self.stateless is not None:
+            found["upper_bound_without_softmax_state"] = {
+                **_schedule_json(self.stateless),
+                "gap": self.stateless_gap,
             }
         if self.separate is not None:
             found["separate_kernels_bound"] = self.separate.to_json()
@@ -171,6 +181,15 @@ class Bound(Report):
         """The command line that gives this answer."""
         words = ["pebble", "bound", *command_words(self.workload), *self.target.words]
         return shlex.join([*words, *(["--recompute", "allowed"] if self.recompute else [])])
+
+
+def _schedule_json(schedule: Explicit) -> dict[str, Any]:
+    return {
+        "elements": schedule.elements,
+        "bytes": schedule.bytes,
+        "schedule": schedule.name,
+        "details": schedule.to_json(),
+    }
 
 
 def memory_of(target: Target, workload: Workload) -> Capacity:
@@ -242,7 +261,8 @@ def bound_workload(
         processors = whole("--sms", sms, 1, MAX_SMS)
     known = known_of(workload, capacity.elements, capacity.schedule_elements, processors, recompute, capacity.room)
     beside = tuple((o, family.lower_bound(workload, o.elements, recompute, o.room)) for o in others)
-    return Bound(workload, target, capacity, *known, beside, recompute)
+    stateless = family.stateless_schedule(workload, capacity.schedule_elements, capacity.room)
+    return Bound(workload, target, capacity, *known, beside, recompute, stateless)
 
 
 def bound(

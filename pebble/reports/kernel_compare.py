@@ -77,6 +77,8 @@ class Comparison(Report):
     beside : mapping of str to mapping of str to int
         What each schedule moves, in bytes, if one thing were otherwise: ``lru``, through one LRU of the nominal L2 size
         in place of the chip's own model; ``free`` in place of waves, or ``waves`` in place of free-running blocks.
+    stateless : Explicit or None
+        For attention: the best schedule under explicit control if softmax state took no room.
     """
 
     workload: Workload
@@ -90,6 +92,7 @@ class Comparison(Report):
     notes: tuple[str, ...]
     complete: bool = True
     beside: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    stateless: Explicit | None = None
 
     question = "compare"
 
@@ -195,6 +198,13 @@ class Comparison(Report):
             document["best_band"] = {"name": band.order, "dram_bytes": band.dram_bytes}
         if self.separate is not None:
             document["separate_kernels_bound"] = self.separate.to_json()
+        if self.stateless is not None:
+            document["upper_bound_without_softmax_state"] = {
+                "bytes": self.stateless.bytes,
+                "schedule": self.stateless.name,
+                "details": self.stateless.to_json(),
+                "ratio_to_lower_bound": self.ratio(self.stateless.bytes),
+            }
         return document
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -348,6 +358,7 @@ def compare_kernels(
         tuple(notes),
         complete,
         beside,
+        family.stateless_schedule(workload, trace.capacity.schedule_elements, trace.capacity.room),
     )
 
 

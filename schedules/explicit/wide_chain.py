@@ -223,13 +223,16 @@ class WideChainSchedule:
         }
 
 
-def best_in_bytes(workload: Ffn | Attention, room: Room) -> WideChainSchedule | None:
-    """The schedule with the least bytes moved: fused in bands, or kernel by kernel; None where none fits."""
+def best_in_bytes(workload: Ffn | Attention, room: Room, state: bool = True) -> WideChainSchedule | None:
+    """The schedule with the least bytes moved: fused in bands, or kernel by kernel; None where none fits.
+
+    ``state``: whether softmax state takes room.
+    """
     if isinstance(workload, Ffn):
         chain, groups = ffn_chain(workload), 1
         separable = room.bytes >= 3 * max(room.widths.hidden, room.widths.partial)
     else:
-        chain, groups = attention_chain(workload), workload.groups
+        chain, groups = attention_chain(workload, state), workload.groups
         separable = not workload.causal and chain.m <= MAX_DIMENSION and room.bytes >= 3 * room.widths.hidden
     found = [_unfused(workload, chain, groups, room)] if separable else []
     plan = best_chain_in_bytes(chain, room)
