@@ -6,6 +6,7 @@ import shlex
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
@@ -54,8 +55,6 @@ class Bound(Report):
         The bound at other capacities of the machine.
     recompute : bool
         Whether ``lower`` holds for schedules that compute a value twice.
-    stateless : Explicit or None
-        For attention: a schedule whose softmax state takes no room; the bound counts none either.
     """
 
     workload: Workload
@@ -67,7 +66,6 @@ class Bound(Report):
     formulas: tuple[Formula, ...]
     others: tuple[tuple[Capacity, LowerBound], ...]
     recompute: bool
-    stateless: Explicit | None = None
 
     question = "bound"
 
@@ -79,6 +77,12 @@ class Bound(Report):
     def gap(self) -> float | None:
         """The schedule over the bound; 1 is optimal."""
         return None if self.upper is None else self.over_bound(self.upper)
+
+    @cached_property
+    def stateless(self) -> Explicit | None:
+        """For attention: a schedule whose softmax state takes no room; the bound counts none either."""
+        capacity = self.capacity
+        return family_of(self.workload).stateless_schedule(self.workload, capacity.schedule_elements, capacity.room)
 
     @property
     def stateless_gap(self) -> float | None:
@@ -261,8 +265,7 @@ def bound_workload(
         processors = whole("--sms", sms, 1, MAX_SMS)
     known = known_of(workload, capacity.elements, capacity.schedule_elements, processors, recompute, capacity.room)
     beside = tuple((o, family.lower_bound(workload, o.elements, recompute, o.room)) for o in others)
-    stateless = family.stateless_schedule(workload, capacity.schedule_elements, capacity.room)
-    return Bound(workload, target, capacity, *known, beside, recompute, stateless)
+    return Bound(workload, target, capacity, *known, beside, recompute)
 
 
 def bound(
