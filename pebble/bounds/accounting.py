@@ -167,8 +167,7 @@ def in_bytes(told: Accounting, found: LowerBound, room: Room) -> LowerBound:
         kernels = [_best_product(told.pieces[0], room, told.workload.compulsory_bytes, 1)]
     elif told.chain is None and not told.computed_once:
         kernels = [
-            _best_product(part.pieces[0], room, _least_bytes(part.pieces[0], widths), part.count)
-            for part in told.parts
+            _best_product(part.pieces[0], room, _least_bytes(part.pieces[0], widths), part.count) for part in told.parts
         ]
     proof = Wide(method, widths, tuple(kernels), found)
     if proof.bytes <= found.bytes:

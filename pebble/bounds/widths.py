@@ -260,9 +260,7 @@ def _ratio(p: int, q: int) -> tuple[int, int]:
     return {2: (5, 7), 4: (1, 2)}.get(p // q, (1, 1))
 
 
-def chain_use(
-    chain: Chain, widths: Widths, form: str, both: bool, q: int, p: int, weights: tuple[int, int]
-) -> Use:
+def chain_use(chain: Chain, widths: Widths, form: str, both: bool, q: int, p: int, weights: tuple[int, int]) -> Use:
     """Theorem 8 with two charges and weights; ``both``: gate and up are columns of one product."""
     m, k, f, l, cells = chain.m, chain.k, chain.f, chain.l, chain.cells
     w, (alpha, beta), streams = widths.read, weights, 2 if both else 1

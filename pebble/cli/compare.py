@@ -159,8 +159,8 @@ def _print(result: Comparison) -> None:
     if result.stateless is not None:
         free = result.stateless
         say(
-            f"without state    {format_bytes(free.bytes)} ({_times(result.ratio(free.bytes))} the bound, which counts no "
-            f"softmax state either): {free.name}"
+            f"without state    {format_bytes(free.bytes)} ({_times(result.ratio(free.bytes))} the bound, which counts "
+            f"no softmax state either): {free.name}"
         )
     if result.chip is not None:
         chip = result.chip

@@ -37,7 +37,9 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None:
         check_output(args.out, "--out", (".md", ".tex"))
     form = "latex" if (args.out or "").lower().endswith(".tex") else "markdown"
-    found = prove(workload_of(args), form, recompute=args.recompute == "allowed", accumulators=args.accumulate, **where(args))
+    found = prove(
+        workload_of(args), form, recompute=args.recompute == "allowed", accumulators=args.accumulate, **where(args)
+    )
     if args.out is not None:
         write_text(args.out, found.text, "--out: ")
     if args.json:

@@ -38,8 +38,8 @@ from pebble.schedules.attention import (
     parse_attention_schedule,
 )
 from pebble.schedules.explicit.attention import best_attention_schedule
-from pebble.schedules.explicit.wide_chain import best_in_bytes
 from pebble.schedules.explicit.parallel_chain import best_attention_on_sms
+from pebble.schedules.explicit.wide_chain import best_in_bytes
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.traces import Trace

@@ -158,9 +158,7 @@ class Family(ABC, Generic[W]):
     def accounting(self, workload: W) -> Accounting:
         """What the theorems need to know of a workload."""
 
-    def lower_bound(
-        self, workload: W, capacity: int, recompute: bool = False, room: Room | None = None
-    ) -> LowerBound:
+    def lower_bound(self, workload: W, capacity: int, recompute: bool = False, room: Room | None = None) -> LowerBound:
         """The best proven lower bound for ``capacity`` values; with recomputation allowed, if asked.
 
         ``room``: the same memory in bytes, where values of several widths, or partial sums, share it.

@@ -22,6 +22,7 @@ from pebble.families.parts import in_turn
 from pebble.workloads import Gemm, TransformerLayer
 from pebble.workloads.base import Workload
 from pebble.workloads.parameters import flag, needed, optional
+from pebble.workloads.widths import Room
 
 
 class LayerFamily(Family[TransformerLayer]):

@@ -41,10 +41,9 @@ def _kernel(proof: Bytes) -> dict[str, Any]:
         for kind in use.kinds:
             limits = [limit * work for limit in kind.limits]
             touched, multipliers = least_sum(limits, kind.product * work * work)
-            kinds.append({"bytes": touched, "multipliers": [str(p) for p in multipliers]})
-        total += count * min(kind["bytes"] for kind in kinds)
-        told = [{**kind, "bytes": str(kind["bytes"])} for kind in kinds]
-        shares.append({"work": work, "segments": count, "kinds": told})
+            kinds.append((touched, {"bytes": str(touched), "multipliers": [str(p) for p in multipliers]}))
+        total += count * min(touched for touched, _ in kinds)
+        shares.append({"work": work, "segments": count, "kinds": [told for _, told in kinds]})
     if ceil(total) != proof.touched:
         raise NotCertifiedError(
             f"certificate: the bound announces {proof.touched:,} bytes touched in {proof.segments:,} segments, the "
@@ -129,8 +128,8 @@ def _kernel_text(proof: Bytes | None, least: int, count: int) -> str:
     for share in _kernel(proof)["shares"]:
         touched = min(Fraction(kind["bytes"]) for kind in share["kinds"])
         text += f"""
-        ${number(share["segments"])}$ segments of work ${number(share["work"])}$ touch at least ${number(touched)}$ bytes
-        each (multipliers in the certificate).
+        ${number(share["segments"])}$ segments of work ${number(share["work"])}$ touch at least ${number(touched)}$
+        bytes each (multipliers in the certificate).
         """
     held = rf"{number(proof.segments - 1)} \cdot {number(proof.capacity)}"
     return (

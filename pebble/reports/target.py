@@ -169,7 +169,7 @@ def read_target(**where: Unpack[TargetOptions]) -> Target:
     given = {key: value for key, value in where.items() if value is not None}
     accumulators = given.pop("accumulators", None)
     if accumulators is not None and accumulators not in ACCUMULATORS:
-        raise UnknownNameError("--accumulate", accumulators, ACCUMULATORS, "pebble bound --help")
+        raise UnknownNameError("width of partial sums", str(accumulators), ACCUMULATORS, "pebble bound --help")
     found = _read_where(given)
     usual = FP32 if found.machine is not None else OFF
     words = () if accumulators in (None, usual) else ("--accumulate", str(accumulators))
@@ -193,7 +193,12 @@ def _read_where(given: Mapping[str, object]) -> Target:
 
 def target_of(options: KernelOptions) -> Target:
     """The machine or memory among the options of a kernel; errors as `read_target`."""
-    return read_target(**{key: options.get(key) for key in TargetOptions.__optional_keys__})  # type: ignore[misc]
+    return read_target(
+        gpu=options.get("gpu"),
+        machine=options.get("machine"),
+        cache=options.get("cache"),
+        accumulators=options.get("accumulators"),
+    )
 
 
 def _size(value: object) -> Size:

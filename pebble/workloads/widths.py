@@ -29,7 +29,12 @@ class Widths:
 
     def to_json(self) -> dict[str, int]:
         """Plain data for ``--json``."""
-        return {"input": self.read, "partial_hidden": self.hidden, "partial_output": self.partial, "output": self.written}
+        return {
+            "input": self.read,
+            "partial_hidden": self.hidden,
+            "partial_output": self.partial,
+            "output": self.written,
+        }
 
 
 @dataclass(frozen=True)

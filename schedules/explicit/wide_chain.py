@@ -132,7 +132,7 @@ def _bytes(chain: Chain, side: str, shape: Shape, room: Room) -> int:
     """What bands of this shape move, all of them; with a mask, at most."""
     widths, spare = room.widths, _spare(chain, side, shape, room)
     m, k, f, l, u = chain.m, chain.k, chain.f, chain.l, chain.streams
-    again = (0 if shape.spilled else ceil_div(f if side == "rows" else m, shape.block) - 1)
+    again = 0 if shape.spilled else ceil_div(f if side == "rows" else m, shape.block) - 1
     w, p = widths.read, widths.partial
     first, second = again * (k - shape.kept_first), again * (l - shape.kept_second)
     outputs = widths.written * m * l
@@ -249,7 +249,8 @@ def _unfused(workload: Ffn | Attention, chain: Chain, groups: int, room: Room) -
     inside = Room(room.bytes, Widths(widths.read, widths.hidden, widths.hidden, widths.read))
     first = best_gemm_in_bytes(Gemm(m, f, k, workload.dtype, workload.dtype), inside)
     last = best_gemm_in_bytes(Gemm(m, l, f, workload.dtype, workload.out_dtype), room)
-    kernels, passes, detail = (first, last), 0, ""
+    kernels: tuple[WideGemmSchedule, ...] = (first, last)
+    passes, detail = 0, ""
     if isinstance(workload, Attention):  # a row stays, or is read twice: for its maximum and sum, and to divide
         row_stays = widths.read * f + 2 * widths.hidden <= room.bytes
         passes, detail = 2 if row_stays else 3, "softmax; "

@@ -94,7 +94,9 @@ def random_workload(draw: random.Random) -> Workload:
         (
             lambda: Gemm(side(), side(), side(), accumulate=draw.random() < 0.3, **types),
             lambda: Ffn(side(), side(), side(), side(), gated=draw.random() < 0.5, **types),
-            lambda: Attention(queries, queries + side(99), side(200), causal=heads > 1, heads=4, kv_heads=heads, **types),
+            lambda: Attention(
+                queries, queries + side(99), side(200), causal=heads > 1, heads=4, kv_heads=heads, **types
+            ),
             lambda: GroupedGemm((side(), side(), side()), side(), side(), **types),
             lambda: Conv2d(side(8), side(99), side(99), side(30) + 3, side(30) + 3, 3, draw.choice([1, 2]), **types),
         )

@@ -100,8 +100,9 @@ class WideGame:
             for c, place in enumerate(places):
                 begun = done & updates[c]
                 if place & RED:
-                    yield put(state, c, BLUE if begun or place == BOTH else NONE), (
-                        width(c, done) if begun and place == RED else 0
+                    yield (
+                        put(state, c, BLUE if begun or place == BOTH else NONE),
+                        (width(c, done) if begun and place == RED else 0),
                     )
 
         def moves(state: State) -> Iterator[tuple[State, int]]:

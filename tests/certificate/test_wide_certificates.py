@@ -71,12 +71,11 @@ def test_no_wrong_change_is_accepted(name: str) -> None:
     for what, mutant in mutations(original):
         try:
             check(mutant)
-        except RefusedError as error:
-            assert len(str(error)) < 400, what
+        except RefusedError:
             refused += 1
-            continue
-        accepted += 1
-        assert true_claims(mutant), what
+        else:
+            accepted += 1
+            assert true_claims(mutant), what
     assert refused > 100
     assert accepted < refused / 5  # a wider partial sum than was needed, another data type of the same width
 

@@ -124,7 +124,9 @@ def test_chains_move_no_less_than_with_accumulators_in_fp32(data: st.DataObject)
         workload = Ffn(draw(side), draw(side), draw(side), draw(side), gated=draw(st.booleans()), **types)
     else:
         queries = draw(side)
-        workload = Attention(queries, queries + draw(side), draw(st.integers(1, 64)), causal=draw(st.booleans()), **types)
+        workload = Attention(
+            queries, queries + draw(side), draw(st.integers(1, 64)), causal=draw(st.booleans()), **types
+        )
     found = compare(
         workload, "all", cache=f"{draw(st.integers(64, 512))}KiB", sms=draw(st.integers(2, 6)), tile="32x64x64",
         accumulators="fp32",

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -117,9 +118,5 @@ def test_attention(m: int, k: int, f: int, l: int, state: int, masked: int, room
 
 
 def test_too_little_room_is_said_in_one_sentence() -> None:
-    try:
+    with pytest.raises(InfeasibleError, match="at least 8 bytes"):
         list(gemm_schedules_in_bytes(Gemm(2, 2, 2), Room(7, Widths(2, 4, 4, 2))))
-    except InfeasibleError as error:
-        assert "at least 8 bytes" in str(error)
-    else:
-        raise AssertionError("a schedule in too little room")
