@@ -27,10 +27,10 @@ from pebble.cli._target import add_accumulate_argument, add_machine_arguments, s
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError
 from pebble.families import family_of
+from pebble.reports.accumulators import PARTIAL_SUMS
 from pebble.reports.bound import Bound, bound
 from pebble.reports.dag_bound import DagBounds
 from pebble.reports.sm_bound import SmBound
-from pebble.reports.target import PARTIAL_SUMS
 from pebble.system.clock import interruptible
 from pebble.system.files import check_output
 from pebble.units import format_bytes, format_capacity, format_ratio

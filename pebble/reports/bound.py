@@ -9,20 +9,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.bounds import Formula, LowerBound
 from pebble.cdag.io import SUFFIXES
-from pebble.errors import InfeasibleError, InputError, UnknownNameError, check_flag
+from pebble.errors import InputError, UnknownNameError, check_flag
 from pebble.families import Explicit, command_words, family_of, read_workload
 from pebble.game.buffer_model import KINDS
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity
+from pebble.reports.known import known_of
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, check_options, read_target, whole
 from pebble.units import MAX_SIZE, Size, format_bytes, format_capacity, format_ratio
 from pebble.workloads.base import Workload
-from pebble.workloads.widths import Room, Widths
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -202,48 +202,6 @@ def memory_of(target: Target, workload: Workload) -> Capacity:
         return chip_capacity(target.machine, workload, target.accumulator_bytes)
     assert target.cache is not None
     return cache_capacity(target.cache, workload, target.accumulator_bytes)
-
-
-class Known(NamedTuple):
-    """What is known of a workload at one capacity, as in `Bound`."""
-
-    lower: LowerBound
-    upper: Explicit | None
-    separate: LowerBound | None
-    formulas: tuple[Formula, ...]
-
-
-def known_of(
-    workload: Workload,
-    capacity: int,
-    schedule_capacity: int,
-    processors: int = 1,
-    recompute: bool = False,
-    room: Room | None = None,
-) -> Known:
-    """Bound a workload from both sides; ``schedule_capacity`` counts values at the widest width, ``room`` bytes."""
-    family = family_of(workload)
-    return Known(
-        family.lower_bound(workload, capacity, recompute, room),
-        best_schedule(workload, schedule_capacity, room),
-        family.separate_bound(workload, capacity, room),
-        family.published(workload, capacity, processors),
-    )
-
-
-def best_schedule(workload: Workload, capacity: int, room: Room | None) -> Explicit | None:
-    """The best schedule known: for values, or in bytes where values have several widths."""
-    family = family_of(workload)
-    if room is None:
-        return family.best_schedule(workload, capacity)
-    try:
-        found = family.best_schedule_in_bytes(workload, room)
-    except InfeasibleError:  # no schedule of ours fits this little; that is not a proof that nothing does
-        found = None
-    if room.widths != Widths.of(workload):  # partial sums are wider than values: those for values may not fit
-        return found
-    values = family.best_schedule(workload, capacity)
-    return min((s for s in (values, found) if s is not None), key=lambda s: s.bytes, default=None)
 
 
 def bound_workload(

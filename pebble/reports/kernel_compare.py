@@ -13,10 +13,11 @@ from pebble.families import Explicit, kernel_family
 from pebble.models.caches import parse_policy
 from pebble.models.caches.persisting import without_persisting
 from pebble.models.machine import Machine
+from pebble.reports.accumulators import PARTIAL_SUMS
 from pebble.reports.base import Report
-from pebble.reports.bound import best_schedule
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, trace_capacity
-from pebble.reports.target import PARTIAL_SUMS, Kernel, KernelOptions, read_kernel
+from pebble.reports.known import best_schedule
+from pebble.reports.target import Kernel, KernelOptions, read_kernel
 from pebble.schedules.tables import TileTable
 from pebble.simulation import KernelConfig, Traffic
 from pebble.system.parallel import each

@@ -8,10 +8,12 @@ from typing import Any, TypedDict, Unpack
 
 from pebble.errors import InputError, UnknownNameError, check_flag
 from pebble.families import kernel_family
-from pebble.models.caches import CachePolicy, parse_policy
-from pebble.models.kernel_fit import ACCUMULATOR_BYTES, MAX_STAGES, Fit
+from pebble.models.caches import parse_policy
+from pebble.models.kernel_fit import MAX_STAGES, Fit
 from pebble.models.machine import Machine, load_machine, load_machine_file
 from pebble.models.speeds import speeds_of
+from pebble.reports.accumulators import game_of, read_accumulators
+from pebble.reports.cache_notes import about_the_model, counted_notes
 from pebble.reports.fit import check_chip, fit_kernel
 from pebble.schedules.execution import WAVES, parse_execution
 from pebble.simulation import KernelConfig
@@ -21,8 +23,6 @@ from pebble.workloads.base import Workload
 
 MAX_SMS = 100_000
 HARDWARE, IDEAL = "hardware", "lru"
-FP32, OFF = ACCUMULATORS = ("fp32", "off")
-PARTIAL_SUMS = "a cell takes 4 bytes, held or spilled, from its first product until it is complete"
 WAVES_NOTE = "blocks run in waves, a barrier before each; those that run free drift apart"
 FREE_NOTE = (
     "blocks run free, without a barrier: each at the pace that its data allow, by speeds fitted once to launches on an "
@@ -108,7 +108,7 @@ class Target:
     @property
     def accumulate(self) -> str:
         """The game: ``"fp32"`` or ``"off"``."""
-        return FP32 if self.accumulator_bytes else OFF
+        return game_of(self.accumulator_bytes)
 
     def size_bytes(self, element_bytes: int) -> int:
         """The L2 of the machine, or the memory."""
@@ -168,13 +168,9 @@ def read_target(**where: Unpack[TargetOptions]) -> Target:
     check_options(where, TargetOptions.__optional_keys__, "bound")
     given = {key: value for key, value in where.items() if value is not None}
     accumulators = given.pop("accumulators", None)
-    if accumulators is not None and accumulators not in ACCUMULATORS:
-        raise UnknownNameError("width of partial sums", str(accumulators), ACCUMULATORS, "pebble bound --help")
     found = _read_where(given)
-    usual = FP32 if found.machine is not None else OFF
-    words = () if accumulators in (None, usual) else ("--accumulate", str(accumulators))
-    wide = (accumulators or usual) == FP32
-    return replace(found, words=found.words + words, accumulator_bytes=ACCUMULATOR_BYTES if wide else 0)
+    width, words = read_accumulators(accumulators, found.machine is not None)
+    return replace(found, words=found.words + words, accumulator_bytes=width)
 
 
 def _read_where(given: Mapping[str, object]) -> Target:
@@ -387,38 +383,11 @@ def read_cache_model(name: str | None, target: Target, element_bytes: int) -> tu
         text = (
             f"cache model of {machine.name} ({model.mark}): {model.policy}: {model.parsed.description}; {model.source}"
         )
-        return model.policy, cache_bytes, [text, *_counted(model.parsed)]
+        return model.policy, cache_bytes, [text, *counted_notes(model.parsed)]
     if isinstance(name, str) and name.startswith(f"{HARDWARE}+") and machine is not None:  # the chip's own with options
         name = machine.default_model.policy + name.removeprefix(HARDWARE)
     policy = parse_policy(name)
     notes = []
     if machine is not None and policy.structure == "full":
-        notes.append(_about_the_model(machine, name.partition("+")[0]))
-    return name, cache_bytes, [*notes, f"cache policy {name}: {policy.description}", *_counted(policy)]
-
-
-def _counted(policy: CachePolicy) -> list[str]:
-    """Where these figures and those of a profiler count differently."""
-    begin = "warm" if policy.warm else "cold, as at a first launch"
-    return [
-        f"the cache starts {begin}; lines still dirty in it at the end are counted as written, which a counter read "
-        "when the kernel ends does not see"
-    ]
-
-
-def _about_the_model(machine: Machine, policy: str) -> str:
-    """What the simulated cache is, and where the chip differs."""
-    text = f"the cache model is one {policy.upper()} of the nominal L2 size; "
-    partitions = machine.l2_partitions
-    if machine.memory_side_cache_bytes:
-        return text + (
-            f"{machine.name} has {partitions} private L2s, each with its own copies, and a memory-side cache of "
-            f"{format_capacity(machine.memory_side_cache_bytes)}, which is not modelled: traffic is "
-            "what leaves the L2s; `--policy hardware` models both"
-        )
-    if partitions > 1:
-        return text + (
-            f"{machine.name} has {partitions} L2 partitions, which may keep a line twice, so measured traffic can be "
-            "higher; `--policy hardware` models them"
-        )
-    return text + "hardware replacement and set conflicts differ"
+        notes.append(about_the_model(machine, name.partition("+")[0]))
+    return name, cache_bytes, [*notes, f"cache policy {name}: {policy.description}", *counted_notes(policy)]
