@@ -60,20 +60,25 @@ class Use:
     added: int = 0  #: bytes moved besides
 
 
+def read_widths(workload: Workload, told: Any, at: str) -> Widths:
+    """What partial sums take: no less than what they end as."""
+    fields(told, at, ("partial_hidden", "partial_output"))
+    return Widths(
+        workload.in_width,
+        integer(told["partial_hidden"], f"{at}.partial_hidden", workload.in_width, MAX_WIDTH),
+        integer(told["partial_output"], f"{at}.partial_output", workload.out_width, MAX_WIDTH),
+        workload.out_width,
+    )
+
+
 def check_bytes(workload: Workload, claim: dict[str, Any], at: str) -> str:
     """Check one claim of a lower bound in bytes and say it in a sentence."""
     fields(claim, at, ("claim", "game", "widths_bytes", "capacity_bytes", "bytes", "proof"))
-    game, told = claim["game"], claim["widths_bytes"]
+    game = claim["game"]
     fields(game, f"{at}.game", ("recompute", "kernels"))
     redo = choice(game["recompute"], f"{at}.game.recompute", ("allowed", "forbidden")) == "allowed"
     separate = choice(game["kernels"], f"{at}.game.kernels", ("fused", "separate")) == "separate"
-    fields(told, f"{at}.widths_bytes", ("partial_hidden", "partial_output"))
-    widths = Widths(
-        workload.in_width,
-        integer(told["partial_hidden"], f"{at}.widths_bytes.partial_hidden", workload.in_width, MAX_WIDTH),
-        integer(told["partial_output"], f"{at}.widths_bytes.partial_output", workload.out_width, MAX_WIDTH),
-        workload.out_width,
-    )
+    widths = read_widths(workload, claim["widths_bytes"], f"{at}.widths_bytes")
     if workload.family == "layer":
         raise RefusedError(f"{at}.claim", "no theorem in bytes is about a layer")
     if separate and not workload.linked:

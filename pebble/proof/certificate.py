@@ -14,7 +14,7 @@ from pebble.certificate.statement import read_workload
 from pebble.certificate.tied import CELL_BITS
 from pebble.families.parts import PartSchedule
 from pebble.proof.shares import NotCertifiedError, Share, recomputed_shares, segment_shares
-from pebble.proof.upper import upper_claim
+from pebble.proof.upper import upper_bytes_claim, upper_claim
 from pebble.proof.widths import bytes_claim
 from pebble.schedules.explicit import ExplicitSchedule
 from pebble.schedules.explicit.fused import FusedSchedule
@@ -62,11 +62,13 @@ def bound_certificate(workload: Workload, found: Answer) -> dict[str, Any]:
     claims = [claim for bound in (found.lower, found.separate) if bound is not None for claim in lower_claims(bound)]
     if _counts_values(found.upper):
         claims.append(upper_claim(read_workload(told, "workload"), found.upper))
+    elif (claim := upper_bytes_claim(found.upper)) is not None:
+        claims.append(claim)
     return checked({"format": FORMAT, "version": VERSION, "statement": {"workload": told}, "claims": claims})
 
 
 def _counts_values(schedule: object) -> TypeGuard[PartSchedule | ExplicitSchedule | FusedSchedule]:
-    """Whether the checker knows a schedule: those for a memory of bytes it does not."""
+    """Whether a schedule is one for a memory of values, which the checker knows."""
     if isinstance(schedule, PartSchedule):
         return all(_counts_values(one) for _, one, _ in schedule.parts)
     return isinstance(schedule, ExplicitSchedule | FusedSchedule)

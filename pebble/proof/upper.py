@@ -14,6 +14,9 @@ from pebble.proof.shares import NotCertifiedError
 from pebble.schedules.explicit import ExplicitSchedule
 from pebble.schedules.explicit.chain import ChainPlan, kept_for_next
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
+from pebble.schedules.explicit.wide_chain import WideChainSchedule, WidePlan
+from pebble.schedules.explicit.widths import WideGemmSchedule
+from pebble.workloads import Ffn
 
 
 def upper_claim(statement: Statement, schedule: PartSchedule | ExplicitSchedule | FusedSchedule) -> dict[str, Any]:
@@ -54,6 +57,29 @@ def upper_claim(statement: Statement, schedule: PartSchedule | ExplicitSchedule 
     }
 
 
+def upper_bytes_claim(schedule: object) -> dict[str, Any] | None:
+    """The claim of a schedule in a memory of bytes; None for one that the checker does not know."""
+    match schedule:
+        case WideGemmSchedule():
+            parameters = _blocks(schedule)
+        case WideChainSchedule(plan=WidePlan() as plan):
+            parameters = _bands(plan.plan)
+        case WideChainSchedule(kernels=(first, last)):
+            if not isinstance(schedule.workload, Ffn):
+                return None
+            parameters = {"kind": "kernels", "kernels": [_blocks(first), _blocks(last)]}
+        case _:
+            return None
+    widths = schedule.room.widths
+    return {
+        "claim": "upper bound in bytes",
+        "widths_bytes": {"partial_hidden": widths.hidden, "partial_output": widths.partial},
+        "capacity_bytes": schedule.room.bytes,
+        "bytes": schedule.bytes,
+        "schedule": parameters,
+    }
+
+
 def _plain(moved: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in moved.items())
 
@@ -74,7 +100,7 @@ def _parameters(schedule: ExplicitSchedule | FusedSchedule | ChainPlan | Kernel)
     return {"kind": "product"}
 
 
-def _blocks(schedule: ExplicitSchedule) -> dict[str, Any]:
+def _blocks(schedule: ExplicitSchedule | WideGemmSchedule) -> dict[str, Any]:
     nest = schedule.nest
     rows = nest.rows
     steps = nest.cols > 1
