@@ -137,7 +137,7 @@ def separate_bound(told: Accounting, capacity: int) -> LowerBound:
 
 
 def in_bytes(told: Accounting, found: LowerBound, room: Room) -> LowerBound:
-    """The better of a bound that counts values and what Theorems 7 and 8 say in bytes.
+    """The better of a bound that counts values and what Theorems B1 and B2 say in bytes.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def _best_product(piece: Piece, room: Room, least: int, count: int) -> tuple[Byt
 
 
 def _kernels_in_bytes(chain: Chain, room: Room, groups: int) -> list[tuple[Bytes | None, int, int]]:
-    """Each kernel of a chain by Theorem 7: the first stores the cells of H complete, the second reads them."""
+    """Each kernel of a chain by Theorem B1: the first stores the cells of H complete, the second reads them."""
     widths, (first, _), (second, _) = room.widths, *chain.kernels
     m, k, f, l, cells, streams, w = chain.m, chain.k, chain.f, chain.l, chain.cells, chain.streams, widths.read
     inside = Widths(w, widths.hidden, widths.hidden, w)

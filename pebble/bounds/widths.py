@@ -19,14 +19,14 @@ The cells that begin and end in one segment cost :math:`w_o` in it; the bracket 
 of each cell comes on top, at :math:`w_o`.) Stores of partial sums are not counted: the bound also holds for a kernel
 that rounds a partial sum when it spills it, as long as the copy is not what fast memory holds.
 
-**Theorem 7.** *One product, cut by its multiply-adds:* :math:`Q \ge \sum_s x_w(v_s) - (h - 1) S - (p - w_o) mn`, where
+**Theorem B1.** *One product, cut by its multiply-adds:* :math:`Q \ge \sum_s x_w(v_s) - (h - 1) S - (p - w_o) mn`, where
 :math:`x_w(v)` *is the least* :math:`w a + w b + p c` *under the inequalities of the box.* It is the least sum of three
 numbers with limits :math:`w \alpha, w \beta, p \gamma` and the product :math:`w^2 p\, v^2 / R`: Theorem 1 in other
 units. For large boxes it tends to :math:`2 V w \sqrt{p / S}`. A cell may count less than it takes: any :math:`p' \le p`
 may stand for :math:`p` in both places, which is better where few cells are carried. It also holds with recomputation,
 as Theorem 1 does.
 
-**Theorem 8.** *A chain, cut by work that counts a product of* :math:`A B` *as* :math:`\alpha` *and one of* :math:`H D`
+**Theorem B2.** *A chain, cut by work that counts a product of* :math:`A B` *as* :math:`\alpha` *and one of* :math:`H D`
 *as* :math:`\beta`, *whole numbers. For every* :math:`q` *from* :math:`w` *to* :math:`p_H`, *without recomputation,*
 
 .. math:: Q \ge \sum_s \min\{x_1(W_s), x_2(W_s)\} - (h - 1) S - q\,(\text{cells of } H) - (p - w_o)\,
@@ -118,7 +118,7 @@ def _scaled(value: Fraction) -> int:
 
 @dataclass(frozen=True)
 class Use:
-    """One use of Theorem 7 or 8: what a segment of some work touches, and what is taken off and added."""
+    """One use of Theorem B1 or B2: what a segment of some work touches, and what is taken off and added."""
 
     form: str  #: which of the workload's boxes it is, as certificates name it
     method: str  #: what its bound is called
@@ -152,7 +152,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Bytes:
-    """Theorem 7 or 8 on an instance."""
+    """Theorem B1 or B2 on an instance."""
 
     use: Use
     capacity: int  #: S, bytes
@@ -183,7 +183,7 @@ class Bytes:
 
 @dataclass(frozen=True)
 class Wide:
-    """A bound in bytes that is above what counting values proves: Theorem 7 or 8, of each kernel or group.
+    """A bound in bytes that is above what counting values proves: Theorem B1 or B2, of each kernel or group.
 
     Attributes
     ----------
@@ -222,7 +222,7 @@ class Wide:
 
 
 def product_uses(piece: Piece, widths: Widths, stored: int | None = None, cells: int | None = None) -> tuple[Use, ...]:
-    """The uses of Theorem 7 that are worth trying: cells of the output may count less than they take.
+    """The uses of Theorem B1 that are worth trying: cells of the output may count less than they take.
 
     ``stored``: outputs, and ``cells``: those that are begun; by default all of the box, both.
     """
@@ -244,7 +244,7 @@ def _charges(least: int, most: int) -> tuple[int, ...]:
 
 
 def chain_uses(chain: Chain, widths: Widths) -> tuple[Use, ...]:
-    """The uses of Theorem 8 that are worth trying."""
+    """The uses of Theorem B2 that are worth trying."""
     forms = [("chain", False)] if not chain.gated else [("gated chain", True), ("gate's chain", False)]
     return tuple(
         chain_use(chain, widths, form, both, q, p, weights)
@@ -261,7 +261,7 @@ def _ratio(p: int, q: int) -> tuple[int, int]:
 
 
 def chain_use(chain: Chain, widths: Widths, form: str, both: bool, q: int, p: int, weights: tuple[int, int]) -> Use:
-    """Theorem 8 with two charges and weights; ``both``: gate and up are columns of one product."""
+    """Theorem B2 with two charges and weights; ``both``: gate and up are columns of one product."""
     m, k, f, l, cells = chain.m, chain.k, chain.f, chain.l, chain.cells
     w, (alpha, beta), streams = widths.read, weights, 2 if both else 1
     deep = Fraction(w, alpha * k + beta * l)
