@@ -63,7 +63,7 @@ def test_a_partial_sum_needs_its_room() -> None:
 
 def test_solvers_say_that_they_do_not_play_it() -> None:
     for solver in ("auto", "search", "cpsat", "milp", "heuristic"):
-        with pytest.raises(InputError, match="partial sums .* leave partial_weight out"):
+        with pytest.raises(InputError, match=r"partial sums .* leave partial_weight out"):
             solve(wide_game(2, 1, 2), 8, solver=solver)
 
 
