@@ -49,8 +49,8 @@ class Capacity:
         return {"elements": self.elements, "bytes": self.bytes, "what": self.what, "detail": self.detail}
 
 
-def _values_that_fit(size_bytes: int, workload: Workload) -> int:
-    least = 2 * workload.in_bytes + workload.out_bytes
+def _values_that_fit(size_bytes: int, workload: Workload, accumulator_bytes: int = 0) -> int:
+    least = 2 * workload.in_bytes + max(workload.out_bytes, accumulator_bytes)
     if size_bytes < least:
         raise InfeasibleError(
             f"capacity: got {size_bytes} bytes, expected at least {least} bytes (the operands of a multiply-add): "
@@ -79,7 +79,7 @@ def cache_capacity(size: Size, workload: Workload, accumulator_bytes: int = 0) -
     """
     width = workload.narrowest_bytes
     elements = size.to_elements(width)
-    fits = elements if size.bytes is None else _values_that_fit(size.bytes, workload)
+    fits = elements if size.bytes is None else _values_that_fit(size.bytes, workload, accumulator_bytes)
     if size.bytes is None and accumulator_bytes:
         raise InputError(
             f"--cache: got {size.text} with --accumulate fp32, expected bytes, such as 40MiB: with partial sums of a "

@@ -8,8 +8,9 @@ from pebble.bounds.box import Piece
 from pebble.bounds.chain import Chain
 from pebble.bounds.widths import Bytes, Use, Wide, best_use, chain_uses, product_uses
 from pebble.cdag.gemm import gemm_dag
+from pebble.errors import InfeasibleError, InputError, UnknownNameError
 from pebble.families import family_of, read_workload
-from pebble.reports.bound import bound_workload
+from pebble.reports.bound import bound, bound_workload
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm
 from pebble.workloads.base import Workload
 from pebble.workloads.widths import Room, Widths
@@ -137,6 +138,23 @@ def test_large_products_tend_to_the_root_of_the_widths() -> None:
     family, workload = family_of(Gemm(2, 2, 2)), Gemm(side, side, side, "fp8", "fp8")
     found = family.lower_bound(workload, size, room=room)
     assert found.bytes == pytest.approx(2 * side**3 * (4 / size) ** 0.5, rel=0.01)
+
+
+def test_too_little_room_for_an_accumulator() -> None:
+    gemm = Gemm(4, 4, 4)
+    assert bound_workload(gemm, cache="7B").capacity.elements == 3
+    with pytest.raises(InfeasibleError, match="at least 8 bytes"):
+        bound_workload(gemm, cache="7B", accumulators="fp32")
+    assert bound_workload(gemm, cache="8B", accumulators="fp32").upper is not None
+
+
+def test_sizes_in_values_and_unknown_widths_are_refused() -> None:
+    with pytest.raises(InputError, match="expected bytes"):
+        bound_workload(Gemm(4, 4, 4), cache="80el", accumulators="fp32")
+    with pytest.raises(UnknownNameError, match="did you mean fp32"):
+        bound_workload(Gemm(4, 4, 4), cache="80B", accumulators="fp16")
+    with pytest.raises(InputError, match="accumulate"):
+        bound(Gemm(4, 4, 4), cache="80B", accumulators="fp32", buffers="pooled", sms=2)
 
 
 def test_layers_keep_what_counting_values_proves() -> None:
