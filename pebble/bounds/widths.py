@@ -129,6 +129,7 @@ class Use:
     partial: int  #: p, bytes that count for a cell of the output
     taken: int  #: bytes begun free and not stored
     added: int = 0  #: bytes that move besides in any case
+    products: int = 0  #: multiply-adds, of either product
 
     def touched(self, work: int) -> int:
         """2^100 times the bytes that a segment of so much work touches at least, rounded down."""
@@ -218,7 +219,9 @@ class Wide:
             for one, least, count in self.kernels
         ]
         largest = max((one.segments for one, _, _ in self.kernels if one is not None), default=1)
-        return {"segments": largest, "widths_bytes": self.widths.to_json(), "in_bytes": told}
+        shares = [one.use.products // one.segments for one, _, _ in self.kernels if one is not None]
+        cut = {"segments": largest, "share_multiply_adds": min(shares, default=0)}
+        return {**cut, "widths_bytes": self.widths.to_json(), "in_bytes": told}
 
 
 def product_uses(piece: Piece, widths: Widths, stored: int | None = None, cells: int | None = None) -> tuple[Use, ...]:
@@ -233,7 +236,9 @@ def product_uses(piece: Piece, widths: Widths, stored: int | None = None, cells:
         limits = Fraction(w, box.overlap * box.cols), Fraction(w, box.rows), Fraction(p, box.depth)
         least = Least(limits, Fraction(w * w * p, box.overlap))
         taken = p * begun - widths.written * (begun if stored is None else stored)
-        return Use(piece.form, METHOD, (least,), (1,), piece.work, 0, p, taken, widths.written * piece.added)
+        return Use(
+            piece.form, METHOD, (least,), (1,), piece.work, 0, p, taken, widths.written * piece.added, piece.work
+        )
 
     return tuple(use(p) for p in _charges(widths.written, widths.partial))
 
@@ -273,7 +278,7 @@ def chain_use(chain: Chain, widths: Widths, form: str, both: bool, q: int, p: in
     taken = q * streams * cells + (p - widths.written) * m * l
     added = w * chain.up_weights if chain.gated and not both else 0
     work = streams * cells * k * alpha + cells * l * beta
-    return Use(form, CHAIN_METHOD, (first, second), weights, work, q, p, taken, added)
+    return Use(form, CHAIN_METHOD, (first, second), weights, work, q, p, taken, added, streams * cells * k + cells * l)
 
 
 def best_use(uses: tuple[Use, ...], capacity: int) -> Bytes:

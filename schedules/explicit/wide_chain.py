@@ -7,13 +7,15 @@ beside a band keeps values of the streaming side for the next, each counted at t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from pebble.schedules.explicit.attention import _fused as fused_attention
 from pebble.schedules.explicit.attention import attention_chain
 from pebble.schedules.explicit.chain import SIDES, Band, Chain, ChainPlan
 from pebble.schedules.explicit.chain_search import _plan_of_runs, _seen_in_all
+from pebble.schedules.explicit.ffn import _fused as fused_ffn
 from pebble.schedules.explicit.ffn import ffn_chain
 from pebble.schedules.explicit.gemm import block_sizes
 from pebble.schedules.explicit.widths import WideGemmSchedule, best_gemm_in_bytes
@@ -190,8 +192,12 @@ class WideChainSchedule:
     ----------
     family, detail : str
         ``"fused"`` or ``"unfused"``, and how.
-    elements, bytes : int
-        Loads plus stores; all groups.
+    loads, stores : mapping of str to int
+        Values moved, by operand; all groups.
+    bytes : int
+        Loads plus stores.
+    peak_elements : int
+        Most values held at once.
     plan : WidePlan, optional
         The bands of one group, when fused.
     kernels : tuple of WideGemmSchedule
@@ -202,10 +208,17 @@ class WideChainSchedule:
     detail: str
     workload: Ffn | Attention
     room: Room
-    elements: int
+    loads: Mapping[str, int]
+    stores: Mapping[str, int]
     bytes: int
+    peak_elements: int
     plan: WidePlan | None = None
     kernels: tuple[WideGemmSchedule, ...] = ()
+
+    @property
+    def elements(self) -> int:
+        """Loads plus stores, in values."""
+        return sum(self.loads.values()) + sum(self.stores.values())
 
     @property
     def name(self) -> str:
@@ -219,6 +232,9 @@ class WideChainSchedule:
             "family": self.family,
             "detail": self.detail,
             "elements": self.elements,
+            "loads_elements": dict(self.loads),
+            "stores_elements": dict(self.stores),
+            "peak_elements": self.peak_elements,
             "widths_bytes": self.room.widths.to_json(),
         }
 
@@ -237,9 +253,10 @@ def best_in_bytes(workload: Ffn | Attention, room: Room, state: bool = True) -> 
     found = [_unfused(workload, chain, groups, room)] if separable else []
     plan = best_chain_in_bytes(chain, room)
     if plan is not None:
-        each = f"{groups} groups, each " if groups > 1 else ""
-        elements, moved = groups * plan.plan.elements, groups * plan.bytes
-        found.append(WideChainSchedule("fused", each + plan.plan.describe(), workload, room, elements, moved, plan))
+        fused = fused_ffn if isinstance(workload, Ffn) else fused_attention
+        same = fused(workload, "fused", plan.plan)  # type: ignore[arg-type]  # each with its own workload
+        moved = (same.loads, same.stores, groups * plan.bytes, same.peak_elements)
+        found.append(WideChainSchedule("fused", same.detail, workload, room, *moved, plan))
     return min(found, key=lambda s: (s.bytes, s.elements), default=None)
 
 
@@ -250,19 +267,27 @@ def _unfused(workload: Ffn | Attention, chain: Chain, groups: int, room: Room) -
     first = best_gemm_in_bytes(Gemm(m, f, k, workload.dtype, workload.dtype), inside)
     last = best_gemm_in_bytes(Gemm(m, l, f, workload.dtype, workload.out_dtype), room)
     kernels: tuple[WideGemmSchedule, ...] = (first, last)
-    passes, detail = 0, ""
+    names, detail = ("X", "W1", "H", "W2", "Y"), ""
+    again = 0  # how often H is read between the products; then it is written once more
     if isinstance(workload, Attention):  # a row stays, or is read twice: for its maximum and sum, and to divide
-        row_stays = widths.read * f + 2 * widths.hidden <= room.bytes
-        passes, detail = 2 if row_stays else 3, "softmax; "
+        again, detail = 1 if widths.read * f + 2 * widths.hidden <= room.bytes else 2, "softmax; "
+        names = ("Q", "K", "S", "V", "O")
     elif workload.gated:  # gate and up are products of their own, then multiplied
-        kernels, passes, detail = (first, first, last), 3, "again; gate times up; "
-    between = passes * m * f
+        kernels, again, detail = (first, first, last), 2, "again; gate times up; "
+        names = ("X", "Wg+Wu", "H", "W2", "Y")
+    ups, cells = len(kernels) - 1, m * f
+    hidden = ups * first.loads["C"] + again * cells + last.loads["A"]
+    loaded = (ups * first.loads["A"], ups * first.loads["B"], hidden, last.loads["B"], last.loads["C"])
+    stored = {names[2]: ups * first.stores["C"] + bool(again) * cells, names[4]: last.stores["C"]}
+    between = (again + bool(again)) * cells * widths.read
     return WideChainSchedule(
         "unfused",
         f"{first.name}; {detail}{last.name}",
         workload,
         room,
-        groups * (sum(kernel.elements for kernel in kernels) + between),
-        groups * (sum(kernel.bytes for kernel in kernels) + between * widths.read),
+        {name: groups * count for name, count in zip(names, loaded, strict=True)},
+        {name: groups * count for name, count in stored.items()},
+        groups * (sum(kernel.bytes for kernel in kernels) + between),
+        max(kernel.nest.peak() for kernel in kernels),
         kernels=kernels,
     )

@@ -113,6 +113,7 @@ class WideGemmSchedule:
             "walks_first": self.across,
             "loads_elements": dict(self.loads),
             "stores_elements": dict(self.stores),
+            "peak_elements": self.nest.peak(),
             "partial_sums_spilled": self.spilled,
             "widths_bytes": self.room.widths.to_json(),
         }
