@@ -43,7 +43,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tomllib
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -321,6 +320,8 @@ def load_machine_file(path: str | Path) -> Machine:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"machine file {shown(path)}: cannot be read: it is not UTF-8 text{expected}.") from None
+    import tomllib
+
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:

@@ -3,7 +3,7 @@
 Nothing in this package knows a schedule: what a bound is worth against one is judged by the caller.
 """
 
-from pebble.bounds.accounting import Accounting, Sum, lower_bound, separate_bound, sum_of_kernels
+from pebble.bounds.accounting import Accounting, Sum, in_bytes, lower_bound, separate_bound, sum_of_kernels
 from pebble.bounds.base import Compulsory, LowerBound, Proof, check_capacity
 from pebble.bounds.box import Box, Piece, Segments
 from pebble.bounds.chain import Chain, Kernels, Recomputed
@@ -12,6 +12,7 @@ from pebble.bounds.lines import Lines, Problem
 from pebble.bounds.parts import Part, Parts
 from pebble.bounds.published import Formula
 from pebble.bounds.tied import Tied
+from pebble.bounds.widths import Wide
 
 __all__ = [
     "Accounting",
@@ -32,7 +33,9 @@ __all__ = [
     "Segments",
     "Sum",
     "Tied",
+    "Wide",
     "check_capacity",
+    "in_bytes",
     "line_bound",
     "lower_bound",
     "separate_bound",

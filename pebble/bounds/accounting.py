@@ -14,7 +14,7 @@ are begun free, what is taken off and what is added. Here the theorems are tried
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pebble.bounds.base import Compulsory, LowerBound, Proof, check_capacity
@@ -24,8 +24,19 @@ from pebble.bounds.line_search import line_bound
 from pebble.bounds.lines import Problem
 from pebble.bounds.parts import Part, bound_parts
 from pebble.bounds.tied import tied_bound
+from pebble.bounds.widths import (
+    CHAIN_METHOD,
+    METHOD,
+    SEPARATE_METHOD,
+    Bytes,
+    Wide,
+    best_use,
+    chain_uses,
+    product_uses,
+)
 from pebble.errors import InputError
 from pebble.workloads.base import Workload
+from pebble.workloads.widths import Room, Widths
 
 COMPULSORY = "compulsory"
 COMPULSORY_STRICT = "compulsory, and the scores that a strict softmax must store and load"
@@ -127,6 +138,71 @@ def separate_bound(told: Accounting, capacity: int) -> LowerBound:
         found[1:1] = [tied] if tied is not None else []
     proof = max(found, key=lambda proof: proof.elements)
     return _finish(told, capacity, proof, 2 * chain.cells, separate=True)
+
+
+def in_bytes(told: Accounting, found: LowerBound, room: Room) -> LowerBound:
+    """The better of a bound that counts values and what Theorems B1 and B2 say in bytes.
+
+    Parameters
+    ----------
+    told : Accounting
+    found : LowerBound
+        Of the same workload, whose capacity is at least as many values as may be in ``room``.
+    room : Room
+        Bytes of fast memory, and what a value of each kind takes of them.
+
+    Returns
+    -------
+    LowerBound
+        ``found`` itself where it proves no less, or where the theorems do not apply: computed again, or a layer whose
+        parts use what others compute.
+    """
+    kernels: list[tuple[Bytes | None, int, int]] = []
+    method, widths = METHOD, room.widths
+    if told.chain is not None and not found.recompute:
+        least = told.workload.compulsory_bytes // told.groups
+        method = SEPARATE_METHOD if found.separate else CHAIN_METHOD
+        if found.separate:
+            kernels = _kernels_in_bytes(told.chain, room, told.groups)
+        else:
+            best = best_use(chain_uses(told.chain, widths), room.bytes)
+            kernels = [(best if best.bytes > least else None, least, told.groups)]
+    elif told.chain is None and told.pieces:
+        kernels = [_best_product(told.pieces[0], room, told.workload.compulsory_bytes, 1)]
+    elif told.chain is None and not told.computed_once:
+        kernels = [
+            _best_product(part.pieces[0], room, _least_bytes(part.pieces[0], widths), part.count) for part in told.parts
+        ]
+    proof = Wide(method, widths, tuple(kernels), found)
+    if proof.bytes <= found.bytes:
+        return found
+    instance = {**found.instance, "capacity_bytes": room.bytes}
+    return replace(found, bytes=proof.bytes, proof=proof, instance=instance)
+
+
+def _least_bytes(piece: Piece, widths: Widths) -> int:
+    """What one product moves in any case: inputs once, outputs once, what is added to once more."""
+    box = piece.box
+    inputs = box.rows * box.depth + box.cols * box.depth
+    return widths.read * inputs + widths.written * (box.rows * box.cols + piece.added)
+
+
+def _best_product(piece: Piece, room: Room, least: int, count: int) -> tuple[Bytes | None, int, int]:
+    found = best_use(product_uses(piece, room.widths), room.bytes)
+    return (found if found.bytes > least else None), least, count
+
+
+def _kernels_in_bytes(chain: Chain, room: Room, groups: int) -> list[tuple[Bytes | None, int, int]]:
+    """Each kernel of a chain by Theorem B1: the first stores the cells of H complete, the second reads them."""
+    widths, (first, _), (second, _) = room.widths, *chain.kernels
+    m, k, f, l, cells, streams, w = chain.m, chain.k, chain.f, chain.l, chain.cells, chain.streams, widths.read
+    inside = Widths(w, widths.hidden, widths.hidden, w)
+    tried = (
+        (product_uses(first, inside, cells, streams * cells), w * (m * k + streams * k * f + cells)),
+        (product_uses(second, widths), w * (cells + f * l) + widths.written * m * l),
+    )
+    found = [(best_use(uses, room.bytes), least) for uses, least in tried]
+    return [(one if one.bytes > least else None, least, groups) for one, least in found]
 
 
 def sum_of_kernels(workload: Workload, kernels: Sequence[Accounting], capacity: int) -> LowerBound:

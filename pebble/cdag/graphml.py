@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from xml.etree import ElementTree
 
 from pebble.cdag.base import Dag
 from pebble.cdag.validate import DagError
@@ -34,6 +33,8 @@ def parse_graphml(text: str) -> Dag:
         if at >= 0:
             line = text.count("\n", 0, at) + 1
             raise DagError(f"got {forbidden}, expected plain GraphML without definitions.", line=line)
+    from xml.etree import ElementTree
+
     import networkx as nx
 
     try:

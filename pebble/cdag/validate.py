@@ -3,15 +3,16 @@
 A node is a value; its predecessors are its operands; a node without predecessors is an input. Node
 attributes, all optional:
 
-===========  =========================================================================================
-operation    what computes it: ``"input"``, ``"multiply-add"``, ``"add"`` ...
-operand      the matrix or array it belongs to: ``"A"``
-index        its place there: ``(0, 1)``
-weight       room and transfer cost, a positive whole number; 1 when absent
-output       whether it must end in slow memory; when absent, whether it has no successor
-accumulator  makes the node a task, see below
-initial      (cells) True when the cell starts in slow memory, as C does in C += A B
-===========  =========================================================================================
+==============  ======================================================================================
+operation       what computes it: ``"input"``, ``"multiply-add"``, ``"add"`` ...
+operand         the matrix or array it belongs to: ``"A"``
+index           its place there: ``(0, 1)``
+weight          room and transfer cost, a positive whole number; 1 when absent
+partial_weight  (cells) the same while it is begun and not complete, at least ``weight``, which it is when absent
+output          whether it must end in slow memory; when absent, whether it has no successor
+accumulator     makes the node a task, see below
+initial         (cells) True when the cell starts in slow memory, as C does in C += A B
+==============  ======================================================================================
 
 Accumulation in place: a *task* is a node with the attribute ``accumulator``, the node it updates, its
 *cell*. A task holds no pebble (it has no weight and is no output); its predecessors are its operands, its
@@ -41,7 +42,7 @@ class DagError(InputError):
         self.line = line
 
 
-ATTRIBUTES = ("operation", "operand", "index", "weight", "output", "accumulator", "initial")
+ATTRIBUTES = ("operation", "operand", "index", "weight", "partial_weight", "output", "accumulator", "initial")
 MAX_WEIGHT = 2**40
 
 
@@ -81,7 +82,7 @@ def validate_dag(dag: nx.DiGraph[Hashable]) -> None:
             if "accumulator" in data:
                 _check_task(dag, node, data)
             elif node in cells:
-                _check_cell(dag, node)
+                _check_cell(dag, node, data)
             else:
                 _check_value(dag, node, data)
         except DagError as error:
@@ -104,7 +105,7 @@ def _check_attributes(node: Hashable, data: dict[str, Any]) -> None:
 def _expected(key: str, value: object) -> str | None:
     """What an attribute should have been, or None when it is right."""
     match key:
-        case "weight":
+        case "weight" | "partial_weight":
             right = type(value) is int and 1 <= value <= MAX_WEIGHT
             return None if right else f"a whole number from 1 to {MAX_WEIGHT}"
         case "output" | "initial":
@@ -137,7 +138,7 @@ def _check_task(dag: nx.DiGraph[Hashable], node: Hashable, data: dict[str, Any])
     cell = data["accumulator"]
     if cell not in dag or "accumulator" in dag.nodes[cell]:
         raise DagError(f"DAG: task {node} updates {cell}, which is not a value of this DAG.")
-    for key in ("weight", "output", "initial"):
+    for key in ("weight", "partial_weight", "output", "initial"):
         if key in data:
             raise DagError(f"DAG: task {node} has the attribute {key!r}, but it holds no pebble; give it to {cell}.")
     if cell not in dag.succ[node]:
@@ -152,13 +153,20 @@ def _check_task(dag: nx.DiGraph[Hashable], node: Hashable, data: dict[str, Any])
         raise DagError(f"DAG: task {node} has no operand; add an edge from at least one value.")
 
 
-def _check_cell(dag: nx.DiGraph[Hashable], node: Hashable) -> None:
+def _check_cell(dag: nx.DiGraph[Hashable], node: Hashable, data: dict[str, Any]) -> None:
+    weight = data.get("weight", 1)
+    if data.get("partial_weight", weight) < weight:
+        raise DagError(
+            f"DAG: cell {node} has the partial_weight {data['partial_weight']}, expected at least its weight, {weight}."
+        )
     for p in dag.pred[node]:
         if dag.nodes[p].get("accumulator") != node:
             raise DagError(f"DAG: cell {node} has the predecessor {p}, which is not one of the tasks that update it.")
 
 
 def _check_value(dag: nx.DiGraph[Hashable], node: Hashable, data: dict[str, Any]) -> None:
+    if "partial_weight" in data:
+        raise DagError(f"DAG: node {node} has a partial_weight, but only a cell that tasks update is ever partial.")
     if data.get("initial"):
         raise DagError(f"DAG: node {node} is initial, but only a cell that tasks update can be.")
     if data.get("operation") == "input" and dag.pred[node]:

@@ -14,7 +14,15 @@ from .optimum import check_optimum
 from .reading import MAX_FILE_BYTES, RefusedError, array, equal, fields, parse, show, tagged
 from .schedules import check_upper
 from .statement import read_workload
+from .upper_widths import check_upper_bytes
+from .widths import check_bytes
 
+_CHECKS = {
+    "lower bound": check_lower,
+    "lower bound in bytes": check_bytes,
+    "upper bound": check_upper,
+    "upper bound in bytes": check_upper_bytes,
+}
 FORMAT = "pebble-certificate"
 VERSION = 1
 
@@ -61,8 +69,7 @@ def check(document: Any, folder: Path | None = None) -> list[str]:
     said = []
     for number, claim in enumerate(claims):
         at = f"claims[{number}]"
-        lower = tagged(claim, at, "claim", ("lower bound", "upper bound")) == "lower bound"
-        said.append((check_lower if lower else check_upper)(workload, claim, at))
+        said.append(_CHECKS[tagged(claim, at, "claim", tuple(_CHECKS))](workload, claim, at))
     _agree(claims)
     return said
 
@@ -74,11 +81,17 @@ def _agree(claims: list[dict[str, Any]]) -> None:
     """
     for number, upper in enumerate(claims):
         for lower in claims:
-            if upper["claim"] == "lower bound" or lower["claim"] == "upper bound":
+            if (lower["claim"], upper["claim"]) == ("lower bound in bytes", "upper bound in bytes"):
+                alike = upper["widths_bytes"] == lower["widths_bytes"]
+                fits = alike and upper["capacity_bytes"] <= lower["capacity_bytes"]
+                units = ["bytes"]
+            elif (lower["claim"], upper["claim"]) == ("lower bound", "upper bound"):
+                fits = upper["moved"]["peak_elements"] <= lower["capacity_elements"]
+                units = ["elements", "bytes"]
+            else:
                 continue
-            fits = upper["moved"]["peak_elements"] <= lower["capacity_elements"]
             told = lower["game"]["kernels"] == "fused" or upper["schedule"]["kind"] == "kernels"
-            for unit in ("elements", "bytes"):
+            for unit in units:
                 if fits and told and upper[unit] < lower[unit]:
                     why = f"the schedule moves {upper[unit]:,} {unit}, less than the bound of {lower[unit]:,}"
                     raise RefusedError(f"claims[{number}]", f"{why}; one of the two is wrong")

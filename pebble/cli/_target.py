@@ -21,6 +21,16 @@ def add_machine_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--cache", metavar="SIZE", help="one memory of this size: 40MiB, 228KiB, 8192el")
 
 
+def add_accumulate_argument(parser: argparse.ArgumentParser) -> None:
+    """--accumulate."""
+    parser.add_argument(
+        "--accumulate",
+        metavar="WIDTH",
+        help="fp32: a partial sum takes 4 bytes, held or spilled, until it is complete (that with --gpu and --machine);"
+        " off: it takes what it ends as",
+    )
+
+
 def add_kernel_arguments(parser: argparse.ArgumentParser, execution: bool = True) -> None:
     """How a tiled kernel runs; ``execution``: also in time."""
     group = parser.add_argument_group("kernel")
@@ -52,7 +62,9 @@ def where(args: argparse.Namespace) -> dict[str, Any]:
 
 def kernel(args: argparse.Namespace) -> dict[str, Any]:
     """The same, and the kernel's options, those that were given."""
-    return {key: value for key in (*_WHERE, *_KERNEL) if (value := getattr(args, key, None)) is not None}
+    found = {key: value for key in (*_WHERE, *_KERNEL) if (value := getattr(args, key, None)) is not None}
+    wide = getattr(args, "accumulate", None)
+    return found if wide is None else found | {"accumulators": wide}
 
 
 def seconds(option: str, text: str) -> float:

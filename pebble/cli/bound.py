@@ -19,15 +19,18 @@ from __future__ import annotations
 import argparse
 import threading
 from contextlib import nullcontext
+from typing import Any
 
+from pebble.bounds import LowerBound, Wide
 from pebble.cli import _output
 from pebble.cli._dag_argument import is_dag_file
 from pebble.cli._floor import add_time_arguments, print_energy, print_floor
 from pebble.cli._sms import add_buffer_arguments, add_level_arguments, print_sm_bound
-from pebble.cli._target import add_machine_arguments, seconds, where
+from pebble.cli._target import add_accumulate_argument, add_machine_arguments, seconds, where
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError
 from pebble.families import family_of
+from pebble.reports.accumulators import PARTIAL_SUMS
 from pebble.reports.bound import Bound, bound
 from pebble.reports.dag_bound import DagBounds
 from pebble.reports.sm_bound import SmBound
@@ -41,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_workload_arguments(parser)
     add_machine_arguments(parser)
     add_time_arguments(parser)
+    add_accumulate_argument(parser)
     parser.add_argument("--sms", metavar="P", help="processors for the parallel bound (the chip's SMs, else 1)")
     parser.add_argument(
         "--recompute",
@@ -87,6 +91,7 @@ def _bound(args: argparse.Namespace, is_dag: bool, stop: threading.Event) -> Bou
         args.workload if is_dag else workload_of(args),
         sms=args.sms,
         recompute=args.recompute == "allowed",
+        accumulators=args.accumulate,
         buffers=args.buffers,
         omega=args.omega,
         topology=args.topology,
@@ -112,12 +117,14 @@ def _print(found: Bound) -> None:
         f"capacity ({capacity.what}): {capacity.elements:,} elements, {format_capacity(capacity.bytes)}: "
         f"{capacity.detail}"
     )
+    if found.target.accumulator_bytes:
+        say(f"partial sums in fp32: {PARTIAL_SUMS}")
     print()
     helps = family_of(workload).recompute_helps
     game = f" (recomputation {document['recompute']})" if helps else ""
     segments = lower["certificate"].get("segments", 1)
     say(
-        f"lower bound  {lower['elements']:,} elements, {format_bytes(lower['bytes'])} ({lower['method']}"
+        f"lower bound  {_counted(found.lower, lower)} ({lower['method']}"
         f"{f', {segments:,} segments' if segments > 1 else ''}): no schedule moves less"
         f"{game}"
     )
@@ -127,13 +134,13 @@ def _print(found: Bound) -> None:
             "a legal schedule"
             f"{', which computes every value once' if document['recompute'] == 'allowed' else ''}"
         )
-        say(f"gap          {format_ratio(document['gap'])}")
+        say(f"gap          {format_ratio(document['gap'])}{_with_state(found)}")
     else:
         say("upper bound  none: no schedule of ours covers this case")
     if separate is not None:
         over = format_ratio(document["separate_over_fused_bound"])
         say(
-            f"separate     {separate['elements']:,} elements, {format_bytes(separate['bytes'])}: the least when every "
+            f"separate     {_counted(found.separate, separate)}: the least when every "
             f"intermediate goes through memory; over the lower bound {over}"
         )
     for other in document["other_capacities"]:
@@ -152,6 +159,21 @@ def _print(found: Bound) -> None:
     marks = {"proven": "proven", "not_proven_here": "not proven here", "refuted_here": "REFUTED here"}
     for bound in document["published"]:
         say(f"{bound['name']}: {bound['elements']:,}: {marks[bound['status']]}: {bound['note']}", "  ")
+
+
+def _with_state(found: Bound) -> str:
+    """For attention: the same if softmax state took no room, which the bound does not count either."""
+    if found.stateless is None or found.stateless_gap is None:
+        return ""
+    other = found.stateless
+    moved = f"{other.elements:,} elements, {format_bytes(other.bytes)}"
+    return f" with softmax state; {format_ratio(found.stateless_gap)} without: {moved} ({other.name})"
+
+
+def _counted(bound: LowerBound | None, told: dict[str, Any]) -> str:
+    """Elements and bytes; bytes alone where they are proved by a theorem in bytes."""
+    moved = format_bytes(told["bytes"])
+    return moved if bound is not None and isinstance(bound.proof, Wide) else f"{told['elements']:,} elements, {moved}"
 
 
 def _print_dag(found: DagBounds, interrupted: bool) -> None:

@@ -27,7 +27,7 @@ from pebble.cli._exact import interval_line, print_exact
 from pebble.cli._floor import add_time_arguments, print_energy, print_floor
 from pebble.cli._progress import schedules_bar
 from pebble.cli._sms import add_buffer_arguments, print_sm_comparison
-from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel, seconds
+from pebble.cli._target import add_accumulate_argument, add_kernel_arguments, add_machine_arguments, kernel, seconds
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.families import schedules_help
 from pebble.plots.compare import comparison_figure
@@ -65,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--time-limit", metavar="S", help="seconds for --exact (60)")
     add_machine_arguments(parser)
+    add_accumulate_argument(parser)
     add_kernel_arguments(parser)
     add_time_arguments(parser)
     add_buffer_arguments(parser)
@@ -141,6 +142,12 @@ def _print(result: Comparison) -> None:
         f"{format_capacity(trace.capacity.bytes)}: the cache and what its blocks keep)"
     )
     say(f"best schedule    {format_bytes(upper_bytes)} ({_times(result.ratio(upper_bytes))} the bound): {upper_name}")
+    if result.stateless is not None:
+        free = result.stateless
+        say(
+            f"without state    {format_bytes(free.bytes)} ({_times(result.ratio(free.bytes))} the bound, which counts "
+            f"no softmax state either): {free.name}"
+        )
     if result.chip is not None:
         chip = result.chip
         say(

@@ -10,8 +10,9 @@ from __future__ import annotations
 import argparse
 import sys
 
+from pebble.bounds import Wide
 from pebble.cli import _output
-from pebble.cli._target import add_machine_arguments, where
+from pebble.cli._target import add_accumulate_argument, add_machine_arguments, where
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.reports.proof import prove
 from pebble.system.files import check_output, write_text
@@ -21,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble prove``."""
     add_workload_arguments(parser)
     add_machine_arguments(parser)
+    add_accumulate_argument(parser)
     parser.add_argument(
         "--recompute",
         choices=("forbidden", "allowed"),
@@ -35,7 +37,9 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None:
         check_output(args.out, "--out", (".md", ".tex"))
     form = "latex" if (args.out or "").lower().endswith(".tex") else "markdown"
-    found = prove(workload_of(args), form, recompute=args.recompute == "allowed", **where(args))
+    found = prove(
+        workload_of(args), form, recompute=args.recompute == "allowed", accumulators=args.accumulate, **where(args)
+    )
     if args.out is not None:
         write_text(args.out, found.text, "--out: ")
     if args.json:
@@ -43,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
     elif args.out is None:
         sys.stdout.write(found.text)
     else:
-        elements = found.certificate["claims"][0]["elements"]
-        _output.say(f"{args.out}: at least {elements:,} elements for {found.bound.workload.label}")
+        lower = found.bound.lower
+        least = f"{lower.bytes:,} bytes" if isinstance(lower.proof, Wide) else f"{lower.elements:,} elements"
+        _output.say(f"{args.out}: at least {least} for {found.bound.workload.label}")
     return 0

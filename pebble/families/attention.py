@@ -39,12 +39,14 @@ from pebble.schedules.attention import (
 )
 from pebble.schedules.explicit.attention import best_attention_schedule
 from pebble.schedules.explicit.parallel_chain import best_attention_on_sms
+from pebble.schedules.explicit.wide_chain import best_in_bytes
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.traces.program import Program
 from pebble.workloads import Attention
 from pebble.workloads.attention import SOFTMAX
 from pebble.workloads.parameters import Parameter, flag, needed, optional
+from pebble.workloads.widths import Room
 
 
 def strict_spills(attention: Attention, capacity: int) -> int:
@@ -105,6 +107,18 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
         try:
             return best_attention_schedule(workload, capacity)
         except InfeasibleError:  # no schedule of ours fits this little; that is not a proof that nothing does
+            return None
+
+    def best_schedule_in_bytes(self, workload: Attention, room: Room) -> Explicit | None:
+        return best_in_bytes(workload, room)
+
+    def stateless_schedule(self, workload: Attention, capacity: int, room: Room | None) -> Explicit | None:
+        """Without the maximum, sum and factor of each row, as peers count that leave softmax out."""
+        try:
+            if room is not None:
+                return best_in_bytes(workload, room, state=False)
+            return best_attention_schedule(workload, capacity, state=False)
+        except InfeasibleError:
             return None
 
     def best_on_sms(self, workload: Attention, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:

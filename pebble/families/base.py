@@ -13,12 +13,13 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from pebble.bounds import Accounting, Formula, LowerBound, lower_bound, separate_bound
+from pebble.bounds import Accounting, Formula, LowerBound, in_bytes, lower_bound, separate_bound
 from pebble.bounds.published import compulsory_formula
 from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InputError, UnknownNameError
 from pebble.game.buffer_model import BufferModel
 from pebble.models.kernel_fit import KernelNeeds
+from pebble.schedules.explicit.widths import in_wide_memory
 from pebble.schedules.tables import Launch, TileTable
 from pebble.schedules.tables.named import named_table
 from pebble.schedules.tables.own import OwnSchedule
@@ -30,6 +31,7 @@ from pebble.traces import LINE_BYTES, Trace
 from pebble.traces.program import Program
 from pebble.workloads.base import DTYPE_BYTES, Workload
 from pebble.workloads.parameters import Parameter, read_values
+from pebble.workloads.widths import Room
 
 W = TypeVar("W", bound=Workload)
 S = TypeVar("S", bound="Named")
@@ -157,23 +159,31 @@ class Family(ABC, Generic[W]):
     def accounting(self, workload: W) -> Accounting:
         """What the theorems need to know of a workload."""
 
-    def lower_bound(self, workload: W, capacity: int, recompute: bool = False) -> LowerBound:
+    def lower_bound(self, workload: W, capacity: int, recompute: bool = False, room: Room | None = None) -> LowerBound:
         """The best proven lower bound for ``capacity`` values; with recomputation allowed, if asked.
+
+        ``room``: the same memory in bytes, where values of several widths, or partial sums, share it.
 
         Raises
         ------
         InfeasibleError
             Capacity below the least that works.
         """
-        return lower_bound(self.accounting(workload), capacity, recompute)
+        told = self.accounting(workload)
+        found = lower_bound(told, capacity, recompute)
+        return found if room is None else in_bytes(told, found, room)
 
     def instead(self, workload: W) -> str:
         """Of a family without kernels: what to ask in place of a simulation."""
         return f"there is no simulated kernel of the family {self.name}; `pebble bound` takes this one"
 
-    def separate_bound(self, workload: W, capacity: int) -> LowerBound | None:
+    def separate_bound(self, workload: W, capacity: int, room: Room | None = None) -> LowerBound | None:
         """The least when every intermediate goes through slow memory; None where there is none."""
-        return separate_bound(self.accounting(workload), capacity) if self.chained else None
+        if not self.chained:
+            return None
+        told = self.accounting(workload)
+        found = separate_bound(told, capacity)
+        return found if room is None else in_bytes(told, found, room)
 
     def published(self, workload: W, capacity: int, processors: int = 1) -> tuple[Formula, ...]:
         """Published bounds on this instance, on ``processors`` SMs where they tell; not yet judged."""
@@ -181,6 +191,16 @@ class Family(ABC, Generic[W]):
 
     def best_schedule(self, workload: W, capacity: int) -> Explicit | None:
         """The best legal schedule known that holds ``capacity`` values; None where none is built or fits."""
+        return None
+
+    def best_schedule_in_bytes(self, workload: W, room: Room) -> Explicit | None:
+        """The same in a memory of bytes, where partial sums have a width of their own."""
+        width = max(room.widths.read, room.widths.hidden, room.widths.partial)
+        found = self.best_schedule(workload, room.bytes // width)  # every value at the widest
+        return None if found is None else in_wide_memory(workload, found, room)
+
+    def stateless_schedule(self, workload: W, capacity: int, room: Room | None) -> Explicit | None:
+        """The best schedule known if what it keeps beside operands takes no room; None where it keeps nothing."""
         return None
 
     def best_on_sms(self, workload: W, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:
@@ -236,11 +256,14 @@ class KernelFamily(Family[W], Generic[W, S]):
         Those in daily use, of which a user who names none would run the fastest.
     timed : bool
         Whether they also run under the execution models of `pebble.schedules.execution`; all run in lock step.
+    rounds_partial_sums : bool
+        Whether some of its kernels pass a partial sum of the output on through memory at the output's width.
     """
 
     schedules_help: ClassVar[str]
     daily: ClassVar[tuple[str, ...]]
     timed: ClassVar[bool] = False
+    rounds_partial_sums: ClassVar[bool] = False
 
     def default_tile(self, workload: W) -> TileShape:
         """128 x 128 and 128 bytes of k."""
@@ -296,6 +319,11 @@ class KernelFamily(Family[W], Generic[W, S]):
     def values_held(self, workload: W, config: KernelConfig, stages: int = 1) -> int:
         """Values that all running blocks hold together, besides the cache."""
         return config.wave_blocks * self.kernel_needs(workload, config.tile, stages).values
+
+    def bytes_held(self, workload: W, config: KernelConfig, stages: int = 1) -> int:
+        """Bytes that all running blocks hold together, besides the cache: accumulators in fp32."""
+        needs = self.kernel_needs(workload, config.tile, stages)
+        return config.wave_blocks * (needs.accumulator_bytes + needs.shared_bytes)
 
     def trace(self, workload: W, schedule: S | OwnSchedule, config: KernelConfig, residual: bool = False) -> Trace:
         """What one schedule touches, in order.

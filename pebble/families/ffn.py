@@ -16,12 +16,14 @@ from pebble.families.base import Explicit, KernelFamily, OnSms
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.schedules.explicit.parallel_chain import best_ffn_on_sms
+from pebble.schedules.explicit.wide_chain import best_in_bytes
 from pebble.schedules.ffn import FfnKernel, FfnSchedule, all_ffn_schedules, ffn_groups, parse_ffn_schedule
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.traces.program import Program
 from pebble.workloads import Ffn
 from pebble.workloads.parameters import flag, needed, optional
+from pebble.workloads.widths import Room
 
 
 class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
@@ -37,6 +39,7 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
         flag("--gated", "gate and up products (SwiGLU)"),
     )
     chained = True
+    rounds_partial_sums = True  # where the hidden layer is split, Y is written and read again between the parts
     schedules_help = "separate:ORDER, row-fused-R, row-fused-R-split-S, interleaved-R"
     daily = ("separate:row", "separate:grouped-8", "row-fused-16")
 
@@ -58,6 +61,9 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
 
     def best_schedule(self, workload: Ffn, capacity: int) -> Explicit:
         return best_ffn_schedule(workload, capacity)
+
+    def best_schedule_in_bytes(self, workload: Ffn, room: Room) -> Explicit | None:
+        return best_in_bytes(workload, room)
 
     def best_on_sms(self, workload: Ffn, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:
         return best_ffn_on_sms(workload, sms, capacity, omega, group)

@@ -24,6 +24,7 @@ from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.schedules.explicit.parallel import ParallelSchedule
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
+from pebble.schedules.explicit.widths import best_gemm_in_bytes
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import TileOrder, all_schedules, parse_order
 from pebble.schedules.tables.own import OwnSchedule
@@ -35,6 +36,7 @@ from pebble.workloads import Gemm, GroupedGemm
 from pebble.workloads.base import Workload
 from pebble.workloads.grouped import MAX_GROUPS
 from pebble.workloads.parameters import flag, needed, optional
+from pebble.workloads.widths import Room
 
 _CLUSTERS = (2, 4, 8, 16)
 
@@ -83,6 +85,9 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
 
     def best_schedule(self, workload: Gemm, capacity: int) -> Explicit:
         return best_gemm_schedule(workload, capacity)
+
+    def best_schedule_in_bytes(self, workload: Gemm, room: Room) -> Explicit:
+        return best_gemm_in_bytes(workload, room)
 
     def best_on_sms(self, workload: Gemm, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:
         return best_parallel_schedule(workload, sms, capacity, omega, group)

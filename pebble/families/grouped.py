@@ -25,6 +25,7 @@ from pebble.simulation import KernelConfig
 from pebble.traces.program import Program
 from pebble.workloads import GroupedGemm
 from pebble.workloads.parameters import Parameter, flag, needed
+from pebble.workloads.widths import Room
 
 
 class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
@@ -60,6 +61,11 @@ class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
     def best_schedule(self, workload: GroupedGemm, capacity: int) -> Explicit | None:
         sizes = Counter(workload.gemms)
         return in_turn(((f"m={g.m}", GEMM.best_schedule(g, capacity), n) for g, n in sizes.items()), capacity)
+
+    def best_schedule_in_bytes(self, workload: GroupedGemm, room: Room) -> Explicit | None:
+        sizes = Counter(workload.gemms)
+        parts = ((f"m={g.m}", GEMM.best_schedule_in_bytes(g, room), n) for g, n in sizes.items())
+        return in_turn(parts, room.bytes)
 
     @property
     def dag(self) -> DagFamily:

@@ -22,6 +22,7 @@ from pebble.families.parts import in_turn
 from pebble.workloads import Gemm, TransformerLayer
 from pebble.workloads.base import Workload
 from pebble.workloads.parameters import flag, needed, optional
+from pebble.workloads.widths import Room
 
 
 class LayerFamily(Family[TransformerLayer]):
@@ -70,7 +71,7 @@ class LayerFamily(Family[TransformerLayer]):
             symbols={name: getattr(workload, name) for name in workload.DIMENSIONS},
         )
 
-    def separate_bound(self, workload: TransformerLayer, capacity: int) -> LowerBound:
+    def separate_bound(self, workload: TransformerLayer, capacity: int, room: Room | None = None) -> LowerBound:
         """The sum of the kernels' bounds: each reads its inputs from memory and writes its outputs there."""
         told = [family.accounting(kernel) for _, family, kernel in _kernels(workload)]
         return sum_of_kernels(workload, told, capacity)

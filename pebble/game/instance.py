@@ -55,6 +55,8 @@ class Game:
     is_output : tuple of bool
         Must be complete and blue at the end.
     tasks : tuple of Task
+    partial_weights : tuple of int
+        Room and transfer cost of each item while it is begun and not complete, at least its weight; none: its weight.
 
     Raises
     ------
@@ -69,8 +71,13 @@ class Game:
     is_input: tuple[bool, ...]
     is_output: tuple[bool, ...]
     tasks: tuple[Task, ...]
+    partial_weights: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        if not self.partial_weights:
+            object.__setattr__(self, "partial_weights", self.weights)
+        if any(partial < weight for partial, weight in zip(self.partial_weights, self.weights, strict=True)):
+            raise InputError("game: a value weighs less while it is incomplete; give it the weight that it ends with.")
         if len(self.item_index) != self.size or len(self.task_index) != len(self.tasks):
             raise InputError("game: two values or two tasks have the same name; give each a name of its own.")
         for t, task in enumerate(self.tasks):
@@ -144,7 +151,13 @@ class Game:
             tuple(not dag.pred[node] or bool(data[node].get("initial", False)) for node in items),
             tuple(bool(data[node].get("output", not dag.succ[node])) for node in items),
             tasks,
+            tuple(int(data[node].get("partial_weight", data[node].get("weight", 1))) for node in items),
         )
+
+    @property
+    def wide_partials(self) -> bool:
+        """Whether some value weighs more while it is incomplete."""
+        return self.partial_weights != self.weights
 
     @property
     def size(self) -> int:
@@ -221,7 +234,7 @@ def minimum_capacity(game: Game) -> int:
     least = 1
     for task in game.tasks:
         operands = sum(game.weights[o] for o in task.operands)
-        result = game.weights[task.target]
+        result = game.partial_weights[task.target]
         if game.variant.sliding:
             result = max(0, result - max(game.weights[o] for o in task.operands))
         least = max(least, operands + result)

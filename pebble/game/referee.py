@@ -158,6 +158,7 @@ class _Board:
         self.done = [False] * len(game.tasks)
         self.begun = list(game.is_input)  # holds or held a value: the next update needs it red
         self.left = [len(tasks) for tasks in game.updates]
+        self.weights = list(game.weights)  # as they are now: a cell that is begun and not complete may weigh more
         self.loads, self.stores, self.copies, self.computations, self.held, self.peak = (
             [0] * self.memories for _ in range(6)
         )
@@ -189,7 +190,7 @@ class _Board:
         item = self.game.item_index.get(node)
         if item is None:
             raise self.refuse("unknown-node", node, f"{op} needs a value, and the DAG has none of this name")
-        red, weight = self.red[sm], self.game.weights[item]
+        red, weight = self.red[sm], self.weights[item]
         if op == "load" or op == "copy":
             if red[item]:
                 raise self.refuse("already-red", node, f"{op} of a value that is in {self.where(sm)} already")
@@ -213,7 +214,7 @@ class _Board:
             self.stores[sm] += weight
 
     def copy(self, item: int, move: Move, sm: int) -> None:
-        source, weight = move.source, self.game.weights[item]
+        source, weight = move.source, self.weights[item]
         if not isinstance(source, int) or not 0 <= source < self.memories:
             raise self.refuse("unknown-sm", move.node, f"copy from SM {source}, expected 0 to {self.memories - 1}")
         hops = self.net.hops(source, sm) if self.buffers.kind == "connected" and source != sm else None
@@ -250,12 +251,12 @@ class _Board:
             raise self.refuse(
                 "cell-not-red", node, f"its cell {game.names[target]!r} is begun and not in {self.where(sm)}"
             )
-        grows = 0 if red[target] else game.weights[target]
+        grows = game.partial_weights[target] - (self.weights[target] if red[target] else 0)
         if move.op == "slide":
             source = game.item_index.get(str(move.source))
             if source is None or source not in task.operands:
                 raise self.refuse("source", node, f"it cannot slide from {move.source!r}, which is no operand of it")
-            grows -= game.weights[source]
+            grows -= self.weights[source]
             red[source] = False
         self.add(sm, node, grows)
         if not game.variant.recompute:  # all other copies of a cell are out of date
@@ -263,13 +264,15 @@ class _Board:
             for other in range(self.memories):
                 if other != sm and self.red[other][target]:
                     self.red[other][target] = False
-                    self.held[other] -= game.weights[target]
+                    self.held[other] -= self.weights[target]
         red[target] = True
         self.begun[target] = True
         self.computations[sm] += 1
         if not self.done[index]:
             self.done[index] = True
             self.left[target] -= 1
+        self.weights[target] = game.partial_weights[target] if self.left[target] else game.weights[target]
+        self.held[sm] -= game.partial_weights[target] - self.weights[target]  # complete: what it ends as
 
     def add(self, sm: int, node: str, weight: int) -> None:
         held = self.held[sm] + weight

@@ -6,16 +6,29 @@ import json
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
-from pebble.bounds import Compulsory, Kernels, LineBound, LowerBound, Parts, Proof, Recomputed, Segments, Sum, Tied
+from pebble.bounds import (
+    Compulsory,
+    Kernels,
+    LineBound,
+    LowerBound,
+    Parts,
+    Proof,
+    Recomputed,
+    Segments,
+    Sum,
+    Tied,
+    Wide,
+)
 from pebble.bounds.lines import PRICE_BITS
 from pebble.certificate import FORMAT, VERSION, RefusedError, check
 from pebble.certificate.statement import read_workload
 from pebble.certificate.tied import CELL_BITS
 from pebble.families.parts import PartSchedule
 from pebble.proof.shares import NotCertifiedError, Share, recomputed_shares, segment_shares
-from pebble.proof.upper import Single, upper_claim
+from pebble.proof.upper import Single, upper_bytes_claim, upper_claim
+from pebble.proof.widths import bytes_claim
 from pebble.system.files import check_path, write_text
 from pebble.workloads.base import Workload
 
@@ -57,10 +70,26 @@ def bound_certificate(workload: Workload, found: Answer) -> dict[str, Any]:
     Some milliseconds. The certificate has passed the checker.
     """
     told = workload_statement(workload)
-    claims = [lower_claim(bound) for bound in (found.lower, found.separate) if bound is not None]
-    if isinstance(found.upper, PartSchedule | Single):
+    claims = [claim for bound in (found.lower, found.separate) if bound is not None for claim in lower_claims(bound)]
+    if _counts_values(found.upper):
         claims.append(upper_claim(read_workload(told, "workload"), found.upper))
+    elif (claim := upper_bytes_claim(found.upper)) is not None:
+        claims.append(claim)
     return checked({"format": FORMAT, "version": VERSION, "statement": {"workload": told}, "claims": claims})
+
+
+def _counts_values(schedule: object) -> TypeGuard[PartSchedule | Single]:
+    """Whether a schedule is one for a memory of values, which the checker knows."""
+    if isinstance(schedule, PartSchedule):
+        return all(_counts_values(one) for _, one, _ in schedule.parts)
+    return isinstance(schedule, Single)
+
+
+def lower_claims(bound: LowerBound) -> list[dict[str, Any]]:
+    """The claim of a lower bound; where a theorem in bytes proves more than counting values, both."""
+    if isinstance(bound.proof, Wide):
+        return [lower_claim(bound.proof.values), bytes_claim(bound, bound.proof)]
+    return [lower_claim(bound)]
 
 
 def lower_claim(bound: LowerBound) -> dict[str, Any]:

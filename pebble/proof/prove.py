@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil
 
-from pebble.bounds import Accounting, Box, Compulsory, LineBound, LowerBound, Parts, Recomputed, Segments, Tied
+from pebble.bounds import Accounting, Box, Compulsory, LineBound, LowerBound, Parts, Recomputed, Segments, Tied, Wide
 from pebble.bounds.parts import of_part
 from pebble.certificate.statement import Workload as Statement
 from pebble.certificate.statement import read_workload
@@ -16,6 +16,7 @@ from pebble.proof.lines import line_proof
 from pebble.proof.shares import Share, recomputed_shares, segment_shares, total
 from pebble.proof.text import Block, latex, markdown, number, written
 from pebble.proof.upper import Single
+from pebble.proof.widths import wide_blocks
 from pebble.workloads.base import Workload
 
 
@@ -40,6 +41,8 @@ def proof_blocks(workload: Workload, found: Answer, command: str) -> list[Block]
     """
     bound = found.lower
     stated = read_workload(workload_statement(workload), "workload")
+    if isinstance(bound.proof, Wide):
+        return written(*wide_blocks(workload.label, bound, bound.proof), *_after(found, command))
     parts = [
         rf"""
         # A lower bound on the data movement of {workload.label}
@@ -53,22 +56,33 @@ def proof_blocks(workload: Workload, found: Answer, command: str) -> list[Block]
         _proof(stated, bound),
         _result(stated, bound),
     ]
+    return written(*parts, *_after(found, command))
+
+
+def _after(found: Answer, command: str) -> list[str]:
+    """Separate kernels, a schedule, and how to check all this."""
+    parts = []
     if found.separate is not None:
         parts.append(rf"""
         ## With separate kernels
 
         If every intermediate is stored by one kernel and loaded by the next, the same argument gives $Q \ge
-        {number(found.separate.elements)}$.
+        {_moved(found.separate)}$.
         """)
     if isinstance(found.upper, Single):
-        parts.append(_schedule(found.upper, bound))
+        parts.append(_schedule(found.upper, found.lower))
     parts.append(f"""
         ## Checking it
 
         `{command} --certificate c.json` writes every number of this proof as an exact fraction. `pebble verify c.json`
         checks them with whole numbers alone; the checker shares no code with the search that found them.
         """)
-    return written(*parts)
+    return parts
+
+
+def _moved(bound: LowerBound) -> str:
+    """Elements, or bytes where they are what is proved."""
+    return number(bound.bytes) + r"\text{ bytes}" if isinstance(bound.proof, Wide) else number(bound.elements)
 
 
 def _game(stated: Statement, told: Accounting, bound: LowerBound) -> str:

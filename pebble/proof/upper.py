@@ -16,6 +16,9 @@ from pebble.schedules.explicit.chain import NOTHING, ChainPlan, handed_on
 from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
+from pebble.schedules.explicit.wide_chain import WideChainSchedule, WidePlan
+from pebble.schedules.explicit.widths import WideGemmSchedule
+from pebble.workloads import Ffn
 
 Single = ExplicitSchedule | FusedSchedule | ConvSchedule | ConvProduct  # of one workload without parts
 
@@ -58,6 +61,29 @@ def upper_claim(statement: Statement, schedule: PartSchedule | Single) -> dict[s
     }
 
 
+def upper_bytes_claim(schedule: object) -> dict[str, Any] | None:
+    """The claim of a schedule in a memory of bytes; None for one that the checker does not know."""
+    match schedule:
+        case WideGemmSchedule():
+            parameters = _blocks(schedule)
+        case WideChainSchedule(plan=WidePlan() as plan):
+            parameters = _bands(plan.plan)
+        case WideChainSchedule(kernels=(first, last)):
+            if not isinstance(schedule.workload, Ffn):
+                return None
+            parameters = {"kind": "kernels", "kernels": [_blocks(first), _blocks(last)]}
+        case _:
+            return None
+    widths = schedule.room.widths
+    return {
+        "claim": "upper bound in bytes",
+        "widths_bytes": {"partial_hidden": widths.hidden, "partial_output": widths.partial},
+        "capacity_bytes": schedule.room.bytes,
+        "bytes": schedule.bytes,
+        "schedule": parameters,
+    }
+
+
 def _plain(moved: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in moved.items())
 
@@ -81,6 +107,27 @@ def _parameters(schedule: Single | ChainPlan | Kernel) -> dict[str, Any]:
         row_stays = schedule.peak_elements > 3 or schedule.loads["S"] == schedule.stores["S"]
         return {"kind": "softmax", "row_stays": row_stays}
     return {"kind": "product"}
+
+
+def _blocks(schedule: WideGemmSchedule) -> dict[str, Any]:
+    nest = schedule.nest
+    rows = nest.rows
+    steps = nest.cols > 1
+    across = [
+        nest.kept_across(nest.bp, nest.bq) if steps and rows > 1 else 0,
+        nest.kept_across(nest.height(rows - 1), nest.bq) if steps else 0,
+    ]
+    turns = {0: rows > 2, 1: rows > 3, 2: rows > 1}
+    at = {0: 0, 1: 1, 2: rows - 2}
+    down = [nest.kept_down(at[i], nest.width(nest.turn_column(at[i]))) if turns[i] else 0 for i in range(3)]
+    return {
+        "kind": "blocks",
+        "stationary": schedule.stationary,
+        "block": [schedule.block_p, schedule.block_q],
+        "walks_first": schedule.across,
+        "across": across,
+        "down": down,
+    }
 
 
 def _corner(one: Corner) -> list[int]:

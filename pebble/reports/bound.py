@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.bounds import Formula, LowerBound
 from pebble.cdag.io import SUFFIXES
@@ -19,6 +19,7 @@ from pebble.game.buffer_model import KINDS
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity
+from pebble.reports.known import known_of
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, check_options, read_target, whole
 from pebble.reports.timed import Timed, check_time_options
 from pebble.timing.verdict import verdict_of_bound
@@ -96,7 +97,24 @@ class Bound(Report):
     @property
     def gap(self) -> float | None:
         """The schedule over the bound; 1 is optimal."""
-        return None if self.upper is None else self.upper.elements / self.lower.elements
+        return None if self.upper is None else self.over_bound(self.upper)
+
+    @cached_property
+    def stateless(self) -> Explicit | None:
+        """For attention: a schedule whose softmax state takes no room; the bound counts none either."""
+        capacity = self.capacity
+        return family_of(self.workload).stateless_schedule(self.workload, capacity.schedule_elements, capacity.room)
+
+    @property
+    def stateless_gap(self) -> float | None:
+        """The same for the schedule without softmax state."""
+        return None if self.stateless is None else self.over_bound(self.stateless)
+
+    def over_bound(self, schedule: Explicit) -> float:
+        """What a schedule moves over the bound; in bytes where values differ in width."""
+        if self.capacity.room is not None:
+            return schedule.bytes / self.lower.bytes
+        return schedule.elements / self.lower.elements
 
     @property
     def published(self) -> list[dict[str, Any]]:
@@ -133,16 +151,17 @@ class Bound(Report):
             "buffers": "single",
             "level": "dram",
             "recompute": "allowed" if self.recompute else "forbidden",
+            "accumulate": self.target.accumulate,
             "lower_bound": self.lower.to_json(),
             "upper_bound": None,
             "gap": self.gap,
         }
         if self.upper is not None:
-            found["upper_bound"] = {
-                "elements": self.upper.elements,
-                "bytes": self.upper.bytes,
-                "schedule": self.upper.name,
-                "details": self.upper.to_json(),
+            found["upper_bound"] = _schedule_json(self.upper)
+        if self.stateless is not None:
+            found["upper_bound_without_softmax_state"] = {
+                **_schedule_json(self.stateless),
+                "gap": self.stateless_gap,
             }
         if self.separate is not None:
             found["separate_kernels_bound"] = self.separate.to_json()
@@ -191,34 +210,21 @@ class Bound(Report):
         return shlex.join([*words, *(["--recompute", "allowed"] if self.recompute else [])])
 
 
+def _schedule_json(schedule: Explicit) -> dict[str, Any]:
+    return {
+        "elements": schedule.elements,
+        "bytes": schedule.bytes,
+        "schedule": schedule.name,
+        "details": schedule.to_json(),
+    }
+
+
 def memory_of(target: Target, workload: Workload) -> Capacity:
     """The whole chip of a machine, or one explicitly managed memory."""
     if target.machine is not None:
-        return chip_capacity(target.machine, workload)
+        return chip_capacity(target.machine, workload, target.accumulator_bytes)
     assert target.cache is not None
-    return cache_capacity(target.cache, workload)
-
-
-class Known(NamedTuple):
-    """What is known of a workload at one capacity, as in `Bound`."""
-
-    lower: LowerBound
-    upper: Explicit | None
-    separate: LowerBound | None
-    formulas: tuple[Formula, ...]
-
-
-def known_of(
-    workload: Workload, capacity: int, schedule_capacity: int, processors: int = 1, recompute: bool = False
-) -> Known:
-    """Bound a workload from both sides; ``schedule_capacity`` counts values at the widest width."""
-    family = family_of(workload)
-    return Known(
-        family.lower_bound(workload, capacity, recompute),
-        family.best_schedule(workload, schedule_capacity),
-        family.separate_bound(workload, capacity),
-        family.published(workload, capacity, processors),
-    )
+    return cache_capacity(target.cache, workload, target.accumulator_bytes)
 
 
 def bound_workload(
@@ -240,12 +246,13 @@ def bound_workload(
     processors = 1
     if target.machine is not None:
         l2 = target.machine.l2_bytes
-        others.append(cache_capacity(Size(l2, None, f"the L2 alone, {format_capacity(l2)}"), workload))
+        size = Size(l2, None, f"the L2 alone, {format_capacity(l2)}")
+        others.append(cache_capacity(size, workload, target.accumulator_bytes))
         processors = target.machine.sms
     if sms is not None:
         processors = whole("--sms", sms, 1, MAX_SMS)
-    known = known_of(workload, capacity.elements, capacity.schedule_elements, processors, recompute)
-    beside = tuple((o, family.lower_bound(workload, o.elements, recompute)) for o in others)
+    known = known_of(workload, capacity.elements, capacity.schedule_elements, processors, recompute, capacity.room)
+    beside = tuple((o, family.lower_bound(workload, o.elements, recompute, o.room)) for o in others)
     return Bound(workload, target, capacity, *known, beside, recompute, sums, energy)
 
 
@@ -257,6 +264,7 @@ def bound(
     cache: str | Size | None = None,
     sms: int | str | None = None,
     recompute: bool = False,
+    accumulators: str | None = None,
     buffers: str | None = None,
     omega: str | float | None = None,
     topology: str | None = None,
@@ -283,6 +291,8 @@ def bound(
         Processors; by default those of the GPU, else 1.
     recompute : bool
         The bound holds for schedules that compute a value twice, too.
+    accumulators : {"fp32", "off"}, optional
+        Whether partial sums take 4 bytes, as on a GPU (by default with ``gpu`` and ``machine``), or what they end as.
     buffers : {"single", "sm-local", "pooled", "connected"}, optional
         Other than single: the boundary between L2 and SMs, ``cache`` being the storage of one SM.
     omega, topology
@@ -321,6 +331,11 @@ def bound(
     named = isinstance(what, str) and Path(what).suffix.lower() not in SUFFIXES
     if named and capacity is None and any(value is not None for value in where.values()):
         what, parameters = read_workload(what, parameters), {}
+    if accumulators is not None and (level == "l2" or buffers not in (None, "single") or capacity is not None):
+        raise InputError(
+            "--accumulate: expected it with a workload and one memory between it and DRAM: the widths of partial sums "
+            "are not part of the games of DAGs and of several SMs."
+        )
     if isinstance(what, str | Path) or hasattr(what, "pred"):
         for option, value in (("accumulator", accumulator), ("energy", energy)):
             if value is not None:
@@ -336,6 +351,7 @@ def bound(
     l2 = wants_l2(level, buffers, {"omega": omega, "topology": topology, "multicast": multicast})
     timed = {"accumulator": accumulator, "energy": energy}
     if not l2:
+        where["accumulators"] = accumulators
         return bound_workload(what, sms=sms, recompute=recompute, **timed, **where)
     for option, value in timed.items():
         if value is not None:

@@ -8,12 +8,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pebble.errors import InfeasibleError
+from pebble.errors import InfeasibleError, InputError
 from pebble.models.machine import Machine
 from pebble.units import Size
 from pebble.workloads import Workload
+from pebble.workloads.widths import Room, Widths
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Capacity:
         How it adds up, for a reader.
     schedule_elements : int
         Values that surely fit, each counted at the widest width: what a schedule may use.
+    room : Room, optional
+        The same in bytes, where values of several widths, or partial sums, share it: what theorems in bytes grant.
     """
 
     elements: int
@@ -39,14 +42,15 @@ class Capacity:
     what: str
     detail: str
     schedule_elements: int
+    room: Room | None = None
 
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
         return {"elements": self.elements, "bytes": self.bytes, "what": self.what, "detail": self.detail}
 
 
-def _values_that_fit(size_bytes: int, workload: Workload) -> int:
-    least = 2 * workload.in_bytes + workload.out_bytes
+def _values_that_fit(size_bytes: int, workload: Workload, accumulator_bytes: int = 0) -> int:
+    least = 2 * workload.in_bytes + max(workload.out_bytes, accumulator_bytes)
     if size_bytes < least:
         raise InfeasibleError(
             f"capacity: got {size_bytes} bytes, expected at least {least} bytes (the operands of a multiply-add): "
@@ -55,33 +59,60 @@ def _values_that_fit(size_bytes: int, workload: Workload) -> int:
     return max(3, size_bytes // workload.widest_bytes)  # three values, one of each operand, fit as just checked
 
 
-def cache_capacity(size: Size, workload: Workload) -> Capacity:
-    """One memory of that size, explicitly managed.
+def _room(size_bytes: int, workload: Workload, accumulator_bytes: int, rounded: bool = False) -> Room | None:
+    """The memory in bytes; None where all values have one width, so that counting them says as much."""
+    widths = Widths.of(workload, accumulator_bytes)
+    if rounded:  # partial sums of the output also wait in memory at its width
+        widths = replace(widths, partial=widths.written)
+    return None if widths.uniform else Room(size_bytes, widths)
+
+
+def cache_capacity(size: Size, workload: Workload, accumulator_bytes: int = 0) -> Capacity:
+    """One memory of that size, explicitly managed; partial sums take ``accumulator_bytes`` (0: what they end as).
 
     Raises
     ------
     InfeasibleError
         It cannot hold one value of each operand.
+    InputError
+        A size in values, with accumulators of a width of their own.
     """
     width = workload.narrowest_bytes
     elements = size.to_elements(width)
-    fits = elements if size.bytes is None else _values_that_fit(size.bytes, workload)
-    return Capacity(elements, size.to_bytes(width), "cache", f"one explicitly managed memory of {size.text}", fits)
+    fits = elements if size.bytes is None else _values_that_fit(size.bytes, workload, accumulator_bytes)
+    if size.bytes is None and accumulator_bytes:
+        raise InputError(
+            f"--cache: got {size.text} with --accumulate fp32, expected bytes, such as 40MiB: with partial sums of a "
+            "width of their own a number of values is no size."
+        )
+    room = None if size.bytes is None else _room(size.bytes, workload, accumulator_bytes)
+    detail = f"one explicitly managed memory of {size.text}"
+    return Capacity(elements, size.to_bytes(width), "cache", detail, fits, room)
 
 
-def chip_capacity(machine: Machine, workload: Workload) -> Capacity:
-    """Every on-chip store of the machine."""
+def chip_capacity(machine: Machine, workload: Workload, accumulator_bytes: int = 0) -> Capacity:
+    """Every on-chip store of the machine; partial sums as in `cache_capacity`."""
     total = machine.on_chip_bytes
     parts = ", ".join(f"{_store_name(s.key)} {s.total_bytes / 2**20:g} MiB" for s in machine.stores)
     detail = f"all on-chip stores of {machine.name}: {parts}"
-    return Capacity(total // workload.narrowest_bytes, total, "chip", detail, _values_that_fit(total, workload))
+    room = _room(total, workload, accumulator_bytes)
+    return Capacity(total // workload.narrowest_bytes, total, "chip", detail, _values_that_fit(total, workload), room)
 
 
 def _store_name(key: str) -> str:
     return key.removeprefix("stores.").removesuffix("_per_sm").replace("_", " ")
 
 
-def trace_capacity(cache_bytes: int, workload: Workload, held: int, blocks: int) -> Capacity:
+def trace_capacity(
+    cache_bytes: int,
+    workload: Workload,
+    held: int,
+    blocks: int,
+    *,
+    held_bytes: int = 0,
+    accumulator_bytes: int = 0,
+    rounded: bool = False,
+) -> Capacity:
     """The cache plus what the running blocks keep on the SMs: accumulators and tiles in flight.
 
     Parameters
@@ -94,8 +125,16 @@ def trace_capacity(cache_bytes: int, workload: Workload, held: int, blocks: int)
         Values that all running blocks hold together.
     blocks : int
         How many blocks that are, for the reader.
+    held_bytes : int
+        What the values that blocks hold take, accumulators in fp32.
+    accumulator_bytes : int
+        What a partial sum takes; 0: what it ends as, and then bytes count each value at the narrowest width.
+    rounded : bool
+        Whether the cache may hold partial sums of the output at the output's width.
     """
     width = workload.narrowest_bytes
     elements = cache_bytes // width + held
     detail = f"cache of {cache_bytes} bytes and {held} values held by {blocks} blocks"
-    return Capacity(elements, elements * width, "trace", detail, cache_bytes // workload.widest_bytes + held)
+    total = cache_bytes + held_bytes if accumulator_bytes else elements * width
+    room = _room(cache_bytes + held_bytes, workload, accumulator_bytes, rounded) if held_bytes else None
+    return Capacity(elements, total, "trace", detail, cache_bytes // workload.widest_bytes + held, room)

@@ -98,6 +98,9 @@ def compare(
     if progress is not None and not callable(progress):
         raise InputError(f"progress: got {repr(progress)[:40]}, expected a function.")
     l2 = wants_l2(level, buffers, {"omega": omega, "topology": topology})
+    if (l2 or exact) and options.get("accumulators") is not None:
+        what = "--exact" if exact else "--level l2"
+        raise InputError(f"--accumulate: got it with {what}, whose games count values, not bytes; leave it out.")
     if l2 and exact:
         raise InputError("--exact: got it with --level l2 or --buffers, expected one of them: it plays in one memory.")
     if time_limit is not None and not exact:

@@ -14,8 +14,7 @@ from pebble.families import kernel_family
 from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.capacity import trace_capacity
-from pebble.reports.kernel_compare import read_schedules
+from pebble.reports.kernel_compare import bounded, held_by_trace, read_schedules
 from pebble.reports.target import Kernel, KernelOptions, read_kernel, whole
 from pebble.simulation import ScheduleCurve, curve_of
 from pebble.traces import LINE_BYTES
@@ -171,9 +170,7 @@ def curve(
     capacities = sorted({*given, config.cache_bytes})
     if len(capacities) > MOST_POINTS:
         raise InputError(f"curve: got {len(capacities)} capacities, expected at most {MOST_POINTS}.")
-    held = family.values_held(workload, config, kernel.stages)
-    sizes = [trace_capacity(c + policy.last_level_bytes, workload, held, config.wave_blocks) for c in capacities]
-    bounds = tuple(family.lower_bound(workload, size.elements) for size in sizes)
+    bounds = tuple(bounded(workload, held_by_trace(workload, kernel, c)).bound for c in capacities)
     lines = [c // LINE_BYTES for c in capacities]
     seen: dict[Hashable, ScheduleCurve] = {}
     curves = []

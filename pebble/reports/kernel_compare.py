@@ -14,9 +14,11 @@ from pebble.families import Explicit, kernel_family
 from pebble.models.caches import parse_policy
 from pebble.models.caches.persisting import without_persisting
 from pebble.models.machine import Machine
+from pebble.reports.accumulators import PARTIAL_SUMS
 from pebble.reports.base import Report
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, trace_capacity
 from pebble.reports.compare_notes import what_counters_do_not_see, what_execution_changes, what_lru_ranks_first
+from pebble.reports.known import best_schedule
 from pebble.reports.target import Kernel, KernelOptions, read_kernel
 from pebble.reports.timed import Timed, check_time_options
 from pebble.schedules.tables import TileTable
@@ -88,6 +90,8 @@ class Comparison(Report):
         The table of an energy estimate, if one was asked for.
     beside_traffic : mapping of str to mapping of str to Traffic
         The same in full, reads and writes apart.
+    stateless : Explicit or None
+        For attention: the best schedule under explicit control if softmax state took no room.
     """
 
     workload: Workload
@@ -104,6 +108,7 @@ class Comparison(Report):
     accumulator: str = "fp32"
     energy: str | None = None
     beside_traffic: Mapping[str, Mapping[str, Traffic]] = field(default_factory=dict)
+    stateless: Explicit | None = None
 
     question = "compare"
 
@@ -214,6 +219,7 @@ class Comparison(Report):
         document: dict[str, Any] = {
             "workload": {"label": self.workload.label, **self.workload.to_json()},
             "kernel": self.kernel.to_dict(),
+            "accumulate": self.kernel.target.accumulate,
             "lower_bound": self.trace.to_json(),
             "chip_bound": self.chip.to_json() if self.chip else None,
             "cache_only_bound": self.cache_only.to_json(),
@@ -234,6 +240,13 @@ class Comparison(Report):
             document["best_band"] = {"name": band.order, "dram_bytes": band.dram_bytes}
         if self.separate is not None:
             document["separate_kernels_bound"] = self.separate.to_json()
+        if self.stateless is not None:
+            document["upper_bound_without_softmax_state"] = {
+                "bytes": self.stateless.bytes,
+                "schedule": self.stateless.name,
+                "details": self.stateless.to_json(),
+                "ratio_to_lower_bound": self.ratio(self.stateless.bytes),
+            }
         return document if self.timed is None else document | self.timed.to_json(self.verdict)
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -272,13 +285,31 @@ def trace_bound(workload: Workload, kernel: Kernel) -> Bounded:
     InputError
         A cache that starts warm: the bounds count every first load.
     """
-    family, config, policy = kernel_family(workload), kernel.config, parse_policy(kernel.config.policy)
+    config, policy = kernel.config, parse_policy(kernel.config.policy)
     if policy.warm:
         raise InputError("--policy: got a policy with +warm, expected a cold start: the bounds count every first load.")
-    held = family.values_held(workload, config, kernel.stages)
+    return bounded(workload, held_by_trace(workload, kernel, config.cache_bytes))
+
+
+def held_by_trace(workload: Workload, kernel: Kernel, cache_bytes: int) -> Capacity:
+    """What the simulated kernel can hold with a cache of so many bytes."""
+    family, config = kernel_family(workload), kernel.config
     # every line once, however many partitions keep it; a memory-side cache holds lines too
-    capacity = trace_capacity(config.cache_bytes + policy.last_level_bytes, workload, held, config.wave_blocks)
-    return Bounded(capacity, family.lower_bound(workload, capacity.elements))
+    return trace_capacity(
+        cache_bytes + parse_policy(config.policy).last_level_bytes,
+        workload,
+        family.values_held(workload, config, kernel.stages),
+        config.wave_blocks,
+        held_bytes=family.bytes_held(workload, config, kernel.stages),
+        accumulator_bytes=kernel.target.accumulator_bytes,
+        rounded=family.rounds_partial_sums,
+    )
+
+
+def bounded(workload: Workload, capacity: Capacity) -> Bounded:
+    """The bound at a capacity."""
+    bound = kernel_family(workload).lower_bound(workload, capacity.elements, room=capacity.room)
+    return Bounded(capacity, bound)
 
 
 def simulated(workload: Workload, schedule: Any, config: KernelConfig, residual: bool = False) -> Traffic:
@@ -315,15 +346,17 @@ def compare_kernels(
     family.check(workload, config)
     trace = trace_bound(workload, kernel)
     held_bytes = config.cache_bytes + parse_policy(config.policy).last_level_bytes
-    cache = cache_capacity(Size(held_bytes, None, f"{held_bytes}B"), workload)
+    wide = kernel.target.accumulator_bytes
+    cache = cache_capacity(Size(held_bytes, None, f"{held_bytes}B"), workload, wide)
     chip = None
     if kernel.target.machine is not None:
-        capacity = chip_capacity(kernel.target.machine, workload)
-        chip = Bounded(capacity, family.lower_bound(workload, capacity.elements))
-    separate = family.separate_bound(workload, trace.capacity.elements)
-    explicit = family.best_schedule(workload, trace.capacity.schedule_elements)
+        chip = bounded(workload, chip_capacity(kernel.target.machine, workload, wide))
+    separate = family.separate_bound(workload, trace.capacity.elements, trace.capacity.room)
+    explicit = best_schedule(workload, trace.capacity.schedule_elements, trace.capacity.room)
     assert explicit is not None
     notes = [*kernel.notes, *family.notes(residual)]
+    if wide:
+        notes.append(f"the bounds and the best schedule are for partial sums in fp32: {PARTIAL_SUMS}")
     show = progress(len(chosen))
     configs = kernel.beside
     others: dict[str, dict[str, Traffic]] = {name: {} for name in configs}
@@ -363,7 +396,7 @@ def compare_kernels(
         kernel,
         trace,
         chip,
-        Bounded(cache, family.lower_bound(workload, cache.elements)),
+        bounded(workload, cache),
         Bounded(trace.capacity, separate) if separate else None,
         explicit,
         tuple(sorted(done, key=lambda t: t.dram_bytes)),
@@ -373,4 +406,5 @@ def compare_kernels(
         sums,
         energy,
         others,
+        family.stateless_schedule(workload, trace.capacity.schedule_elements, trace.capacity.room),
     )

@@ -351,8 +351,8 @@ def bound_sms(
     found = _document(workload, capacity, model, recompute, others, cast)
     found["levels"] = [{"boundary": "L2 to SMs", "capacity": found["capacity"], "lower_bound": found["lower_bound"]}]
     if target.machine is not None:  # the next boundary: whatever the SMs do, the chip as a whole moves this much
-        chip = chip_capacity(target.machine, workload)
-        dram = family_of(workload).lower_bound(workload, chip.elements, recompute)
+        chip = chip_capacity(target.machine, workload, target.accumulator_bytes)
+        dram = family_of(workload).lower_bound(workload, chip.elements, recompute, chip.room)
         level = {"boundary": "DRAM to chip", "capacity": chip.to_json(), "lower_bound": dram.to_json()}
         found["levels"].append(level)
     return SmBound(workload, target, model, found)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict, Unpack
 
 from pebble.errors import InputError, UnknownNameError, check_flag
 from pebble.families import kernel_family
-from pebble.models.caches import CachePolicy, parse_policy
+from pebble.models.caches import parse_policy
 from pebble.models.kernel_fit import MAX_STAGES, Fit
 from pebble.models.machine import Machine, load_machine, load_machine_file
 from pebble.models.speeds import speeds_of
+from pebble.reports.accumulators import game_of, read_accumulators
+from pebble.reports.cache_notes import about_the_model, counted_notes
 from pebble.reports.fit import check_chip, fit_kernel
 from pebble.schedules.execution import WAVES, parse_execution
 from pebble.simulation import KernelConfig
@@ -39,11 +41,14 @@ class TargetOptions(TypedDict, total=False):
         A machine file of your own.
     cache : str or Size
         One memory of this size: ``"40MiB"``, ``"8192el"``.
+    accumulators : {"fp32", "off"}
+        Whether partial sums take 4 bytes, as on a GPU (by default with ``gpu`` and ``machine``), or what they end as.
     """
 
     gpu: str | Machine | None
     machine: str | None
     cache: str | Size | None
+    accumulators: str | None
 
 
 class KernelOptions(TargetOptions, total=False):
@@ -91,11 +96,19 @@ class Target:
     cache : Size or None
     words : tuple of str
         How the command line says it.
+    accumulator_bytes : int
+        What a partial sum takes; 0: what it ends as.
     """
 
     machine: Machine | None
     cache: Size | None
     words: tuple[str, ...] = ()
+    accumulator_bytes: int = 0
+
+    @property
+    def accumulate(self) -> str:
+        """The game: ``"fp32"`` or ``"off"``."""
+        return game_of(self.accumulator_bytes)
 
     def size_bytes(self, element_bytes: int) -> int:
         """The L2 of the machine, or the memory."""
@@ -154,6 +167,13 @@ def read_target(**where: Unpack[TargetOptions]) -> Target:
     """
     check_options(where, TargetOptions.__optional_keys__, "bound")
     given = {key: value for key, value in where.items() if value is not None}
+    accumulators = given.pop("accumulators", None)
+    found = _read_where(given)
+    width, words = read_accumulators(accumulators, found.machine is not None)
+    return replace(found, words=found.words + words, accumulator_bytes=width)
+
+
+def _read_where(given: Mapping[str, object]) -> Target:
     if len(given) != 1:
         got = " and ".join(f"--{option}" for option in given) or "none"
         raise InputError(f"memory: got {got}, expected exactly one of --gpu SKU, --machine FILE, --cache SIZE.")
@@ -185,7 +205,12 @@ def chip_of(gpu: str | Machine | None, machine: str | None) -> Machine:
 
 def target_of(options: KernelOptions) -> Target:
     """The machine or memory among the options of a kernel; errors as `read_target`."""
-    return read_target(gpu=options.get("gpu"), machine=options.get("machine"), cache=options.get("cache"))
+    return read_target(
+        gpu=options.get("gpu"),
+        machine=options.get("machine"),
+        cache=options.get("cache"),
+        accumulators=options.get("accumulators"),
+    )
 
 
 def _size(value: object) -> Size:
@@ -374,38 +399,11 @@ def read_cache_model(name: str | None, target: Target, element_bytes: int) -> tu
         text = (
             f"cache model of {machine.name} ({model.mark}): {model.policy}: {model.parsed.description}; {model.source}"
         )
-        return model.policy, cache_bytes, [text, *_counted(model.parsed)]
+        return model.policy, cache_bytes, [text, *counted_notes(model.parsed)]
     if isinstance(name, str) and name.startswith(f"{HARDWARE}+") and machine is not None:  # the chip's own with options
         name = machine.default_model.policy + name.removeprefix(HARDWARE)
     policy = parse_policy(name)
     notes = []
     if machine is not None and policy.structure == "full":
-        notes.append(_about_the_model(machine, name.partition("+")[0]))
-    return name, cache_bytes, [*notes, f"cache policy {name}: {policy.description}", *_counted(policy)]
-
-
-def _counted(policy: CachePolicy) -> list[str]:
-    """Where these figures and those of a profiler count differently."""
-    begin = "warm" if policy.warm else "cold, as at a first launch"
-    return [
-        f"the cache starts {begin}; lines still dirty in it at the end are counted as written, which a counter read "
-        "when the kernel ends does not see"
-    ]
-
-
-def _about_the_model(machine: Machine, policy: str) -> str:
-    """What the simulated cache is, and where the chip differs."""
-    text = f"the cache model is one {policy.upper()} of the nominal L2 size; "
-    partitions = machine.l2_partitions
-    if machine.memory_side_cache_bytes:
-        return text + (
-            f"{machine.name} has {partitions} private L2s, each with its own copies, and a memory-side cache of "
-            f"{format_capacity(machine.memory_side_cache_bytes)}, which is not modelled: traffic is "
-            "what leaves the L2s; `--policy hardware` models both"
-        )
-    if partitions > 1:
-        return text + (
-            f"{machine.name} has {partitions} L2 partitions, which may keep a line twice, so measured traffic can be "
-            "higher; `--policy hardware` models them"
-        )
-    return text + "hardware replacement and set conflicts differ"
+        notes.append(about_the_model(machine, name.partition("+")[0]))
+    return name, cache_bytes, [*notes, f"cache policy {name}: {policy.description}", *counted_notes(policy)]

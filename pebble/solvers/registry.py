@@ -14,6 +14,7 @@ SLIDING = "sliding"
 CELLS = "accumulator cells"
 WEIGHTS = "weights"
 SEVERAL = "several memories"
+PARTIAL = "partial sums that weigh more than what they end as"
 LIMIT = "a limit on tasks per SM"
 _ONCE = frozenset({SLIDING, CELLS, WEIGHTS})
 _AGAIN = frozenset({RECOMPUTE, SLIDING, WEIGHTS})
@@ -56,6 +57,7 @@ def traits(problem: Problem) -> frozenset[str]:
         SLIDING: game.variant.sliding,
         CELLS: game.has_cells,
         WEIGHTS: set(game.weights) != {1},
+        PARTIAL: game.wide_partials,
         SEVERAL: problem.buffers.memories > 1,
         LIMIT: most is not None and most < len(game.tasks),
     }
@@ -76,8 +78,14 @@ def find_solver(name: str, problem: Problem) -> Solver:
     others = ", ".join(dict.fromkeys(e.name for e in fit))
     raise InputError(
         f"solver {name}: got a game with {' and '.join(sorted(needed))} ({problem.game.variant}), which "
-        + (f"it does not play; use --solver {others}." if fit else "no solver plays; choose one-shot or in-place.")
+        + (f"it does not play; use --solver {others}." if fit else f"no solver plays; {_instead(needed)}.")
     )
+
+
+def _instead(needed: frozenset[str]) -> str:
+    if PARTIAL in needed:
+        return "leave partial_weight out, or have the referee replay a pebbling of your own"
+    return "choose one-shot or in-place"
 
 
 def solve_auto(best: Incumbent) -> str:

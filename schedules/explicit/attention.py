@@ -14,11 +14,12 @@ from pebble.workloads import Attention, Gemm
 from pebble.workloads.base import MAX_DIMENSION
 
 
-def attention_chain(attention: Attention) -> Chain:
+def attention_chain(attention: Attention, state: bool = True) -> Chain:
     """One group (a key/value head and the query heads that share it, stacked query by query) as two products.
 
     Softmax keeps a maximum and a sum per row; outputs that are stored and loaded between blocks need the factor that
     rescales them as well. A row's outputs and state stay together, so no band is cut from the keys unless it has all.
+    Without ``state`` none of these takes room, as in models that leave softmax out.
     """
     strict = attention.softmax == "strict"
     return Chain(
@@ -26,7 +27,7 @@ def attention_chain(attention: Attention) -> Chain:
         attention.head_dim,
         attention.keys,
         attention.value_dim,
-        state=2 if strict else 3,
+        state=(2 if strict else 3) if state else 0,
         whole_rows=strict,
         one_pass=True,
         masked=attention.group if attention.causal else 0,
@@ -35,7 +36,7 @@ def attention_chain(attention: Attention) -> Chain:
 
 def _fused(attention: Attention, family: str, plan: ChainPlan) -> FusedSchedule:
     groups = attention.groups
-    names = {"A": "Q", "B": "K", "D": "V", "Y": "O"}
+    names = {"A": "Q", "B": "K", "D": "V", "Y": "O", **({"H": "S"} if plan.stores["H"] else {})}
     family = {"row panel": "flash attention", "bands of hidden units": "bands of keys"}.get(family, family)
     each = f"{groups} groups, each " if groups > 1 else ""
     return FusedSchedule(
@@ -44,7 +45,7 @@ def _fused(attention: Attention, family: str, plan: ChainPlan) -> FusedSchedule:
         attention,
         plan.capacity,
         {names[name]: groups * count for name, count in plan.loads.items() if name in names},
-        {"O": groups * plan.stores["Y"]},
+        {names[name]: groups * count for name, count in plan.stores.items() if name in names},
         plan.peak_elements,
         plan,
     )
@@ -79,8 +80,10 @@ def _unfused(attention: Attention, capacity: int) -> FusedSchedule:
     )
 
 
-def attention_schedules(attention: Attention, capacity: int) -> list[FusedSchedule]:
-    """The best schedule of each family that fits a capacity in values (softmax state counts), the least bytes first.
+def attention_schedules(attention: Attention, capacity: int, state: bool = True) -> list[FusedSchedule]:
+    """The best schedule of each family that fits a capacity in values, the least bytes first.
+
+    Softmax state counts, unless ``state`` says otherwise.
 
     ``flash attention`` (queries and outputs resident, keys and values streamed), ``hidden block`` (scores resident),
     ``bands of rows`` where mixing rules gives something else, ``bands of keys`` (one band of all keys, their values
@@ -92,7 +95,7 @@ def attention_schedules(attention: Attention, capacity: int) -> list[FusedSchedu
     InfeasibleError
         No family fits: below 3 values; with a causal mask, below what one query needs.
     """
-    chain = attention_chain(attention)
+    chain = attention_chain(attention, state)
     found = [_unfused(attention, capacity)] if _separable(attention) else []
     for family, (side, rule) in FUSED_FAMILIES.items():
         if family in ("column panel", "Y stationary") or (family == "row panel" and chain.whole_rows):
@@ -119,9 +122,9 @@ def _sorted(found: list[FusedSchedule], chain: Chain, capacity: int) -> list[Fus
 
 
 @lru_cache(maxsize=1 << 8)
-def best_attention_schedule(attention: Attention, capacity: int) -> FusedSchedule:
-    """The schedule with the least bytes moved among all families."""
-    chain = attention_chain(attention)
+def best_attention_schedule(attention: Attention, capacity: int, state: bool = True) -> FusedSchedule:
+    """The schedule with the least bytes moved among all families; softmax state counts unless ``state`` is false."""
+    chain = attention_chain(attention, state)
     found: list[FusedSchedule] = []
     for side in SIDES:
         below = min((s.elements for s in found), default=inf)

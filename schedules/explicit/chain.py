@@ -53,6 +53,8 @@ class Chain:
         Y may not be stored and loaded again between bands (its softmax state would have to travel too).
     masked : int
         0, or, for a causal mask, rows per query: row i sees f - (m - 1) // masked + i // masked columns of H.
+    turns : bool
+        Whether panels may hand on by turned corners; not where values have several widths, whose room they do not count.
     """
 
     m: int
@@ -64,6 +66,7 @@ class Chain:
     whole_rows: bool = False
     one_pass: bool = False
     masked: int = 0
+    turns: bool = True
 
     def seen(self, rows: int) -> int:
         """Columns of H that the first ``rows`` rows see."""
@@ -181,7 +184,7 @@ def is_panel(chain: Chain, side: str, band: Band) -> bool:
 def handed_on(chain: Chain, side: str, capacity: int, before: Band, after: Band, seen: int) -> Handed:
     """What passes from one band to the next; ``seen``: columns of H that the first sees."""
     panels = [is_panel(chain, side, band) for band in (before, after)]
-    if not any(panels):
+    if not (chain.turns and any(panels)):
         most = seen * chain.weights_per_column if side == "rows" else chain.m * (chain.k + chain.l)
         peak = max(before.peak, after.peak)
         values = min(most, capacity - peak)

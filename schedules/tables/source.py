@@ -6,12 +6,10 @@ A package adds a tile order by an entry point of the group ``pebble.orders`` tha
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from difflib import get_close_matches
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pebble.errors import InputError
 from pebble.schedules.orders.registry import SAWTOOTH
@@ -19,6 +17,9 @@ from pebble.schedules.tables.files import SUFFIXES, read_table
 from pebble.schedules.tables.own import FixedTable, FunctionOrder, OwnSchedule
 from pebble.schedules.tables.table import TileTable
 from pebble.system.files import read_bytes, shown
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "pebble.orders"
 OWN_HELP = "tiles of your own: FILE.csv, .npy, .json or FILE.py:FUNCTION"
@@ -58,6 +59,8 @@ def own_schedule(given: object) -> OwnSchedule | None:
 
 def packaged_orders() -> dict[str, EntryPoint]:
     """The tile orders that installed packages add, by name."""
+    from importlib.metadata import entry_points  # it brings a mail library with it
+
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
@@ -85,6 +88,8 @@ def packaged_order(text: str) -> FunctionOrder | None:
 
 def _function(path: str, name: str, given: str) -> Any:
     """A function of a Python file."""
+    import importlib.util
+
     read_bytes(path, "--schedule: ")
     where = shown(path)
     spec = importlib.util.spec_from_file_location(f"pebble_order_{Path(path).stem}", path)

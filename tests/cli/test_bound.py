@@ -1,6 +1,7 @@
 """``pebble bound`` as a user runs it."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -122,3 +123,37 @@ def test_a_published_leading_term_is_refuted_by_fusion(capsys: pytest.CaptureFix
     soap = next(b for b in found["published"] if b["name"] == "iolb-soap")
     assert found["upper_bound"]["elements"] <= 33_600
     assert soap["status"] == "refuted_here"
+
+
+def test_attention_with_and_without_softmax_state(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["bound", "attention", "--queries", "8192", "--keys", "8192", "--head-dim", "128", "--cache", "96KiB"]
+    assert main([*words, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    free = document["upper_bound_without_softmax_state"]
+    assert document["lower_bound"]["elements"] <= free["elements"] <= 92_275_000  # a peer without state: 92.275 M
+    assert free["elements"] < document["upper_bound"]["elements"] < 94_340_000
+    assert 1 < free["gap"] < document["gap"]
+    assert main(words) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"with softmax state; {free['gap']:.3f} without: {free['elements']:,} elements" in text
+
+
+def test_partial_sums_in_fp32_are_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = ["bound", "gemm", "-m", "512", "-n", "512", "-k", "512", "--cache", "64KiB", "--accumulate", "fp32"]
+    path = tmp_path / "c.json"
+    assert main([*words, "--certificate", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "partial sums in fp32" in text and "segment accounting in bytes" in text
+    assert main(["verify", str(path)]) == 0
+    assert "a partial sum takes 4 bytes" in " ".join(capsys.readouterr().out.split())
+    assert main([*words, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["accumulate"] == "fp32"
+    assert document["gap"] == document["upper_bound"]["bytes"] / document["lower_bound"]["bytes"]
+    assert main([*words[:-2], "--json"]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert plain["accumulate"] == "off"
+    assert plain["lower_bound"]["bytes"] < document["lower_bound"]["bytes"]
+    for command in ("compare", "prove"):
+        assert main([command, *words[1:-1], "fp16"]) == 2
+        assert "did you mean fp32" in capsys.readouterr().err

@@ -163,7 +163,9 @@ def test_packages_add_orders(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     entry = EntryPoint("mine", "orders:by_rows", source.GROUP)
     broken = EntryPoint("broken", "nowhere_at_all:f", source.GROUP)
     monkeypatch.syspath_prepend(".")
-    monkeypatch.setattr(source, "entry_points", lambda group: [entry, broken] if group == source.GROUP else [])
+    monkeypatch.setattr(
+        "importlib.metadata.entry_points", lambda group: [entry, broken] if group == source.GROUP else []
+    )
     for name, same in (("mine", "row"), ("mine+sawtooth", "row+sawtooth")):
         own = moved(capsys, "simulate", *GEMM, *WHERE, "--schedule", name)
         assert own["by_operand"] == moved(capsys, "simulate", *GEMM, *WHERE, "--schedule", same)["by_operand"]

@@ -1,0 +1,134 @@
+"""Upper bounds in bytes: the blocks and bands of other schedules, with room and traffic by the width of each value.
+
+What moves, and that the order is legal, is as for values. Room: an input and a complete cell of H take w, a cell of H
+whose first products are not all done p_H, a cell of the output p until it is stored for the last time (its width w_o is
+no more), softmax state the wider of p and p_H. Traffic: every store of an output but the last is a partial sum, stored
+and loaded again at p; the last store is complete. A cell of H that is spilled is complete.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .reading import RefusedError, array, equal, fields, integer, tagged
+from .schedules import chain_shape
+from .statement import Workload
+from .upper import AXES, check_gemm, operand_of
+from .upper_chain import Shape, check_chain
+from .widths import Widths, read_widths
+
+_ANY = 2**200  # room in values: here it is bytes that count
+
+
+def check_upper_bytes(workload: Workload, claim: dict[str, Any], at: str) -> str:
+    """Check one claim of an upper bound in bytes and say it in a sentence."""
+    fields(claim, at, ("claim", "widths_bytes", "capacity_bytes", "bytes", "schedule"))
+    widths = read_widths(workload, claim["widths_bytes"], f"{at}.widths_bytes")
+    capacity = integer(claim["capacity_bytes"], f"{at}.capacity_bytes", 3)
+    total = _moved(workload, widths, capacity, claim["schedule"], f"{at}.schedule")
+    equal(claim["bytes"], total, f"{at}.bytes", "bytes moved")
+    return f"a schedule of {workload.label} fits in {capacity:,} bytes with these widths and moves {total:,} bytes"
+
+
+def _moved(workload: Workload, widths: Widths, capacity: int, schedule: Any, at: str) -> int:
+    """Bytes that a schedule moves; refused where it does not fit."""
+    if workload.family == "gemm":
+        tagged(schedule, at, "kind", ("blocks",))
+        return _blocks(workload.size, workload.option["accumulate_into"], widths, capacity, schedule, at)
+    if workload.family not in ("ffn", "attention"):
+        raise RefusedError(at, f"no schedule in bytes of a {workload.family} is defined here")
+    shape = chain_shape(workload)
+    if tagged(schedule, at, "kind", ("bands", "kernels")) == "bands":
+        moved = check_chain(shape, _ANY, schedule, at)
+        _fits(_room_of_bands(shape, widths, schedule), capacity, at)
+        inputs = sum(moved.loads[x] for x in "ABD") + moved.loads.get("H", 0) + moved.stores.get("H", 0)
+        return workload.groups * _bytes(widths, inputs, moved.loads["Y"], shape.m * shape.l)
+    if workload.family != "ffn" or workload.streams > 1:
+        raise RefusedError(at, "separate kernels in bytes are defined for a network of two products only")
+    fields(schedule, at, ("kind", "kernels"))
+    first, last = array(schedule["kernels"], f"{at}.kernels", 2, 2)
+    inside = Widths(widths.read, widths.hidden, widths.hidden, widths.read)
+    up, down = {"m": shape.m, "n": shape.f, "k": shape.k}, {"m": shape.m, "n": shape.l, "k": shape.f}
+    total = 0
+    for number, (size, of, kernel) in enumerate(((up, inside, first), (down, widths, last))):
+        tagged(kernel, f"{at}.kernels[{number}]", "kind", ("blocks",))
+        total += _blocks(size, False, of, capacity, kernel, f"{at}.kernels[{number}]")
+    return total
+
+
+def _bytes(widths: Widths, inputs: int, spilled: int, outputs: int) -> int:
+    return widths.read * inputs + 2 * widths.partial * spilled + widths.written * outputs
+
+
+def _fits(room: int, capacity: int, at: str) -> None:
+    if room > capacity:
+        raise RefusedError(at, f"it holds up to {room:,} bytes, the capacity is {capacity:,}")
+
+
+def _blocks(size: dict[str, int], added: bool, widths: Widths, capacity: int, schedule: Any, at: str) -> int:
+    moved = check_gemm(size, added, _ANY, schedule, at)
+    _fits(_room_of_blocks(size, widths, schedule), capacity, at)
+    outputs = size["m"] * size["n"]
+    return _bytes(widths, moved.loads["A"] + moved.loads["B"], moved.stores["C"] - outputs, outputs * (1 + added))
+
+
+def _room_of_blocks(size: dict[str, int], widths: Widths, schedule: dict[str, Any]) -> int:
+    """The most bytes that blocks hold: with one vector and one value of the wider kind, or with vectors that stay."""
+    of = {"A": widths.read, "B": widths.read, "C": widths.partial}
+    outer, inner, streamed = AXES[schedule["stationary"]]
+    extent = dict(zip((outer, inner), schedule["block"], strict=True))
+    if schedule["walks_first"] == outer:
+        outer, inner = inner, outer
+    p, q, s, t = size[outer], size[inner], extent[outer], extent[inner]
+    held, side_p, side_q = of[schedule["stationary"]], of[operand_of(outer, streamed)], of[operand_of(inner, streamed)]
+    rows = -(-p // s)
+    last_height, last_width = p - (rows - 1) * s, q - (-(-q // t) - 1) * t
+    most: list[int] = [held * s * t + max(side_p, side_q) * (min(s, t) + 1)]
+    for height, kept in zip((s, last_height), schedule["across"], strict=True):
+        most.append(held * height * t + side_p * kept * height + side_q if kept else 0)
+    # turns after even rows, after odd ones, and the last: in the last column after an even row, in the first after odd
+    for width, kept in zip((last_width, t, (last_width, t)[rows % 2]), schedule["down"], strict=True):
+        most.append(held * s * width + side_q * kept * width + side_p if kept else 0)
+    return max(most)
+
+
+def _room_of_bands(shape: Shape, widths: Widths, schedule: dict[str, Any]) -> int:
+    """The most bytes that bands hold, with what stays for the next counted at its widest."""
+    rows_side = schedule["side"] == "rows"
+    passing = widths.read if rows_side else max(widths.read, widths.partial)
+    rooms = [_room_of_band(shape, widths, rows_side, run) for run in schedule["runs"]]
+    most: list[int] = []
+    for number, (room, run) in enumerate(zip(rooms, schedule["runs"], strict=True)):
+        to_itself, to_next = run["kept"]
+        following = rooms[number + 1] if number + 1 < len(rooms) else room
+        most += [room + to_itself * passing, max(room, following) + to_next * passing]
+    return max(most)
+
+
+def _room_of_band(shape: Shape, widths: Widths, rows_side: bool, run: dict[str, Any]) -> int:
+    k, l, u, w, p, wider = (
+        shape.k,
+        shape.l,
+        shape.streams,
+        widths.read,
+        widths.partial,
+        max(widths.read, widths.partial),
+    )
+    extent: int = run["extent"]
+    blocks: int = run["blocks"]
+    spilled: int = run.get("spilled", 0)
+    first: int
+    second: int
+    first, second = run["stay"]
+    if spilled:  # A and a column of H, then Y and a column of H, beside the columns that are not spilled
+        columns = w * (shape.f - spilled)
+        return extent * (columns + max(w * k + widths.hidden * u, p * l + w)) + w
+    block = -(-(shape.f if rows_side else shape.m) // blocks)
+    rows, cols = (extent, block) if rows_side else (block, extent)
+    everything = blocks > 1 and (first, second) == (k, l)
+    state = (min(shape.state, 2) if everything else shape.state) * rows * max(p, widths.hidden)
+    stays = extent * (w * first + p * second) if rows_side else extent * w * (u * first + second)
+    # the block under its first products, with a vector and one value; or complete, under the second
+    computed = widths.hidden * u * rows * cols + w * (1 + (0 if everything else min(rows, u * cols)))
+    used = w * rows * cols + wider * (1 + (0 if everything else min(rows, cols)))
+    return stays + state + max(computed, used if l else 0)

@@ -1,0 +1,103 @@
+"""The loop nest of a blocked GEMM: one operand stays block by block, the walk is a snake.
+
+Let the operand that stays have dimensions (p, q) and r be the streamed one; the other two operands are P (p x r) and Q
+(q x r). The next block in the same row of blocks starts with the vectors of P that the last one ended with, as many as
+the spare memory keeps; at the end of a row the same holds for Q.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pebble.schedules.explicit.gemm import AXES
+from pebble.units import ceil_div
+from pebble.workloads import Gemm
+
+
+@dataclass(frozen=True)
+class Nest:
+    """The loop nest in its own names: stationary p x q, streamed r; rows of blocks along p, walked along q."""
+
+    axes: tuple[str, str, str]
+    p: int
+    q: int
+    r: int
+    bp: int
+    bq: int
+    capacity: int
+
+    @classmethod
+    def of(cls, gemm: Gemm, capacity: int, stationary: str, bp: int, bq: int, across: str) -> Nest:
+        """The nest of these blocks, bp x bq in the order of `AXES`; it walks its second dimension first."""
+        first, second, streamed = AXES[stationary]
+        if across == first:
+            first, second, bp, bq = second, first, bq, bp
+        size = {"m": gemm.m, "n": gemm.n, "k": gemm.k}
+        return cls((first, second, streamed), size[first], size[second], size[streamed], bp, bq, capacity)
+
+    @property
+    def rows(self) -> int:
+        return ceil_div(self.p, self.bp)
+
+    @property
+    def cols(self) -> int:
+        return ceil_div(self.q, self.bq)
+
+    def height(self, row: int) -> int:
+        return min(self.bp, self.p - row * self.bp)
+
+    def width(self, col: int) -> int:
+        return min(self.bq, self.q - col * self.bq)
+
+    def kept_across(self, height: int, width: int) -> int:
+        """Vectors of P (``height`` values each) kept from one block to the next in its row."""
+        return min(self.r, max(0, (self.capacity - 1 - height * width) // height))
+
+    def kept_down(self, row: int, width: int) -> int:
+        """Vectors of Q (``width`` values each) kept at the turn below ``row``.
+
+        A block that begins with kept vectors of P must be through with them before it begins to keep vectors of Q,
+        and the other way round: a step with both would hold two whole vectors.
+        """
+        free = self.r
+        if self.cols > 1:
+            free -= max(self.kept_across(self.height(r), self.bq) for r in (row, row + 1))
+        return min(free, max(0, (self.capacity - 1 - self.bp * width) // width))
+
+    def saved_across(self) -> int:
+        """Values of P not moved again, over all steps inside rows of blocks."""
+        # every step inside a row has a block of full width on at least one side
+        full, last = self.bp, self.height(self.rows - 1)
+        per_step = (self.rows - 1) * self.kept_across(full, self.bq) * full
+        return (self.cols - 1) * (per_step + self.kept_across(last, self.bq) * last)
+
+    def turn_column(self, row: int) -> int:
+        """The column of blocks in which the walk goes from ``row`` to the next: the snake's end."""
+        return self.cols - 1 if row % 2 == 0 else 0
+
+    def saved_down(self) -> int:
+        """Values of Q not moved again, over all turns between rows of blocks."""
+        if self.rows == 1:
+            return 0
+        total = 0
+        plain = self.rows - 2  # turns between two full rows of blocks; they alternate between two columns
+        for parity, count in ((0, ceil_div(plain, 2)), (1, plain // 2)):
+            width = self.width(self.turn_column(parity))
+            total += count * (self.kept_down(0, width) * width if count else 0)
+        last = self.rows - 2
+        width = self.width(self.turn_column(last))
+        return total + self.kept_down(last, width) * width
+
+    def peak(self) -> int:
+        """Most values held at once."""
+        plain = self.bp * self.bq + min(self.bp, self.bq) + 1
+        most = plain
+        if self.cols > 1:
+            for height in {self.bp if self.rows > 1 else self.height(0), self.height(self.rows - 1)}:
+                kept = self.kept_across(height, self.bq)
+                most = max(most, height * self.bq + kept * height + 1 if kept else 0)
+        for row in {0, self.rows - 2} if self.rows > 1 else set():
+            for width in {self.width(self.turn_column(row)), self.width(self.turn_column(row + 1))}:
+                kept = self.kept_down(row, width)
+                most = max(most, self.bp * width + kept * width + 1 if kept else 0)
+        return most

@@ -1,0 +1,294 @@
+"""Fused schedules of two products in a memory of bytes, where partial sums are wider than what they end as.
+
+The bands and blocks are those of `chain`. A block of H takes the width of accumulators while its first products run and
+the inputs' width afterwards; kept columns of Y are accumulators as long as they stay; softmax state too. What is free
+beside a band keeps values of the streaming side for the next, each counted at the widest that they may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from pebble.schedules.explicit.attention import _fused as fused_attention
+from pebble.schedules.explicit.attention import attention_chain
+from pebble.schedules.explicit.blocks import block_sizes
+from pebble.schedules.explicit.chain import SIDES, Band, Chain, ChainPlan
+from pebble.schedules.explicit.chain_search import _plan_of_runs, _seen_in_all
+from pebble.schedules.explicit.ffn import _fused as fused_ffn
+from pebble.schedules.explicit.ffn import ffn_chain
+from pebble.schedules.explicit.widths import WideGemmSchedule, best_gemm_in_bytes
+from pebble.units import ceil_div
+from pebble.workloads import Attention, Ffn, Gemm
+from pebble.workloads.base import MAX_DIMENSION
+from pebble.workloads.widths import Room, Widths
+
+_MOST_SIZES = 512  # of bands; more than any extent up to 2^16 has
+
+
+class Shape(NamedTuple):
+    """How a band is cut: its extent, blocks across it, what stays between them, columns of H that are spilled."""
+
+    extent: int
+    block: int
+    kept_first: int = 0
+    kept_second: int = 0
+    spilled: int = 0
+
+
+@dataclass(frozen=True)
+class WidePlan:
+    """Bands of a chain that fit in a memory of bytes, and what they move.
+
+    Attributes
+    ----------
+    plan : ChainPlan
+        The same bands in a memory of as many values as they hold at most, with what is kept between bands.
+    room : Room
+        The memory.
+    peak_bytes : int
+        Most bytes held at once, at most, without what is kept from band to band.
+    """
+
+    plan: ChainPlan
+    room: Room
+    peak_bytes: int
+
+    @property
+    def bytes(self) -> int:
+        """Loads plus stores, in bytes."""
+        widths, plan = self.room.widths, self.plan
+        whole = plan.loads["A"] + plan.loads["B"] + plan.loads["D"] + plan.loads["H"] + plan.stores["H"]
+        outputs = plan.chain.m * plan.chain.l
+        return widths.read * whole + 2 * widths.partial * (plan.stores["Y"] - outputs) + widths.written * outputs
+
+
+def peak_bytes(chain: Chain, side: str, shape: Shape, widths: Widths) -> int:
+    """The most bytes that a band holds, at most."""
+    k, l, u, across = chain.k, chain.l, chain.streams, chain.f if side == "rows" else chain.m
+    w, hidden, p = widths.read, widths.hidden, widths.partial
+    extent, block = shape.extent, shape.block
+    if shape.spilled:
+        stay = (chain.f - shape.spilled) * extent * w
+        return stay + w + max(extent * (w * k + hidden * u), extent * (p * l + w))
+    rows, cols = (extent, block) if side == "rows" else (block, extent)
+    whole = block < across and (shape.kept_first, shape.kept_second) == (k, l)
+    state = rows * max(hidden, p) * (min(chain.state, 2) if whole else chain.state)
+    if side == "rows":
+        kept = extent * (w * shape.kept_first + p * shape.kept_second)
+    else:
+        kept = extent * w * (u * shape.kept_first + shape.kept_second)
+    wider = max(p, w)
+    first = hidden * u * rows * cols + w * (1 + (0 if whole else min(rows, u * cols)))
+    second = w * rows * cols + wider * (1 + (0 if whole else min(rows, cols)))
+    return kept + state + max(first, second if l else 0)
+
+
+def _shapes(chain: Chain, side: str, extent: int, room: Room) -> Iterator[Shape]:
+    """Ways to cut a band of this extent that fit, and are worth a look."""
+    k, l, u, across = chain.k, chain.l, chain.streams, chain.f if side == "rows" else chain.m
+    w, hidden, p = room.widths.read, room.widths.hidden, room.widths.partial
+
+    def left(shape: Shape) -> int:
+        return room.bytes - peak_bytes(chain, side, shape, room.widths)
+
+    one = Shape(extent, across)
+    if left(one) >= 0:
+        yield one
+    if across == 1 or (chain.whole_rows and side == "rows"):
+        return
+    panel = Shape(extent, 1, k, l)
+    if left(panel) >= 0:
+        yield panel
+    if chain.masked:
+        return
+    per_first, per_second = (w * extent, p * extent) if side == "rows" else (w * u * extent, w * extent)
+    for stays in (0, l // 2, l):
+        free = room.bytes - w * (extent + 1) - stays * per_second - chain.state * extent * max(hidden, p)
+        widest = min(across, free // (hidden * u * extent))
+        if widest < 1:
+            continue
+        fewest = ceil_div(across, widest)
+        for blocks in range(max(2, fewest), min(fewest + 4, across) + 1):
+            shape = Shape(extent, ceil_div(across, blocks))
+            spare = left(shape)
+            if spare < 0:
+                continue
+            second = min(l, spare // per_second)
+            first = min(k, (spare - second * per_second) // per_first)
+            yield shape._replace(kept_first=first, kept_second=second)
+    if side == "rows" and l and not chain.state:
+        spilled = Shape(extent, 1, k, l, chain.f)
+        if (spare := left(spilled)) >= 0 and (stay := spare // (w * extent)) < chain.f:
+            yield spilled._replace(spilled=chain.f - stay)
+
+
+def _spare(chain: Chain, side: str, shape: Shape, room: Room) -> int:
+    """Values of the streaming side that fit beside a band, for the next: B and D, or Y and A."""
+    widest = room.widths.read if side == "rows" else max(room.widths.read, room.widths.partial)
+    return (room.bytes - peak_bytes(chain, side, shape, room.widths)) // widest
+
+
+def _bytes(chain: Chain, side: str, shape: Shape, room: Room) -> int:
+    """What bands of this shape move, all of them; with a mask, at most."""
+    widths, spare = room.widths, _spare(chain, side, shape, room)
+    m, k, f, l, u = chain.m, chain.k, chain.f, chain.l, chain.streams
+    again = 0 if shape.spilled else ceil_div(f if side == "rows" else m, shape.block) - 1
+    w, p = widths.read, widths.partial
+    first, second = again * (k - shape.kept_first), again * (l - shape.kept_second)
+    outputs = widths.written * m * l
+    if side == "hidden":
+        bands = ceil_div(f, shape.extent)
+        outputs += (bands - 1) * 2 * p * (m * l - min(spare, m * l))
+        inputs = bands * m * k - (bands - 1) * min(max(0, spare - m * l), m * k)
+        return outputs + w * (f * (u * (k + first) + l + second) + inputs)
+    whole, rest = divmod(m, shape.extent)
+    columns = _seen_in_all(chain, 0, shape.extent, whole) + (chain.seen(m) if rest else 0)
+    weights = columns * chain.weights_per_column
+    if not chain.masked:
+        weights -= (ceil_div(m, shape.extent) - 1) * min(spare, f * chain.weights_per_column)
+    return outputs + w * (m * (k + first + 2 * shape.spilled) + weights) + 2 * p * m * second
+
+
+def best_chain_in_bytes(chain: Chain, room: Room) -> WidePlan | None:
+    """The bands that move least, all of one extent but the last; None when none fit."""
+    best: tuple[int, str, Shape] | None = None
+    chain = replace(chain, turns=False)
+    for side in SIDES:
+        extent = chain.m if side == "rows" else chain.f
+        for size in block_sizes(extent, room.bytes // room.widths.hidden, _MOST_SIZES):
+            if chain.one_pass and side == "hidden" and size < extent:
+                break
+            for shape in _shapes(chain, side, size, room):
+                found = (_bytes(chain, side, shape, room), side, shape)
+                best = found if best is None else min(best, found)
+    if best is None:
+        return None
+    _, side, shape = best
+    extent = chain.m if side == "rows" else chain.f
+    count, rest = divmod(extent, shape.extent)
+    runs = [(_band(chain, side, shape), count)]
+    runs += [(_band(chain, side, shape._replace(extent=rest)), 1)] if rest else []
+    peak = max(band.peak for band, _ in runs)
+    # room for the next band is counted beside the largest: what a smaller one leaves free may be narrower values
+    capacity = peak + _spare(chain, side, shape, room)
+    plan = _plan_of_runs(chain, side, [(replace(band, peak=peak), n) for band, n in runs], capacity)
+    return WidePlan(plan, room, peak_bytes(chain, side, shape, room.widths))
+
+
+def _band(chain: Chain, side: str, shape: Shape) -> Band:
+    """The band in the terms of `chain`, its peak in values."""
+    across = chain.f if side == "rows" else chain.m
+    blocks = chain.f if shape.spilled else ceil_div(across, shape.block)
+    peak = peak_bytes(chain, side, shape, Widths(1, 1, 1, 1))
+    return Band(shape.extent, shape.block, blocks, shape.kept_first, shape.kept_second, 0, peak, shape.spilled)
+
+
+@dataclass(frozen=True)
+class WideChainSchedule:
+    """A schedule of an FFN or of attention in a memory of bytes, and its exact traffic.
+
+    Attributes
+    ----------
+    family, detail : str
+        ``"fused"`` or ``"unfused"``, and how.
+    loads, stores : mapping of str to int
+        Values moved, by operand; all groups.
+    bytes : int
+        Loads plus stores.
+    peak_elements : int
+        Most values held at once.
+    plan : WidePlan, optional
+        The bands of one group, when fused.
+    kernels : tuple of WideGemmSchedule
+        The products, when not.
+    """
+
+    family: str
+    detail: str
+    workload: Ffn | Attention
+    room: Room
+    loads: Mapping[str, int]
+    stores: Mapping[str, int]
+    bytes: int
+    peak_elements: int
+    plan: WidePlan | None = None
+    kernels: tuple[WideGemmSchedule, ...] = ()
+
+    @property
+    def elements(self) -> int:
+        """Loads plus stores, in values."""
+        return sum(self.loads.values()) + sum(self.stores.values())
+
+    @property
+    def name(self) -> str:
+        """For tables; ``compulsory`` in front when nothing is moved twice."""
+        text = f"{self.family}: {self.detail}"
+        return f"compulsory, {text}" if self.elements == self.workload.compulsory_elements else text
+
+    def to_json(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        return {
+            "family": self.family,
+            "detail": self.detail,
+            "elements": self.elements,
+            "loads_elements": dict(self.loads),
+            "stores_elements": dict(self.stores),
+            "peak_elements": self.peak_elements,
+            "widths_bytes": self.room.widths.to_json(),
+        }
+
+
+def best_in_bytes(workload: Ffn | Attention, room: Room, state: bool = True) -> WideChainSchedule | None:
+    """The schedule with the least bytes moved: fused in bands, or kernel by kernel; None where none fits.
+
+    ``state``: whether softmax state takes room.
+    """
+    if isinstance(workload, Ffn):
+        chain, groups = ffn_chain(workload), 1
+        separable = room.bytes >= 3 * max(room.widths.hidden, room.widths.partial)
+    else:
+        chain, groups = attention_chain(workload, state), workload.groups
+        separable = not workload.causal and chain.m <= MAX_DIMENSION and room.bytes >= 3 * room.widths.hidden
+    found = [_unfused(workload, chain, groups, room)] if separable else []
+    plan = best_chain_in_bytes(chain, room)
+    if plan is not None:
+        fused = fused_ffn if isinstance(workload, Ffn) else fused_attention
+        same = fused(workload, "fused", plan.plan)  # type: ignore[arg-type]  # each with its own workload
+        moved = (same.loads, same.stores, groups * plan.bytes, same.peak_elements)
+        found.append(WideChainSchedule("fused", same.detail, workload, room, *moved, plan))
+    return min(found, key=lambda s: (s.bytes, s.elements), default=None)
+
+
+def _unfused(workload: Ffn | Attention, chain: Chain, groups: int, room: Room) -> WideChainSchedule:
+    """Each product at its best, H complete in slow memory between them, and what is done to it there."""
+    m, k, f, l, widths = chain.m, chain.k, chain.f, chain.l, room.widths
+    inside = Room(room.bytes, Widths(widths.read, widths.hidden, widths.hidden, widths.read))
+    first = best_gemm_in_bytes(Gemm(m, f, k, workload.dtype, workload.dtype), inside)
+    last = best_gemm_in_bytes(Gemm(m, l, f, workload.dtype, workload.out_dtype), room)
+    kernels: tuple[WideGemmSchedule, ...] = (first, last)
+    names, detail = ("X", "W1", "H", "W2", "Y"), ""
+    again = 0  # how often H is read between the products; then it is written once more
+    if isinstance(workload, Attention):  # a row stays, or is read twice: for its maximum and sum, and to divide
+        again, detail = 1 if widths.read * f + 2 * widths.hidden <= room.bytes else 2, "softmax; "
+        names = ("Q", "K", "S", "V", "O")
+    elif workload.gated:  # gate and up are products of their own, then multiplied
+        kernels, again, detail = (first, first, last), 2, "again; gate times up; "
+        names = ("X", "Wg+Wu", "H", "W2", "Y")
+    ups, cells = len(kernels) - 1, m * f
+    hidden = ups * first.loads["C"] + again * cells + last.loads["A"]
+    loaded = (ups * first.loads["A"], ups * first.loads["B"], hidden, last.loads["B"], last.loads["C"])
+    stored = {names[2]: ups * first.stores["C"] + bool(again) * cells, names[4]: last.stores["C"]}
+    between = (again + bool(again)) * cells * widths.read
+    return WideChainSchedule(
+        "unfused",
+        f"{first.name}; {detail}{last.name}",
+        workload,
+        room,
+        {name: groups * count for name, count in zip(names, loaded, strict=True)},
+        {name: groups * count for name, count in stored.items()},
+        groups * (sum(kernel.bytes for kernel in kernels) + between),
+        max(kernel.nest.peak() for kernel in kernels),
+        kernels=kernels,
+    )

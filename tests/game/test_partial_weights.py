@@ -1,0 +1,78 @@
+"""Cells that weigh more while they are incomplete: the referee, and what the solvers say."""
+
+import pytest
+
+from pebble.cdag.gemm import gemm_dag
+from pebble.cdag.validate import DagError
+from pebble.errors import IllegalMoveError, InputError
+from pebble.game import Game, Move, Pebbling, Variant, minimum_capacity, replay
+from pebble.schedules.explicit.moves import gemm_moves
+from pebble.schedules.explicit.widths import WideGemmSchedule, gemm_schedules_in_bytes
+from pebble.solvers import solve
+from pebble.workloads import Gemm
+from pebble.workloads.widths import Room, Widths
+from tests.bounds.wide_game import product_game
+
+FP8 = Widths(1, 4, 4, 2)
+
+
+def wide_game(m: int, n: int, k: int, accumulate: bool = False) -> Game:
+    dag = gemm_dag(m, n, k, accumulate=accumulate, in_bytes=1, out_bytes=2)
+    for _, data in dag.nodes(data=True):
+        if data["operation"] == "accumulator":
+            data["partial_weight"] = 4
+    return Game.from_dag(dag)
+
+
+def pebbling(schedule: WideGemmSchedule) -> Pebbling:
+    """The moves in the names of the DAG."""
+    moves = []
+    for op, name, index in gemm_moves(schedule):  # type: ignore[arg-type]  # it has a gemm and a nest
+        node = f"{name}[{','.join(map(str, index))}]"
+        if op == "compute":
+            i, j, t = index
+            node = f"C[{i},{j}]+=A[{i},{t}]*B[{t},{j}]"
+        moves.append(Move(op, node))
+    return Pebbling(Variant.IN_PLACE, schedule.room.bytes, tuple(moves), schedule.bytes)
+
+
+@pytest.mark.parametrize("capacity", [6, 9, 14, 25, 40])
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_the_referee_replays_schedules_in_bytes(capacity: int, accumulate: bool) -> None:
+    game = wide_game(3, 4, 3, accumulate)
+    for schedule in gemm_schedules_in_bytes(Gemm(3, 4, 3, "fp8", accumulate=accumulate), Room(capacity, FP8)):
+        assert replay(game, pebbling(schedule)).peak <= capacity
+
+
+def test_no_schedule_is_below_the_optimum_of_the_oracle() -> None:
+    for capacity in (6, 8, 9):
+        optimum = product_game(2, 2, 2, FP8).least(capacity)
+        found = [s.bytes for s in gemm_schedules_in_bytes(Gemm(2, 2, 2, "fp8"), Room(capacity, FP8))]
+        assert optimum is not None
+        assert optimum <= min(found)
+
+
+def test_a_partial_sum_needs_its_room() -> None:
+    game = wide_game(1, 1, 2)
+    assert minimum_capacity(game) == 6
+    first = "C[0,0]+=A[0,0]*B[0,0]"
+    moves = tuple(Move(op, node) for op, node in (("load", "A[0,0]"), ("load", "B[0,0]"), ("compute", first)))
+    with pytest.raises(IllegalMoveError, match="capacity"):
+        replay(game, Pebbling(Variant.IN_PLACE, 5, moves, 2))
+
+
+def test_solvers_say_that_they_do_not_play_it() -> None:
+    for solver in ("auto", "search", "cpsat", "milp", "heuristic"):
+        with pytest.raises(InputError, match=r"partial sums .* leave partial_weight out"):
+            solve(wide_game(2, 1, 2), 8, solver=solver)
+
+
+def test_what_weighs_less_while_incomplete_is_refused() -> None:
+    dag = gemm_dag(1, 1, 2, in_bytes=1, out_bytes=4)
+    dag.nodes["C[0,0]"]["partial_weight"] = 2
+    with pytest.raises(DagError, match="at least its weight"):
+        Game.from_dag(dag)
+    dag.nodes["C[0,0]"].pop("partial_weight")
+    dag.nodes["A[0,0]"]["partial_weight"] = 2
+    with pytest.raises(DagError, match="only a cell"):
+        Game.from_dag(dag)

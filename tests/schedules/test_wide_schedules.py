@@ -1,0 +1,122 @@
+"""Schedules in a memory of bytes are played move by move, partial sums at the width of accumulators."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pebble.errors import InfeasibleError
+from pebble.schedules.explicit.chain import Chain
+from pebble.schedules.explicit.wide_chain import WidePlan, best_chain_in_bytes
+from pebble.schedules.explicit.widths import WideGemmSchedule, gemm_schedules_in_bytes
+from pebble.workloads import Gemm
+from pebble.workloads.widths import Room, Widths
+from tests.schedules.chain_moves import chain_moves
+from tests.schedules.nest_moves import nest_moves
+
+side = st.integers(1, 7)
+rooms = st.builds(
+    Room,
+    st.integers(12, 300),
+    st.sampled_from(
+        [Widths(2, 4, 4, 2), Widths(1, 4, 4, 2), Widths(4, 4, 4, 2), Widths(1, 1, 2, 2), Widths(4, 4, 2, 2)]
+    ),
+)
+
+
+def replay_gemm(schedule: WideGemmSchedule) -> None:
+    """Room and bytes of every move; which moves are legal is what `test_explicit_gemm` looks at."""
+    gemm, widths = schedule.gemm, schedule.room.widths
+    left = {(i, j): gemm.k for i in range(gemm.m) for j in range(gemm.n)}
+    red: set[tuple[str, tuple[int, ...]]] = set()
+    moved = 0
+
+    def width(name: str, index: tuple[int, ...]) -> int:
+        if name != "C":
+            return widths.read
+        return widths.written if left[index[:2]] in (0, gemm.k) else widths.partial  # type: ignore[index]
+
+    for op, name, index in nest_moves(schedule):
+        if op == "compute":
+            i, j, _ = index
+            red.add(("C", (i, j)))
+            left[i, j] -= 1
+            held = sum(width(*value) for value in red if value != ("C", (i, j))) + widths.partial
+        else:
+            moved += width(name, index) if op in ("load", "store") else 0
+            (red.discard if op == "delete" else red.add)((name, index))
+            held = sum(width(*value) for value in red)
+        assert held <= schedule.room.bytes
+    assert not any(left.values())
+    assert moved == schedule.bytes
+
+
+@settings(max_examples=60, deadline=None)
+@given(side, side, side, rooms, st.booleans())
+def test_products(m: int, n: int, k: int, room: Room, added: bool) -> None:
+    for schedule in gemm_schedules_in_bytes(Gemm(m, n, k, accumulate=added), room):
+        replay_gemm(schedule)
+
+
+def replay_chain(found: WidePlan) -> None:
+    chain, widths = found.plan.chain, found.room.widths
+    finished: set[tuple[int, int]] = set()
+    updates: Counter[tuple[int, ...]] = Counter()
+    red: set[tuple[str, tuple[int, ...]]] = set()
+    loads, stores = Counter[str](), Counter[str]()
+    moved = 0
+    seen = {(i, j) for i in range(chain.m) for j in range(chain.seen(i + 1))}
+
+    def width(name: str, index: tuple[int, ...]) -> int:
+        if name == "H":
+            return widths.read if index[1:] in finished else widths.hidden
+        if name == "Y":
+            whole = updates[index] == sum(1 for j in range(chain.f) if (index[0], j) in seen)
+            return widths.written if whole else widths.partial
+        return max(widths.hidden, widths.partial) if name == "state" else widths.read
+
+    for op, name, index in chain_moves(found.plan):
+        value = (name, index)
+        if op == "finish":
+            finished.add(index)  # type: ignore[arg-type]
+        elif op == "compute":
+            cell = ("H", index[:3]) if name == "H" else ("Y", index[:2])
+            red.add(cell)
+            updates[cell[1]] += name == "Y"
+        elif op == "delete":
+            red.remove(value)
+        else:
+            red.add(value)
+            if op in ("load", "store"):
+                (loads if op == "load" else stores)[name] += 1
+                moved += width(name, index)
+        assert sum(width(*value) for value in red) <= found.room.bytes
+    assert not red
+    nothing: Mapping[str, int] = {}
+    assert loads == +Counter(found.plan.loads or nothing)
+    assert stores == +Counter(found.plan.stores)
+    assert moved == found.bytes
+
+
+@settings(max_examples=60, deadline=None)
+@given(side, side, side, side, st.integers(1, 2), rooms)
+def test_networks(m: int, k: int, f: int, l: int, streams: int, room: Room) -> None:
+    found = best_chain_in_bytes(Chain(m, k, f, l, streams), room)
+    if found is not None:
+        replay_chain(found)
+
+
+@settings(max_examples=60, deadline=None)
+@given(side, side, st.integers(7, 12), side, st.sampled_from([0, 2, 3]), st.integers(0, 2), rooms)
+def test_attention(m: int, k: int, f: int, l: int, state: int, masked: int, room: Room) -> None:
+    strict = state == 2
+    found = best_chain_in_bytes(Chain(m, k, f, l, 1, state, strict, True, masked), room)
+    if found is not None:
+        replay_chain(found)
+
+
+def test_too_little_room_is_said_in_one_sentence() -> None:
+    with pytest.raises(InfeasibleError, match="at least 8 bytes"):
+        list(gemm_schedules_in_bytes(Gemm(2, 2, 2), Room(7, Widths(2, 4, 4, 2))))
