@@ -180,12 +180,12 @@ class Lines:
         s = self.near(segments, mu, gap)
         found = []
         for tried in {s, min(s + 1, self.most(segments))}:
-            entropy = _parts(self.length, min(self.overlap * tried, self.length))
+            entropy = parts_near(self.length, min(self.overlap * tried, self.length))
             found.append((self.first + (tried - 1) * gap + mu * entropy, entropy))
         return min(found)
 
 
-def _parts(length: int, parts: int) -> float:
+def parts_near(length: int, parts: int) -> float:
     """E(L, s) in floating point."""
     small, larger = divmod(length, parts)
     return (parts - larger) * small * log(small) + (larger * (small + 1) * log(small + 1) if larger else 0.0)
