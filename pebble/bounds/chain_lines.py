@@ -157,3 +157,19 @@ def chain_problems(chain: Chain) -> tuple[Problem, ...]:
         Problem("gated chain", both, m * f * (2 * k + l), prices=prices),
         Problem("gate's chain", plain, m * f * (k + l), chain.up_weights, prices),
     )
+
+
+def kernel_problems(chain: Chain) -> tuple[Problem, ...]:
+    """Theorem 7 for each of two kernels with H in slow memory between them; none where a mask leaves cells out."""
+    m, k, f, l, cells = chain.m, chain.k, chain.f, chain.l, chain.cells
+    if cells != m * f:
+        return ()
+    columns = chain.streams * f
+    first = [Lines("A", m * k, columns), Lines("B", k * columns, m), Lines(chain.hidden, cells, k, again=2)]
+    if chain.gated:
+        first.append(Lines("up cells", cells, k, first=0, again=2))
+    second = Problem.product(m, l, f)
+    return (
+        Problem("first kernel", tuple(first), m * columns * k),
+        Problem("second kernel", second.kinds, second.work),
+    )

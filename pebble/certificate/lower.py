@@ -36,6 +36,7 @@ from .statement import Piece, Workload
 from .tied import prove_tied
 
 MAX_SEGMENTS = 2**128
+LineForms = dict[str, tuple[Sequence[Kind], int, int]]  # by name: kinds of values, products, what moves besides
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def _added(whole: Workload, redo: bool, capacity: int, proof: Any, at: str) -> t
                 case "segments":
                     least = _by_form(piece.workload, capacity, one, where, piece.taken)
                 case "lines":  # no first load and no last store of what is handed over
-                    least = _by_lines(piece.workload, capacity, one, where) - piece.taken
+                    least = _by_lines(piece.workload, capacity, one, where, line_forms(piece.workload)) - piece.taken
             elements += piece.count * least
     return elements, whole.bytes_of(elements)
 
@@ -139,7 +140,7 @@ def _fused(workload: Workload, redo: bool, capacity: int, proof: Any, at: str) -
         if redo and workload.linked:
             raise RefusedError(f"{at}.theorem", "this theorem is about schedules that compute nothing again")
         if theorem == "lines":
-            return _by_lines(workload, capacity, proof, at), certain
+            return _by_lines(workload, capacity, proof, at, line_forms(workload)), certain
         return _by_form(workload, capacity, proof, at) + spilled, certain
     _, k, f, *_ = _chain(workload)
     more = k * f if workload.streams == 2 else 0  # the up weights, which the gate's chain does not have
@@ -166,8 +167,13 @@ def _separate(workload: Workload, redo: bool, capacity: int, proof: Any, at: str
     parts = zip((first, second), compulsory, array(proof["kernels"], f"{at}.kernels", 2, 2), strict=True)
     for number, (part, least, kernel) in enumerate(parts):
         where = f"{at}.kernels[{number}]"
-        cut = _stated(kernel, where, ("compulsory", "segments")) == "segments"
-        total += by_segments(part, capacity, kernel, where) if cut else least
+        match _stated(kernel, where, ("compulsory", "segments", "lines")):
+            case "segments":
+                total += by_segments(part, capacity, kernel, where)
+            case "lines":
+                total += _by_lines(workload, capacity, kernel, where, kernel_lines(workload, number))
+            case _:
+                total += least
     return total, crossing
 
 
@@ -184,16 +190,15 @@ def _by_form(workload: Workload, capacity: int, proof: Any, at: str, taken: int 
     return by_segments(part, capacity, proof, at, ("form",)) - taken
 
 
-def _by_lines(workload: Workload, capacity: int, proof: Any, at: str) -> int:
+def _by_lines(workload: Workload, capacity: int, proof: Any, at: str, forms: LineForms) -> int:
     """By the line theorem, in the form that the proof names."""
-    forms = line_forms(workload)
     if not forms:
         raise RefusedError(f"{at}.theorem", f"this theorem is not about such a {workload.family}")
     kinds, work, more = forms[choice(proof.get("form"), f"{at}.form", tuple(forms))]
     return by_lines(kinds, work, capacity, proof, at) + more
 
 
-def line_forms(workload: Workload) -> dict[str, tuple[Sequence[Kind], int, int]]:
+def line_forms(workload: Workload) -> LineForms:
     """The ways to apply the line theorem to a workload: the kinds of its values, its products, what moves besides."""
     size = workload.size
     if workload.family == "gemm":
@@ -215,7 +220,7 @@ def line_forms(workload: Workload) -> dict[str, tuple[Sequence[Kind], int, int]]
     return {"convolution": (kinds, pixels * channels * taps, 0)}
 
 
-def _chain_lines(workload: Workload) -> dict[str, tuple[Sequence[Kind], int, int]]:
+def _chain_lines(workload: Workload) -> LineForms:
     """Two products in a row: nothing where a mask leaves cells out, since lines then differ in length."""
     m, k, f, l, cells = _chain(workload)
     if cells != m * f:
@@ -227,6 +232,20 @@ def _chain_lines(workload: Workload) -> dict[str, tuple[Sequence[Kind], int, int
     # gate and up columns side by side; the up cells begin free and end nowhere
     both = [Lines(m * k, 2 * f), Lines((2 * k + l) * f, m), outputs, hidden, Lines(cells, k, 0, again=2)]
     return {"gated chain": (both, cells * (2 * k + l), 0), "gate's chain": (plain, cells * (k + l), k * f)}
+
+
+def kernel_lines(workload: Workload, number: int) -> LineForms:
+    """The line theorem for one of two kernels with H in slow memory between them."""
+    m, k, f, l, cells = _chain(workload)
+    if cells != m * f:
+        return {}
+    if number == 1:
+        return {"second kernel": ([Lines(cells, l), Lines(f * l, m), Lines(m * l, f, again=2)], cells * l, 0)}
+    columns = workload.streams * f
+    kinds = [Lines(m * k, columns), Lines(k * columns, m), Lines(cells, k, again=2)]
+    if workload.streams == 2:
+        kinds.append(Lines(cells, k, 0, again=2))
+    return {"first kernel": (kinds, m * columns * k, 0)}
 
 
 def _chain(workload: Workload) -> tuple[int, int, int, int, int]:

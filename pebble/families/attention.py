@@ -25,7 +25,7 @@ from fractions import Fraction
 
 from pebble.bounds import Accounting, Chain
 from pebble.bounds.chain import SEPARATE
-from pebble.bounds.chain_lines import chain_problems
+from pebble.bounds.chain_lines import chain_problems, kernel_problems
 from pebble.cdag.attention import attention_dag
 from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InfeasibleError
@@ -92,6 +92,7 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
             workload,
             chain.pieces,
             chain_problems(chain),
+            kernel_problems(chain),
             groups=workload.groups,
             chain=chain,
             spilled=lambda capacity: strict_spills(workload, capacity),

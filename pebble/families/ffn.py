@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from pebble.bounds import Accounting, Chain, Formula
-from pebble.bounds.chain_lines import chain_problems
+from pebble.bounds.chain_lines import chain_problems, kernel_problems
 from pebble.bounds.published import chain_formula
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.ffn import ffn_dag
@@ -47,6 +47,7 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
             workload,
             chain.pieces,
             chain_problems(chain),
+            kernel_problems(chain),
             chain=chain,
             game="$H := \\mathrm{act}(A B)$ and $Y := H D$ with $A$ ($m \\times k$), $B$ ($k \\times f$), $D$ ($f "
             "\\times l$), multiply-adds in any order; $H$ need never be in slow memory",
