@@ -118,10 +118,13 @@ def _segment_counts() -> tuple[int, ...]:
 def best_mu(problem: Problem, segments: int, rho: float) -> tuple[float, float]:
     """The right side but for the room at the cuts, at its largest, and mu there: by bisection of its slope."""
 
+    if segments == 1:  # nothing is held or moved again, whatever mu is
+        return problem.rough(1, 0.0, rho)[0], 0.0
+
     def rises(mu: float) -> bool:
         return problem.rough(segments, mu, rho)[1] > 0
 
-    high = max(1e-18, min(1.0, rho) * (segments / problem.work) ** (1 / 3))
+    high = max(1e-18, min(1.0, rho) * (segments / problem.work) ** (1 / 3))  # where all lines are cut alike
     while rises(high) and high < 64:
         high *= 1.5
     while high > 1e-18 and not rises(high / 1.5):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from pebble.bounds import Box, Segments
+from pebble.bounds import Box, LineBound, Segments
 from pebble.families import lower_bound
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, Axes, Figure, page, small_title
 from pebble.proof.shares import least_sum
@@ -29,7 +29,7 @@ def best_box(gemm: Gemm, products: int) -> tuple[float, float, float]:
 def plot_projections(gemm: Gemm, capacity: int, ax: Axes) -> Axes:
     """Draw the best segment of a GEMM, in the proportions of its sides, and its shadows on three walls."""
     proof = lower_bound(gemm, capacity).proof
-    segments = proof.segments if isinstance(proof, Segments) else 1
+    segments = proof.segments if isinstance(proof, Segments | LineBound) else 1
     products = gemm.multiply_adds // segments
     rows, cols, depth = best_box(gemm, products)
     longest = max(rows, cols, depth)

@@ -42,7 +42,7 @@ def line_proof(proof: LineBound) -> str:
         {_HIDDEN if any(isinstance(kind, Hidden) for kind in problem.kinds) else ""}
         ## Arithmetic
 
-        With $\mu = {number(Fraction(cut.mu, 1 << PRICE_BITS))}$ the bracket, which is convex in $s$, is least at:
+        With $\mu = {_price(cut.mu)}$ the bracket, which is convex in $s$, is least at:
         {rows}
         $$ Q \ge {number(charged)} - {number(entropy)} - {number(held)}{_more(problem.added)}
         \quad\Rightarrow\quad Q \ge {number(proof.elements)}
@@ -62,6 +62,11 @@ _HIDDEN = r"""
         """
 
 
+def _price(mu: int) -> str:
+    """Mu as one over a number: it is small where lines are long."""
+    return f"1 / {number(Fraction(1 << PRICE_BITS, mu))}" if mu else "0"
+
+
 def _more(added: int) -> str:
     return f" + {number(added)}" if added else ""
 
@@ -74,7 +79,9 @@ def _kind(kind: object, at: object, charge: Fraction) -> str:
         products: {where}, at least ${number(charge)}$ each.
         """
     assert isinstance(kind, Lines)
+    many = kind.overlap
+    spread = f" on {many} parallel lines (so in $s$ segments ${many} s$ parts at most)" if many > 1 else ""
     return rf"""
-        ${number(kind.count)}$ values of {kind.name} with $L = {number(kind.length)}$: $s = {at}$, at least
+        ${number(kind.count)}$ values of {kind.name} with $L = {number(kind.length)}${spread}: $s = {at}$, at least
         ${number(charge)}$ each.
         """

@@ -56,7 +56,7 @@ def test_the_series_adds_up() -> None:
         assert low <= ah + bh and al + bl <= high
 
 
-@pytest.mark.parametrize("length", range(1, 9))
+@pytest.mark.parametrize("length", range(1, 8))
 def test_parts_are_the_least(length: int) -> None:
     for parts in range(1, length + 1):
         splits = (c for c in product(range(1, length + 1), repeat=parts) if sum(c) == length)
@@ -131,15 +131,15 @@ def test_below_the_optimum_when_added_to(shape: tuple[int, int, int]) -> None:
             assert elements(problem, capacity, Cut(segments, int(mu * ONE), int(rho * ONE))) <= optimum.upper_bound
 
 
-CONVOLUTIONS = [(1, 1, 2, 3, 3, 2, 1), (1, 1, 1, 4, 3, 2, 1), (1, 2, 1, 3, 3, 2, 1), (1, 1, 1, 5, 3, 3, 2)]
+CONVOLUTIONS = [(1, 1, 1, 3, 3, 2, 1), (1, 1, 2, 2, 3, 2, 1), (1, 2, 1, 2, 3, 1, 1), (1, 1, 1, 5, 3, 3, 2)]
 
 
 @pytest.mark.parametrize("shape", CONVOLUTIONS)
 def test_below_the_optimum_of_a_convolution(shape: tuple[int, ...]) -> None:
     workload = Conv2d(*shape)
     (problem,) = accounting(workload).lines
-    for capacity in (3, 4, 5, 7, 9):
-        found = solve(conv2d_dag(*shape[:6], stride=shape[6]), capacity, "in-place", "auto", 3.0)
+    for capacity in (3, 4, 6, 8):
+        found = solve(conv2d_dag(*shape[:6], stride=shape[6]), capacity, "in-place", "auto", 1.0)
         assert found.upper_bound is not None
         for segments, rho in product(range(1, min(problem.work, 16) + 1), (0.5, 1.0, 2.0)):
             mu = best_mu(problem, segments, rho)[1]
