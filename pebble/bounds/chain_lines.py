@@ -63,8 +63,9 @@ from math import log
 from pebble.bounds.chain import Chain
 from pebble.bounds.lines import LOG_BITS, PRICE_BITS, Cut, Lines, Problem, parts_below, parts_near
 
-_PRICES = (1.0, 1.25, 1.5)
+_PRICES = (1.0, 1.15, 1.3, 1.5, 1.75)
 _MANY = 1000  # mu (k + l), about the segments that touch a cell, beyond which it is charged as at a price of 1
+_ALONE = 1.4  # mu (k + l) up to which one segment is the cheapest: ln 2 of it is a move
 _ONE = 1 << PRICE_BITS
 
 
@@ -121,13 +122,13 @@ class Hidden:
         if mu * self.length > _MANY:
             return Lines(self.name, 1, self.length, first=0).rough(segments, mu, rho)
         most = min(segments, self.length)
+        middle = max(1, min(most, int(mu * self.length / rho)))
         found = []
-        middle = mu * self.length / rho
-        for n in {max(1, min(most, int(middle) + step)) for step in (-1, 0, 1, 2)}:
+        for n in (middle, min(most, middle + 1)):
             later = min(n - 1, (self.l - 1) // (self.length // n))
             entropy = parts_near(self.length, n)
             found.append((rho * (n - 1 - later) + min(later * rho, later + 1) + mu * entropy, entropy))
-        if most > 1:
+        if most > 1 and mu * self.length > _ALONE:
             first = Lines(self.name, 1, self.k, first=0, again=2).rough(segments, mu, rho)
             stored = Lines(self.name, 1, self.l, first=2).rough(segments, mu, rho)
             held, entropy = Lines(self.name, 1, self.l, first=0, again=2).rough(segments, mu, rho)

@@ -77,24 +77,32 @@ def line_bound(problem: Problem, capacity: int, method: str = METHOD) -> LineBou
     method : str
         What the bound is called.
     """
-    best: tuple[float, Cut] | None = None
-    for rho in problem.prices:
-        found = _best_segments(problem, capacity, rho)
-        best = found if best is None or found[0] > best[0] else best
-    assert best is not None
+    best, at = _best_segments(problem, capacity, problem.prices[0], _first_guess(problem, capacity))
+    for rho in problem.prices[1:]:
+        found, at = _best_segments(problem, capacity, rho, at)
+        if found[0] <= best[0]:
+            break
+        best = found
     total, minima = problem.value(capacity, best[1])
     return LineBound(method, problem, capacity, best[1], minima, -((-total) >> BITS))
 
 
-def _best_segments(problem: Problem, capacity: int, rho: float) -> tuple[float, Cut]:
-    """The best h for one rho: from V / S^1.5 up and down the list, which does not depend on S."""
+def _first_guess(problem: Problem, capacity: int) -> int:
+    """Where in the list the best h is about: segments of S^1.5 products, or of slabs as deep as the shortest line."""
+    shortest = min(kind.length for kind in problem.kinds)
+    products = max(isqrt(capacity**3), capacity**2 // shortest)
+    return bisect_right(_segment_counts(), max(1, problem.work // products)) - 1
+
+
+def _best_segments(problem: Problem, capacity: int, rho: float, start: int) -> tuple[tuple[float, Cut], int]:
+    """The best h for one rho, and where it is: up and down the list, which does not depend on S."""
     numbers = _segment_counts()
 
     def value(at: int) -> float:
         return best_mu(problem, numbers[at], rho)[0] - rho * (numbers[at] - 1) * capacity
 
     last = bisect_right(numbers, problem.work) - 1
-    best = start = min(last, bisect_right(numbers, max(1, problem.work // isqrt(capacity**3))) - 1)
+    best = start = min(last, start)
     for step in (1, -1):
         at, idle = start + step, 0
         while idle < _PATIENCE and 0 <= at <= last:
@@ -102,7 +110,7 @@ def _best_segments(problem: Problem, capacity: int, rho: float) -> tuple[float, 
             best, idle = (at, 0) if better else (best, idle + 1)
             at += step
     mu = best_mu(problem, numbers[best], rho)[1]
-    return value(best), Cut(numbers[best], int(mu * (1 << PRICE_BITS)), int(rho * (1 << PRICE_BITS)))
+    return (value(best), Cut(numbers[best], int(mu * (1 << PRICE_BITS)), int(rho * (1 << PRICE_BITS)))), best
 
 
 @cache

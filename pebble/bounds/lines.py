@@ -120,6 +120,10 @@ class Kind(Protocol):
     def name(self) -> str:
         """What they are values of."""
 
+    @property
+    def length(self) -> int:
+        """Products of each."""
+
     def least(self, cut: Cut) -> tuple[int, Any]:
         """2^192 times what one of them is charged at least, rounded down; and where that is, as plain data."""
 
@@ -199,7 +203,7 @@ class Problem:
     kinds: tuple[Kind, ...]
     work: int  #: V, products
     added: int = 0  #: moves that are certain besides
-    prices: tuple[float, ...] = (1.0,)  #: the rho to try
+    prices: tuple[float, ...] = (1.0,)  #: the rho to try, one after the other as long as it pays
 
     @classmethod
     def product(cls, m: int, n: int, k: int, first: tuple[int, int, int] = (1, 1, 1)) -> Problem:
