@@ -21,7 +21,9 @@ from pebble.units import ceil_div
 METHOD = "line accounting"
 _MOST_PRODUCTS = 2**100  # of any workload
 _PATIENCE = 3  # steps without gain after which the search for h ends
-_STEPS = 22  # of the bisection for mu: 2^-22 of it
+_STEPS = 24  # of the search for mu, at most
+_CLOSE = 1e-7  # of the bound: what a better mu may still gain when the search for it ends
+_SMALLEST_MU, _LARGEST_MU = 1e-18, 64.0
 
 
 @dataclass(frozen=True)
@@ -124,22 +126,32 @@ def _segment_counts() -> tuple[int, ...]:
 
 @lru_cache(maxsize=4096)
 def best_mu(problem: Problem, segments: int, rho: float) -> tuple[float, float]:
-    """The right side but for the room at the cuts, at its largest, and mu there: by bisection of its slope."""
+    """The right side but for the room at the cuts, at its largest, and mu there.
 
+    It is concave and made of straight pieces: where the tangents at two sides of the top meet is tried next, and it is
+    the top if it lies on both.
+    """
     if segments == 1:  # nothing is held or moved again, whatever mu is
         return problem.rough(1, 0.0, rho)[0], 0.0
 
-    def rises(mu: float) -> bool:
-        return problem.rough(segments, mu, rho)[1] > 0
+    def at(mu: float) -> tuple[float, float, float]:
+        return (mu, *problem.rough(segments, mu, rho))
 
-    high = max(1e-18, min(1.0, rho) * (segments / problem.work) ** (1 / 3))  # where all lines are cut alike
-    while rises(high) and high < 64:
-        high *= 1.5
-    while high > 1e-18 and not rises(high / 1.5):
-        high /= 1.5
-    low, width = high / 1.5, high / 3
-    for _ in range(_STEPS):
-        width /= 2
-        if rises(low + width):
-            low += width
-    return max((problem.rough(segments, mu, rho)[0], mu) for mu in (low, low + width))
+    low = high = at(min(1.0, rho) * (segments / problem.work) ** (1 / 3))  # where all lines are cut alike
+    factor = 1.25
+    while high[2] > 0 and high[0] < _LARGEST_MU:
+        low, high, factor = high, at(high[0] * factor), factor * factor
+    while low[2] <= 0 and low[0] > _SMALLEST_MU:
+        low, high, factor = at(low[0] / factor), low, factor * factor
+    for step in range(_STEPS):
+        (mu, value, slope), (far, other, falls) = low, high
+        if slope <= falls:
+            break
+        meet = mu + (other - value - falls * (far - mu)) / (slope - falls)
+        top = value + slope * (meet - mu)
+        # every third time half way, so that neither side stays for long
+        middle = at(meet if step % 3 < 2 and mu < meet < far else (mu + far) / 2)
+        low, high = (middle, high) if middle[2] > 0 else (low, middle)
+        if top - max(low[1], high[1]) <= _CLOSE * abs(top):
+            break
+    return max((low[1], low[0]), (high[1], high[0]))
