@@ -137,26 +137,29 @@ class Hidden:
         return min(found)
 
 
-def chain_problems(chain: Chain) -> tuple[Problem, ...]:
-    """The ways to apply Theorem 8 to a chain whose H has all its cells; none where a mask leaves some out."""
+def chain_problems(chain: Chain, own_input: bool = True) -> tuple[Problem, ...]:
+    """The ways to apply Theorem 8 to a chain whose H has all its cells; none where a mask leaves some out.
+
+    Without an ``own_input``, A is computed by another part of the workload: that it is loaded once is not certain.
+    """
     m, k, f, l = chain.m, chain.k, chain.f, chain.l
     if chain.cells != m * f:
         return ()
-    prices = _PRICES
+    loaded = int(own_input)
     outputs, cells = Lines("Y", m * l, f, again=2), Hidden(chain.hidden, m * f, k, l)
-    plain = (Lines("A", m * k, f), Lines("B and D", (k + l) * f, m), outputs, cells)
+    plain = (Lines("A", m * k, f, loaded), Lines("B and D", (k + l) * f, m), outputs, cells)
     if not chain.gated:
-        return (Problem("chain", plain, m * f * (k + l), prices=prices),)
+        return (Problem("chain", plain, m * f * (k + l), prices=_PRICES),)
     both = (
-        Lines("A", m * k, 2 * f),
+        Lines("A", m * k, 2 * f, loaded),
         Lines("B and D", (2 * k + l) * f, m),
         outputs,
         cells,
         Lines("up cells", m * f, k, first=0, again=2),
     )
     return (
-        Problem("gated chain", both, m * f * (2 * k + l), prices=prices),
-        Problem("gate's chain", plain, m * f * (k + l), chain.up_weights, prices),
+        Problem("gated chain", both, m * f * (2 * k + l), prices=_PRICES),
+        Problem("gate's chain", plain, m * f * (k + l), chain.up_weights, _PRICES),
     )
 
 

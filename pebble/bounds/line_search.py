@@ -20,7 +20,7 @@ from pebble.units import ceil_div
 
 METHOD = "line accounting"
 _MOST_PRODUCTS = 2**100  # of any workload
-_PATIENCE = 3  # steps without gain after which the search for h ends
+_STRIDES = (16, 1), (4, 1), (1, 3)  # of the search for h, and so many steps without gain end it
 _STEPS = 24  # of the search for mu, at most
 _CLOSE = 1e-7  # of the bound: what a better mu may still gain when the search for it ends
 _SMALLEST_MU, _LARGEST_MU = 1e-18, 64.0
@@ -97,20 +97,20 @@ def _first_guess(problem: Problem, capacity: int) -> int:
 
 
 def _best_segments(problem: Problem, capacity: int, rho: float, start: int) -> tuple[tuple[float, Cut], int]:
-    """The best h for one rho, and where it is: up and down the list, which does not depend on S."""
+    """The best h for one rho, and where it is: up and down the list, the same for every S, in smaller steps."""
     numbers = _segment_counts()
 
     def value(at: int) -> float:
         return best_mu(problem, numbers[at], rho)[0] - rho * (numbers[at] - 1) * capacity
 
     last = bisect_right(numbers, problem.work) - 1
-    best = start = min(last, start)
-    for step in (1, -1):
-        at, idle = start + step, 0
-        while idle < _PATIENCE and 0 <= at <= last:
-            better = value(at) > value(best)
-            best, idle = (at, 0) if better else (best, idle + 1)
-            at += step
+    best = min(last, start)
+    for stride, patience in _STRIDES:
+        for step in (stride, -stride):
+            at, idle = best + step, 0
+            while idle < patience and 0 <= at <= last:
+                best, idle = (at, 0) if value(at) > value(best) else (best, idle + 1)
+                at += step
     mu = best_mu(problem, numbers[best], rho)[1]
     return (value(best), Cut(numbers[best], int(mu * (1 << PRICE_BITS)), int(rho * (1 << PRICE_BITS)))), best
 

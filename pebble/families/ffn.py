@@ -40,9 +40,13 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
     chained = True
     schedules_help = "separate:ORDER, row-fused-R, row-fused-R-split-S, interleaved-R"
 
+    def chain(self, workload: Ffn) -> Chain:
+        """Its two products."""
+        m, f = workload.tokens, workload.hidden
+        return Chain(m, workload.d_model, f, workload.d_out, m * f, workload.gated)
+
     def accounting(self, workload: Ffn) -> Accounting:
-        m, k, f, l = workload.tokens, workload.d_model, workload.hidden, workload.d_out
-        chain = Chain(m, k, f, l, m * f, workload.gated)
+        chain = self.chain(workload)
         return Accounting(
             workload,
             chain.pieces,
@@ -51,7 +55,7 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
             chain=chain,
             game="$H := \\mathrm{act}(A B)$ and $Y := H D$ with $A$ ($m \\times k$), $B$ ($k \\times f$), $D$ ($f "
             "\\times l$), multiply-adds in any order; $H$ need never be in slow memory",
-            symbols={"m": m, "k": k, "f": f, "l": l},
+            symbols={"m": chain.m, "k": chain.k, "f": chain.f, "l": chain.l},
         )
 
     def published(self, workload: Ffn, capacity: int, processors: int = 1) -> tuple[Formula, ...]:

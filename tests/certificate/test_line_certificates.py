@@ -1,0 +1,136 @@
+"""Certificates of the line theorem: nothing that its numbers do not prove is taken."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from pebble.certificate import RefusedError, check
+from pebble.certificate.lines import Lines, by_lines
+from pebble.families import lower_bound
+from pebble.proof.certificate import bound_certificate
+from pebble.reports.bound import known_of
+from pebble.schedules.explicit import best_gemm_schedule
+from pebble.workloads import Conv2d, Gemm, GroupedGemm
+from pebble.workloads.base import Workload
+from tests.certificate.persuade import persuade
+
+WORKLOADS: dict[str, tuple[Workload, int]] = {
+    "gemm": (Gemm(8192, 8192, 8192), 40 * 2**19),
+    "gemm, added to": (Gemm(300, 200, 500, accumulate=True), 4000),
+    "convolution": (Conv2d(2, 8, 16, 12, 12, 3, 1), 700),
+    "convolution, strided": (Conv2d(4, 32, 32, 30, 30, 3, 2), 3000),
+    "groups": (GroupedGemm((512, 384, 1024), 4096, 7168), 6 * 2**19),
+}
+
+
+def certificate(name: str) -> dict[str, Any]:
+    workload, capacity = WORKLOADS[name]
+    found: dict[str, Any] = json.loads(json.dumps(bound_certificate(workload, known_of(workload, capacity, capacity))))
+    return found
+
+
+def line_proofs(document: dict[str, Any]) -> list[dict[str, Any]]:
+    proof = document["claims"][0]["proof"]
+    return [one for one in proof.get("parts", [proof]) if one["theorem"] == "lines"]
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_the_bound_of_the_command_is_by_lines_and_verified(name: str) -> None:
+    document = certificate(name)
+    assert line_proofs(document)
+    assert document["claims"][0]["elements"] == lower_bound(*WORKLOADS[name]).elements
+    assert f"{document['claims'][0]['elements']:,}" in check(document)[0]
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_bound_that_is_one_higher_is_refused(name: str) -> None:
+    document = certificate(name)
+    document["claims"][0]["elements"] += 1
+    with pytest.raises(RefusedError, match="elements moved, at least"):
+        check(document)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_another_number_of_segments_of_a_value_is_refused(name: str) -> None:
+    """The minima are checked against both neighbours: one that is not the least would charge too much."""
+    for number, proof in enumerate(line_proofs(certificate(name))):
+        for at, s in enumerate(proof["minima"]):
+            for other in {s - 1, s + 1, 2 * s + 1} - {0}:
+                changed = certificate(name)
+                line_proofs(changed)[number]["minima"][at] = other
+                with pytest.raises(RefusedError):
+                    check(changed)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("mu", "-1/5", "fraction"),
+        ("mu", 0.5, "fraction"),
+        ("mu", "1/0", "fraction"),
+        ("rho", "-1", "fraction"),
+        ("segments", 0, "at least 1"),
+        ("segments", 8192**3 + 1, "at most"),
+        ("segments", "5", "whole number"),
+        ("minima", [1, 1], "3 to 3 entries"),
+        ("minima", [0, 1, 1], "at least 1"),
+        ("minima", [1, 1, 9000], "at most"),
+        ("form", "chain", "one of product"),
+        ("form", None, "one of product"),
+        ("theorem", "line", "one of"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(key: str, value: object, why: str) -> None:
+    document = certificate("gemm")
+    document["claims"][0]["proof"][key] = value
+    with pytest.raises(RefusedError, match=why):
+        check(document)
+
+
+def test_prices_of_any_kind_prove_no_more_than_a_schedule_moves() -> None:
+    """The numbers of a proof at random, the rest put right: what the checker takes is true."""
+    rnd, taken = random.Random(3), 0
+    for _ in range(150):
+        gemm = Gemm(rnd.randint(1, 40), rnd.randint(1, 40), rnd.randint(1, 40), accumulate=rnd.random() < 0.3)
+        capacity = rnd.randint(3, 300)
+        document = bound_certificate(gemm, known_of(gemm, capacity, capacity))
+        claim = copy.deepcopy(document["claims"][0])
+        h = rnd.randint(1, min(gemm.multiply_adds, 60))
+        proof = {"theorem": "lines", "form": "product", "segments": h}
+        prices = [str(Fraction(rnd.randint(0, 400), rnd.randint(1, 200))) for _ in range(2)]
+        proof |= {"mu": prices[0], "rho": prices[1], "minima": [1, 1, 1]}
+        sides = [(1, gemm.n), (1, gemm.m), (2, gemm.k)]
+        proof["minima"] = [_best(length, again, h, *map(float, map(Fraction, prices))) for again, length in sides]
+        document["claims"] = [{**claim, "proof": proof}]
+        if persuade(document) is not None:
+            taken += 1
+            assert document["claims"][0]["elements"] <= best_gemm_schedule(gemm, capacity).elements
+    assert taken > 20
+
+
+def _best(length: int, again: int, h: int, mu: float, rho: float) -> int:
+    from pebble.bounds import Lines as Kind
+    from pebble.bounds.lines import PRICE_BITS, Cut
+
+    cut = Cut(h, int(mu * 2**PRICE_BITS), int(rho * 2**PRICE_BITS))
+    return Kind("x", 1, length, again=again).least(cut)[1]
+
+
+def test_one_segment_is_compulsory_whatever_the_prices() -> None:
+    kinds = [Lines(6, 4), Lines(8, 3), Lines(12, 2, again=2)]
+    proof = {"theorem": "lines", "form": "product", "segments": 1, "mu": "7/3", "rho": "2", "minima": [1, 1, 1]}
+    assert by_lines(kinds, 24, 5, proof, "proof") == 26
+
+
+def test_a_chain_or_a_wide_kernel_has_no_such_proof_here() -> None:
+    wide = Conv2d(1, 1, 1, 80, 80, 70)
+    document: dict[str, Any] = bound_certificate(wide, known_of(wide, 100, 100))
+    document["claims"] = [{**document["claims"][0], "proof": {"theorem": "lines", "form": "convolution"}}]
+    with pytest.raises(RefusedError, match="not about such a conv2d"):
+        check(document)
