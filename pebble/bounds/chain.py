@@ -62,8 +62,8 @@ from functools import cached_property
 from math import isqrt
 from typing import Any
 
-from pebble.bounds.line_search import LineBound
 from pebble.bounds.box import FRACTION_BITS, Box, Piece, Segments, best_segments, rounded_up, shares_of, sum_of_shares
+from pebble.bounds.line_search import LineBound
 
 METHOD = "segment accounting for a chain, equation (3)"
 GATED = "segment accounting for a gated chain"

@@ -58,7 +58,6 @@ chain, and every up weight is loaded besides.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log
 
 from pebble.bounds.chain import Chain
 from pebble.bounds.lines import LOG_BITS, PRICE_BITS, Cut, Lines, Problem, parts_below, parts_near

@@ -1,9 +1,10 @@
-"""The line bound of chains: the charge of a cell by brute force, and the bound against optima, schedules, the checker."""
+"""The line bound of chains: the charge of a cell by brute force, the bound against optima, schedules, the checker."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from fractions import Fraction
 from functools import cache
 from itertools import product
@@ -81,10 +82,8 @@ def test_the_checker_finds_the_same_charge(k: int, l: int, segments: int, mu: in
     rough, _ = kind.rough(segments, *map(float, priced))
     assert rough == pytest.approx(float(checked), rel=0.2, abs=0.5)
     for other in {at - 1, at + 1, 0, 1} - {at}:
-        with pytest.raises(RefusedError):
-            found = CheckedHidden(1, k, l).prove(other, segments, *priced, "here")
-            if found == checked:  # two places where it is least
-                raise RefusedError("here", "as good")
+        with suppress(RefusedError):  # refused, or as good: it is never charged more
+            assert CheckedHidden(1, k, l).prove(other, segments, *priced, "here") == checked
 
 
 @pytest.mark.parametrize("rho", [Fraction(0), Fraction(9, 10), Fraction(21, 10)])
@@ -124,7 +123,7 @@ def optima_of(shape: tuple[int, ...], gated: bool = False, variant: str = "in-pl
     return found
 
 
-SHAPES = [(1, 1, 1, 1), (2, 1, 2, 1), (2, 2, 1, 2), (1, 2, 2, 2), (2, 2, 2, 1), (2, 1, 2, 2), (3, 1, 2, 1), (1, 3, 2, 1)]
+SHAPES = [(1, 1, 1, 1), (2, 1, 2, 1), (2, 2, 1, 2), (1, 2, 2, 2), (2, 2, 2, 1), (2, 1, 2, 2), (3, 1, 2, 1)]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -194,9 +193,7 @@ def test_below_every_attention_schedule(
 
 @settings(deadline=None, max_examples=50)
 @given(side, side, side, side, st.booleans(), st.floats(1.1, 14).map(lambda x: int(exp(x))), st.floats(0, 0.5))
-def test_never_rises_with_the_capacity(
-    m: int, k: int, f: int, l: int, gated: bool, capacity: int, more: float
-) -> None:
+def test_never_rises_with_the_capacity(m: int, k: int, f: int, l: int, gated: bool, capacity: int, more: float) -> None:
     ffn = Ffn(m, k, f, l, gated)
     assert lower_bound(ffn, capacity + 1 + int(more * capacity)).elements <= lower_bound(ffn, capacity).elements
 
