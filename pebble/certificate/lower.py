@@ -226,11 +226,12 @@ def _chain_lines(workload: Workload) -> LineForms:
     if cells != m * f:
         return {}
     outputs, hidden = Lines(m * l, f, again=2), Hidden(cells, k, l)
-    plain = [Lines(m * k, f), Lines((k + l) * f, m), outputs, hidden]
+    plain: list[Kind] = [Lines(m * k, f), Lines((k + l) * f, m), outputs, hidden]
     if workload.streams == 1:
         return {"chain": (plain, cells * (k + l), 0)}
     # gate and up columns side by side; the up cells begin free and end nowhere
-    both = [Lines(m * k, 2 * f), Lines((2 * k + l) * f, m), outputs, hidden, Lines(cells, k, 0, again=2)]
+    both: list[Kind] = [Lines(m * k, 2 * f), Lines((2 * k + l) * f, m), outputs, hidden]
+    both.append(Lines(cells, k, 0, again=2))
     return {"gated chain": (both, cells * (2 * k + l), 0), "gate's chain": (plain, cells * (k + l), k * f)}
 
 

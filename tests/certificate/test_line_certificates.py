@@ -16,7 +16,7 @@ from pebble.families import lower_bound
 from pebble.proof.certificate import bound_certificate
 from pebble.reports.bound import known_of
 from pebble.schedules.explicit import best_gemm_schedule
-from pebble.workloads import Conv2d, Gemm, GroupedGemm
+from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm
 from pebble.workloads.base import Workload
 from tests.certificate.persuade import persuade
 
@@ -25,6 +25,10 @@ WORKLOADS: dict[str, tuple[Workload, int]] = {
     "gemm, added to": (Gemm(300, 200, 500, accumulate=True), 4000),
     "convolution": (Conv2d(2, 8, 16, 12, 12, 3, 1), 700),
     "convolution, strided": (Conv2d(4, 32, 32, 30, 30, 3, 2), 3000),
+    "ffn": (Ffn(8192, 4096, 11008), 72 * 2**19),
+    "ffn, H in two segments": (Ffn(8192, 8192, 28672), 6 * 2**19),
+    "ffn, gated": (Ffn(8192, 4096, 11008, gated=True), 40 * 2**19),
+    "attention": (Attention(32768, 32768, 128, heads=8, kv_heads=2), 6 * 2**19),
     "groups": (GroupedGemm((512, 384, 1024), 4096, 7168), 6 * 2**19),
 }
 
