@@ -39,7 +39,7 @@ def line_proof(proof: LineBound) -> str:
 
         $$ Q \ge \sum_{{\text{{values}}}} \min_s \big[ a + (s - 1) \min(b, \rho) + \mu\, \mathrm{{E}}(L, s) \big]
         - \mu \sum_i v_i \ln v_i - \rho (h - 1) S.
-        {_HIDDEN if any(isinstance(kind, Hidden) for kind in problem.kinds) else ""}
+        {_HIDDEN + _GATED.get(problem.form, "") if any(isinstance(kind, Hidden) for kind in problem.kinds) else ""}
         ## Arithmetic
 
         With $\mu = {_price(cut.mu)}$ the bracket, which is convex in $s$, is least at:
@@ -60,6 +60,18 @@ _HIDDEN = r"""
         least $\sum c \ln c$, which is $\mathrm{E}(k + l, s + j)$ as long as the $j$ segments can have as many
         products as the others, and $\mathrm{E}(k, s) + \mathrm{E}(l, j)$ where they cannot.
         """
+
+
+_GATED = {
+    "gated chain": r"""
+        The columns of gate and up stand side by side. $H$ takes the place of the gate's cell; an up cell has first
+        products only, begins free and ends nowhere.
+        """,
+    "gate's chain": """
+        The up cells are left out: what is left is a schedule of the gate's chain, and every up weight is loaded
+        besides, which is added at the end.
+        """,
+}
 
 
 def _price(mu: int) -> str:

@@ -138,3 +138,32 @@ def test_a_chain_or_a_wide_kernel_has_no_such_proof_here() -> None:
     document["claims"] = [{**document["claims"][0], "proof": {"theorem": "lines", "form": "convolution"}}]
     with pytest.raises(RefusedError, match="not about such a conv2d"):
         check(document)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "why"),
+    [
+        ("ffn", {"rho": "1/2"}, "prices rho|charged less"),
+        ("ffn", {"rho": "5/2"}, "prices rho|charged less"),
+        ("ffn", {"form": "gated chain"}, "one of chain"),
+        ("ffn", {"minima": [2, 1, 2, 4]}, "at most|charged less"),
+        ("ffn, gated", {"form": "gate's chain"}, "4 to 4 entries"),
+        ("ffn, H in two segments", {"minima": [16, 5, 12]}, "4 to 4 entries"),
+    ],
+)
+def test_what_the_theorem_of_chains_does_not_say(name: str, changes: dict[str, Any], why: str) -> None:
+    document = certificate(name)
+    document["claims"][0]["proof"] |= changes
+    with pytest.raises(RefusedError, match=why):
+        check(document)
+
+
+def test_a_chain_that_computes_again_or_is_masked_has_no_proof_by_lines() -> None:
+    document = certificate("ffn")
+    document["claims"][0]["game"]["recompute"] = "allowed"
+    with pytest.raises(RefusedError, match="compute nothing again"):
+        check(document)
+    document = certificate("attention")
+    document["statement"]["workload"]["causal"] = True
+    with pytest.raises(RefusedError):
+        check(document)
