@@ -72,7 +72,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import lru_cache
-from math import log
+from math import log, log1p
 from typing import Any, NamedTuple, Protocol
 
 from pebble.bounds.box import shares_of
@@ -80,6 +80,7 @@ from pebble.bounds.box import shares_of
 LOG_BITS = 128  # of the fractional part of a logarithm
 PRICE_BITS = 64  # of the fractional part of mu and rho
 BITS = LOG_BITS + PRICE_BITS  # of the fractional part of a sum
+_FEW = 1000  # products of a part, up to which a half more is not near enough
 _DIGITS = Context(prec=64, Emax=99, Emin=-99)
 
 
@@ -161,19 +162,26 @@ class Lines:
         most = self.most(segments)
         if mu * self.length <= gap / self.overlap * 0.6:  # ln 2 and more
             return 1
-        q = max(1, int(gap / (mu * self.overlap) + 0.5))
+        # a part more saves q (q + 1) ln(1 + 1 / q) while parts have q or q + 1 products: about q + 1/2
+        worth = gap / (mu * self.overlap)
+        q = max(1, int(worth + 0.5))
+        if q < _FEW and q * (q + 1) * log1p(1 / q) <= worth:
+            q += 1
         return max(1, min(most, self.length // (q * self.overlap)))
 
     def least(self, cut: Cut) -> tuple[int, int]:
         """The charge at the best s, and that s."""
         s = self.near(cut.segments, cut.mu / (1 << PRICE_BITS), self.gap(cut) / (1 << PRICE_BITS))
-        best = self.charge(cut, s)
-        for step in (1, -1):
-            while 1 <= s + step <= self.most(cut.segments):
-                other = self.charge(cut, s + step)
-                if other >= best:
-                    break
-                best, s = other, s + step
+        best, most = self.charge(cut, s), self.most(cut.segments)
+        for way in (1, -1):
+            step, ends = 1, False
+            while step:  # larger steps while they gain, then smaller ones
+                at = s + way * step
+                other = self.charge(cut, at) if 1 <= at <= most else best
+                if other < best:
+                    best, s, step = other, at, step if ends else 2 * step
+                else:
+                    step, ends = step // 2, True
         # The true charge is convex in s, and a charge is below it by at most 2 L mu units. So further away it may be
         # less than here by that for each step, and no more.
         return best - 2 * cut.mu * self.length**2, s

@@ -93,7 +93,7 @@ def test_no_other_number_of_segments_is_charged_less(
 # the bound
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(st.sampled_from(sorted(OPTIMA)), st.integers(0, 12), st.integers(1, 27), st.floats(0.5, 1.5), prices)
 def test_any_numbers_stay_below_the_optimum(
     shape: tuple[int, int, int], at: int, segments: int, off: float, rho: int
@@ -185,7 +185,7 @@ def test_anchors() -> None:
 side = st.one_of(st.integers(1, 12), st.integers(1, 300), st.floats(0, 11).map(lambda x: int(exp(x))))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 @given(side, side, side, st.floats(1.1, 16).map(lambda x: int(exp(x))), st.booleans())
 def test_below_every_schedule(m: int, n: int, k: int, capacity: int, accumulate: bool) -> None:
     gemm = Gemm(m, n, k, accumulate=accumulate)
