@@ -121,17 +121,18 @@ class Hidden:
         if mu * self.length > _MANY:
             return Lines(self.name, 1, self.length, first=0).rough(segments, mu, rho)
         most = min(segments, self.length)
-        middle = max(1, min(most, int(mu * self.length / rho)))
+        # about where the moves that one segment more costs are what it saves: rho, or where cells are stored less
+        held, stored = (int(mu * self.length / price) for price in (rho, (rho * self.k + self.l) / self.length))
         found = []
-        for n in (middle, min(most, middle + 1)):
+        for n in {max(1, min(most, at + step)) for at in {held, stored} for step in (-1, 0, 1, 2)}:
             later = min(n - 1, (self.l - 1) // (self.length // n))
             entropy = parts_near(self.length, n)
             found.append((rho * (n - 1 - later) + min(later * rho, later + 1) + mu * entropy, entropy))
         if most > 1 and mu * self.length > _ALONE:
             first = Lines(self.name, 1, self.k, first=0, again=2).rough(segments, mu, rho)
-            stored = Lines(self.name, 1, self.l, first=2).rough(segments, mu, rho)
-            held, entropy = Lines(self.name, 1, self.l, first=0, again=2).rough(segments, mu, rho)
-            second = min(stored, (held + rho, entropy))
+            back = Lines(self.name, 1, self.l, first=2).rough(segments, mu, rho)
+            kept, entropy = Lines(self.name, 1, self.l, first=0, again=2).rough(segments, mu, rho)
+            second = min(back, (kept + rho, entropy))
             found.append((first[0] + second[0], first[1] + second[1]))
         return min(found)
 

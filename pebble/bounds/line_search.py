@@ -79,14 +79,17 @@ def line_bound(problem: Problem, capacity: int, method: str = METHOD) -> LineBou
     method : str
         What the bound is called.
     """
-    best, at = _best_segments(problem, capacity, problem.prices[0], _first_guess(problem, capacity))
-    for rho in problem.prices[1:]:
-        found, at = _best_segments(problem, capacity, rho, at)
-        if found[0] <= best[0]:
+    best: tuple[int, Cut, tuple[Any, ...]] | None = None
+    at = _first_guess(problem, capacity)
+    for rho in problem.prices:
+        cut, at = _best_segments(problem, capacity, rho, at)
+        total, minima = problem.value(capacity, cut)
+        if best is not None and total <= best[0]:
             break
-        best = found
-    total, minima = problem.value(capacity, best[1])
-    return LineBound(method, problem, capacity, best[1], minima, -((-total) >> BITS))
+        best = total, cut, minima
+    assert best is not None
+    total, cut, minima = best
+    return LineBound(method, problem, capacity, cut, minima, -((-total) >> BITS))
 
 
 def _first_guess(problem: Problem, capacity: int) -> int:
@@ -96,7 +99,7 @@ def _first_guess(problem: Problem, capacity: int) -> int:
     return bisect_right(_segment_counts(), max(1, problem.work // products)) - 1
 
 
-def _best_segments(problem: Problem, capacity: int, rho: float, start: int) -> tuple[tuple[float, Cut], int]:
+def _best_segments(problem: Problem, capacity: int, rho: float, start: int) -> tuple[Cut, int]:
     """The best h for one rho, and where it is: up and down the list, the same for every S, in smaller steps."""
     numbers = _segment_counts()
 
@@ -112,7 +115,7 @@ def _best_segments(problem: Problem, capacity: int, rho: float, start: int) -> t
                 best, idle = (at, 0) if value(at) > value(best) else (best, idle + 1)
                 at += step
     mu = best_mu(problem, numbers[best], rho)[1]
-    return (value(best), Cut(numbers[best], int(mu * (1 << PRICE_BITS)), int(rho * (1 << PRICE_BITS)))), best
+    return Cut(numbers[best], int(mu * (1 << PRICE_BITS)), int(rho * (1 << PRICE_BITS))), best
 
 
 @cache

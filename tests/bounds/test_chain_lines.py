@@ -80,7 +80,7 @@ def test_the_checker_finds_the_same_charge(k: int, l: int, segments: int, mu: in
     checked = CheckedHidden(1, k, l).prove(at, segments, *priced, "here")
     assert Fraction(charge, 1 << BITS) <= checked <= Fraction(charge, 1 << BITS) + Fraction(1, 10**9)
     rough, _ = kind.rough(segments, *map(float, priced))
-    assert rough == pytest.approx(float(checked), rel=0.2, abs=0.5)
+    assert rough == pytest.approx(float(checked), rel=0.1, abs=0.3)
     for other in {at - 1, at + 1, 0, 1} - {at}:
         with suppress(RefusedError):  # refused, or as good: it is never charged more
             assert CheckedHidden(1, k, l).prove(other, segments, *priced, "here") == checked
