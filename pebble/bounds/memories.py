@@ -127,11 +127,12 @@ def buffer_lower_bound(
     workload = told.workload
     sms, net, omega = buffers.sms, buffers.net, min(buffers.omega, Fraction(1))
     if buffers.memories == 1:
+        told = _of_sms(told) if buffers.kind == "pooled" else told
         return lower_bound(told, buffers.memory_size(capacity), recompute)
     check_workload(told, recompute)
     if most is not None and most * sms < workload.multiply_adds:
         raise InputError(f"share: got {most} multiply-adds per SM, expected at least 1 / {sms} of all.")
-    pooled = _one_memory(told, sms * capacity)
+    pooled = lower_bound(_of_sms(told), sms * capacity).elements
     everything = _grouped(told, capacity, sms, 1, most, pooled)
     parts: dict[str, Any] = {
         "capacity_elements_per_sm": capacity,
@@ -162,14 +163,13 @@ def buffer_lower_bound(
     return LowerBound(floor(value), total, capacity, Memories(method, floor(value), parts))
 
 
-def _one_memory(told: Accounting, capacity: int) -> int:
-    """The bound of one memory of all SMs, at a price of room of 1.
+def _of_sms(told: Accounting) -> Accounting:
+    """The same for a memory that stands for several SMs: by lines at a price of room of 1 only.
 
-    Partial sums may meet in slow memory here, by atomic adds: each then costs a store, where Theorem 7 counts a store
-    and a load at prices above 1.
+    Partial sums of different SMs may meet in slow memory, by atomic adds: each then costs a store, where Theorem 7
+    counts a store and a load at prices above 1.
     """
-    lines = tuple(replace(problem, prices=(1.0,)) for problem in told.lines)
-    return lower_bound(replace(told, lines=lines), capacity).elements
+    return replace(told, lines=tuple(replace(problem, prices=(1.0,)) for problem in told.lines))
 
 
 def _grouped(told: Accounting, capacity: int, sms: int, group: int, most: int | None, pooled: int) -> int:
@@ -195,7 +195,7 @@ def multicast_bound(told: Accounting, capacity: int, sms: int, multicast: int, m
     Parameters and errors as for `buffer_lower_bound`; ``multicast`` 1 is sm-local.
     """
     local = buffer_lower_bound(told, capacity, BufferModel("sm-local", sms), most)
-    pooled = _one_memory(told, sms * capacity)
+    pooled = lower_bound(_of_sms(told), sms * capacity).elements
     outputs = sum(o.elements for o in told.workload.operands if o.written)
     spread = Fraction(local.elements + (multicast - 1) * outputs, multicast)
     value = max(_grouped(told, capacity, sms, multicast, most, pooled) if multicast > 1 else 0, ceil(spread))
