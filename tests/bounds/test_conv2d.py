@@ -69,7 +69,8 @@ def test_large_layer_and_its_published_bound() -> None:
     bound = lower_bound(layer, 1000)
     published = {f.name: f.elements for f in family_of(layer).published(layer, 1000)}
     assert published["compulsory"] == layer.compulsory_elements
-    assert published["seven-nested-loops"] < bound.elements < 1.01 * published["seven-nested-loops"]
+    # inputs at the border stand for fewer products than the nine of the formula
+    assert 1.02 * published["seven-nested-loops"] < bound.elements < 1.03 * published["seven-nested-loops"]
     assert bound.bytes == 2 * bound.elements
     assert bound.certificate["overlap"] == 9
 
