@@ -53,6 +53,9 @@ convex in :math:`n`.
 a gate's cell is a cell as above, in which :math:`H` takes its place after the elementwise product, and an up cell has
 :math:`k` products, begins free and ends nowhere. Or forget the up cells: what is left is a schedule of the gate's
 chain, and every up weight is loaded besides.
+
+**Separate kernels** are two products, each from empty fast memory, with :math:`H` an output of the one and an input of
+the other: Theorem 7 for each, added.
 """
 
 from __future__ import annotations
