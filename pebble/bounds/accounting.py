@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pebble.bounds.base import Compulsory, LowerBound, Proof, check_capacity
-from pebble.bounds.box import Piece
-from pebble.bounds.chain import SEPARATE, Chain, Kernels, recompute_bound
-from pebble.bounds.line_search import line_bound
+from pebble.bounds.box import Piece, Segments
+from pebble.bounds.chain import SEPARATE, SEPARATE_LINES, Chain, Kernels, recompute_bound
+from pebble.bounds.line_search import LineBound, line_bound
 from pebble.bounds.lines import Problem
 from pebble.bounds.parts import Part, bound_parts
 from pebble.bounds.tied import tied_bound
@@ -50,6 +50,7 @@ class Accounting:
     workload: Workload  #: what is accounted for
     pieces: tuple[Piece, ...] = ()  #: uses of the segment theorem, each a bound of one group by itself
     lines: tuple[Problem, ...] = ()  #: uses of the line theorem, each a bound of one group by itself
+    kernel_lines: tuple[Problem, ...] = ()  #: the same for each of two kernels with the intermediates stored between
     groups: int = 1  #: equal groups that share no value
     chain: Chain | None = None  #: the two products of a group; None where every cell is an output
     parts: tuple[Part, ...] = ()  #: parts of unlike kind, whose bounds add up
@@ -128,7 +129,12 @@ def separate_bound(told: Accounting, capacity: int) -> LowerBound:
             f"separate kernels: got a {told.workload.family}, which is one kernel, expected ffn or attention."
         )
     pieces, least = zip(*chain.kernels, strict=True)
-    best = Kernels(SEPARATE, tuple(piece.bound(capacity) for piece in pieces), least)
+    kernels: list[Segments | LineBound] = [piece.bound(capacity) for piece in pieces]
+    if told.kernel_lines:
+        lines = (line_bound(problem, capacity) for problem in told.kernel_lines)
+        kernels = [max(pair, key=lambda proof: proof.elements) for pair in zip(kernels, lines, strict=True)]
+    by_lines = any(isinstance(kernel, LineBound) for kernel in kernels)
+    best = Kernels(SEPARATE_LINES if by_lines else SEPARATE, tuple(kernels), least)
     if best.elements == sum(least):
         best = Kernels(told.compulsory_kernels, best.kernels, least)
     method = f"equation (3), and the stores of {chain.hidden}"

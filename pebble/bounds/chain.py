@@ -63,12 +63,14 @@ from math import isqrt
 from typing import Any
 
 from pebble.bounds.box import FRACTION_BITS, Box, Piece, Segments, best_segments, rounded_up, shares_of, sum_of_shares
+from pebble.bounds.line_search import LineBound
 
 METHOD = "segment accounting for a chain, equation (3)"
 GATED = "segment accounting for a gated chain"
 PROJECTED = "equation (3) for the gate's chain, and the up weights"
 RECOMPUTE = "segment accounting for a chain with recomputation"
 SEPARATE = "segment accounting, equation (2), kernel by kernel"
+SEPARATE_LINES = "line accounting, kernel by kernel"
 
 
 @dataclass(frozen=True)
@@ -121,10 +123,10 @@ class Chain:
 
 @dataclass(frozen=True)
 class Kernels:
-    """Two kernels with H in slow memory between them: of each, Theorem 1 or its compulsory traffic."""
+    """Two kernels with H in slow memory between them: of each, Theorem 1 or 7 or its compulsory traffic."""
 
     method: str  #: what the bound is called
-    kernels: tuple[Segments, ...]  #: Theorem 1 for each
+    kernels: tuple[Segments | LineBound, ...]  #: Theorem 1 or 7 for each
     least: tuple[int, ...]  #: compulsory traffic of each
 
     @property

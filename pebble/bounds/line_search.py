@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from math import isqrt, sqrt
+from math import isqrt
 from typing import Any
 
 from pebble.bounds.box import shares_of
@@ -21,7 +21,8 @@ from pebble.units import ceil_div
 METHOD = "line accounting"
 _MOST_PRODUCTS = 2**100  # of any workload
 _STRIDES = (16, 1), (4, 1), (1, 3)  # of the search for h, and so many steps without gain end it
-_STEPS = 22  # of the bisection for mu: 2^-22 of it
+_STEPS = 24  # of the search for mu, at most
+_CLOSE = 1e-7  # of the bound: what a better mu may still gain when the search for it ends
 _SMALLEST_MU, _LARGEST_MU = 1e-18, 64.0
 
 
@@ -78,24 +79,35 @@ def line_bound(problem: Problem, capacity: int, method: str = METHOD) -> LineBou
     method : str
         What the bound is called.
     """
-    best: tuple[float, Cut] | None = None
+    best: tuple[int, Cut, tuple[Any, ...]] | None = None
+    at = _first_guess(problem, capacity)
     for rho in problem.prices:
-        found = _best_segments(problem, capacity, rho)
-        best = found if best is None or found[0] > best[0] else best
+        cut, at = _best_segments(problem, capacity, rho, at)
+        total, minima = problem.value(capacity, cut)
+        if best is not None and total <= best[0]:
+            break
+        best = total, cut, minima
     assert best is not None
-    total, minima = problem.value(capacity, best[1])
-    return LineBound(method, problem, capacity, best[1], minima, -((-total) >> BITS))
+    total, cut, minima = best
+    return LineBound(method, problem, capacity, cut, minima, -((-total) >> BITS))
 
 
-def _best_segments(problem: Problem, capacity: int, rho: float) -> tuple[float, Cut]:
-    """The best h for one rho: from V / S^1.5 up and down the list, which is the same for every S, in smaller steps."""
+def _first_guess(problem: Problem, capacity: int) -> int:
+    """Where in the list the best h is about: segments of S^1.5 products, or of slabs as deep as the shortest line."""
+    shortest = min(kind.length for kind in problem.kinds)
+    products = max(isqrt(capacity**3), capacity**2 // shortest)
+    return bisect_right(_segment_counts(), max(1, problem.work // products)) - 1
+
+
+def _best_segments(problem: Problem, capacity: int, rho: float, start: int) -> tuple[Cut, int]:
+    """The best h for one rho, and where it is: up and down the list, the same for every S, in smaller steps."""
     numbers = _segment_counts()
 
     def value(at: int) -> float:
         return best_mu(problem, numbers[at], rho)[0] - rho * (numbers[at] - 1) * capacity
 
     last = bisect_right(numbers, problem.work) - 1
-    best = min(last, bisect_right(numbers, max(1, problem.work // isqrt(capacity**3))) - 1)
+    best = min(last, start)
     for stride, patience in _STRIDES:
         for step in (stride, -stride):
             at, idle = best + step, 0
@@ -103,7 +115,7 @@ def _best_segments(problem: Problem, capacity: int, rho: float) -> tuple[float, 
                 best, idle = (at, 0) if value(at) > value(best) else (best, idle + 1)
                 at += step
     mu = best_mu(problem, numbers[best], rho)[1]
-    return value(best), Cut(numbers[best], int(mu * (1 << PRICE_BITS)), int(rho * (1 << PRICE_BITS)))
+    return Cut(numbers[best], int(mu * (1 << PRICE_BITS)), int(rho * (1 << PRICE_BITS))), best
 
 
 @cache
@@ -117,26 +129,32 @@ def _segment_counts() -> tuple[int, ...]:
 
 @lru_cache(maxsize=4096)
 def best_mu(problem: Problem, segments: int, rho: float) -> tuple[float, float]:
-    """The right side but for the room at the cuts, at its largest, and mu there: by bisection of its slope."""
+    """The right side but for the room at the cuts, at its largest, and mu there.
 
+    It is concave and made of straight pieces: where the tangents at two sides of the top meet is tried next, and it is
+    the top if it lies on both.
+    """
     if segments == 1:  # nothing is held or moved again, whatever mu is
         return problem.rough(1, 0.0, rho)[0], 0.0
 
-    def rises(mu: float) -> bool:
-        return problem.rough(segments, mu, rho)[1] > 0
+    def at(mu: float) -> tuple[float, float, float]:
+        return (mu, *problem.rough(segments, mu, rho))
 
-    low = high = min(1.0, rho) * (segments / problem.work) ** (1 / 3)  # where all lines are cut alike
-    step = 1.5
-    if rises(high):
-        while high < _LARGEST_MU and rises(high):
-            low, high, step = high, high * step, step * step
-    else:
-        while low > _SMALLEST_MU and not rises(low):
-            low, high, step = low / step, low, step * step
-    while high > 1.5 * low:
-        middle = sqrt(low * high)
-        low, high = (middle, high) if rises(middle) else (low, middle)
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if rises(middle) else (low, middle)
-    return max((problem.rough(segments, mu, rho)[0], mu) for mu in (low, high))
+    low = high = at(min(1.0, rho) * (segments / problem.work) ** (1 / 3))  # where all lines are cut alike
+    factor = 1.25
+    while high[2] > 0 and high[0] < _LARGEST_MU:
+        low, high, factor = high, at(high[0] * factor), factor * factor
+    while low[2] <= 0 and low[0] > _SMALLEST_MU:
+        low, high, factor = at(low[0] / factor), low, factor * factor
+    for step in range(_STEPS):
+        (mu, value, slope), (far, other, falls) = low, high
+        if slope <= falls:
+            break
+        meet = mu + (other - value - falls * (far - mu)) / (slope - falls)
+        top = value + slope * (meet - mu)
+        # every third time half way, so that neither side stays for long
+        middle = at(meet if step % 3 < 2 and mu < meet < far else (mu + far) / 2)
+        low, high = (middle, high) if middle[2] > 0 else (low, middle)
+        if top - max(low[1], high[1]) <= _CLOSE * abs(top):
+            break
+    return max((low[1], low[0]), (high[1], high[0]))

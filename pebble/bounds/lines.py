@@ -121,6 +121,10 @@ class Kind(Protocol):
     def name(self) -> str:
         """What they are values of."""
 
+    @property
+    def length(self) -> int:
+        """Products of each."""
+
     def least(self, cut: Cut) -> tuple[int, Any]:
         """2^192 times what one of them is charged at least, rounded down; and where that is, as plain data."""
 
@@ -188,12 +192,12 @@ class Lines:
         s = self.near(segments, mu, gap)
         found = []
         for tried in {s, min(s + 1, self.most(segments))}:
-            entropy = _parts(self.length, min(self.overlap * tried, self.length))
+            entropy = parts_near(self.length, min(self.overlap * tried, self.length))
             found.append((self.first + (tried - 1) * gap + mu * entropy, entropy))
         return min(found)
 
 
-def _parts(length: int, parts: int) -> float:
+def parts_near(length: int, parts: int) -> float:
     """E(L, s) in floating point."""
     small, larger = divmod(length, parts)
     return (parts - larger) * small * log(small) + (larger * (small + 1) * log(small + 1) if larger else 0.0)
@@ -207,7 +211,7 @@ class Problem:
     kinds: tuple[Kind, ...]
     work: int  #: V, products
     added: int = 0  #: moves that are certain besides
-    prices: tuple[float, ...] = (1.0,)  #: the rho to try
+    prices: tuple[float, ...] = (1.0,)  #: the rho to try, one after the other as long as it pays
 
     @classmethod
     def product(cls, m: int, n: int, k: int, first: tuple[int, int, int] = (1, 1, 1)) -> Problem:

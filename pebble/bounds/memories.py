@@ -35,7 +35,7 @@ computed once. In bytes every transfer costs the narrowest width, and what surel
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, floor
 from typing import Any
@@ -126,18 +126,19 @@ def buffer_lower_bound(
     >>> buffer_lower_bound(told, 229376, BufferModel("sm-local", 108)).elements
     2295985962
     >>> buffer_lower_bound(told, 229376, BufferModel("pooled", 108)).elements
-    261226493
+    261226496
     """
     if capacity < 3:
         raise InfeasibleError(f"capacity: got {capacity} elements per SM, expected at least 3: no schedule exists.")
     workload = told.workload
     sms, net, omega = buffers.sms, buffers.net, min(buffers.omega, Fraction(1))
     if buffers.memories == 1:
+        told = _of_sms(told) if buffers.kind == "pooled" else told
         return lower_bound(told, buffers.memory_size(capacity), recompute)
     check_workload(told, recompute)
     if most is not None and most * sms < workload.multiply_adds:
         raise InputError(f"share: got {most} multiply-adds per SM, expected at least 1 / {sms} of all.")
-    pooled = lower_bound(told, sms * capacity).elements
+    pooled = lower_bound(_of_sms(told), sms * capacity).elements
     everything = _grouped(told, capacity, sms, 1, most, pooled)
     parts: dict[str, Any] = {
         "capacity_elements_per_sm": capacity,
@@ -168,6 +169,15 @@ def buffer_lower_bound(
     return LowerBound(floor(value), total, capacity, Memories(method, floor(value), parts))
 
 
+def _of_sms(told: Accounting) -> Accounting:
+    """The same for a memory that stands for several SMs: by lines at a price of room of 1 only.
+
+    Partial sums of different SMs may meet in slow memory, by atomic adds: each then costs a store, where Theorem 7
+    counts a store and a load at prices above 1.
+    """
+    return replace(told, lines=tuple(replace(problem, prices=(1.0,)) for problem in told.lines))
+
+
 def _grouped(told: Accounting, capacity: int, sms: int, group: int, most: int | None, pooled: int) -> int:
     """Loads + stores + copies between groups of ``group`` SMs as one memory each; at least the bound of one of all."""
     if group >= sms:
@@ -191,7 +201,7 @@ def multicast_bound(told: Accounting, capacity: int, sms: int, multicast: int, m
     Parameters and errors as for `buffer_lower_bound`; ``multicast`` 1 is sm-local.
     """
     local = buffer_lower_bound(told, capacity, BufferModel("sm-local", sms), most)
-    pooled = lower_bound(told, sms * capacity).elements
+    pooled = lower_bound(_of_sms(told), sms * capacity).elements
     outputs = sum(o.elements for o in told.workload.operands if o.written)
     spread = Fraction(local.elements + (multicast - 1) * outputs, multicast)
     value = max(_grouped(told, capacity, sms, multicast, most, pooled) if multicast > 1 else 0, ceil(spread))

@@ -20,11 +20,12 @@ bounded on both sides by a series in whole multiples of 2^-192.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil
-from typing import Any
+from typing import Any, Protocol
 
 from .reading import RefusedError, array, fields, fraction, integer
 
@@ -69,6 +70,17 @@ def entropy(length: int, parts: int) -> tuple[int, int]:
     return low, high
 
 
+class Kind(Protocol):
+    """Values of one kind."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+
+    def prove(self, claimed: Any, h: int, mu: Fraction, rho: Fraction, at: str) -> Fraction:
+        """What one of them is charged, from below; ``claimed`` says where that is."""
+
+
 @dataclass(frozen=True)
 class Lines:
     """Values of one kind, whose lines have the same length."""
@@ -98,12 +110,12 @@ class Lines:
         return low
 
 
-def by_lines(kinds: list[Lines], work: int, capacity: int, proof: Any, at: str) -> int:
+def by_lines(kinds: Sequence[Kind], work: int, capacity: int, proof: Any, at: str) -> int:
     """What the theorem says; ``work`` is the number of products.
 
     Parameters
     ----------
-    kinds : list of Lines
+    kinds : sequence of Kind
     work, capacity : int
     proof : object
         ``segments``, ``mu``, ``rho``, and for each kind the s of its minimum.

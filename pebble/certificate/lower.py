@@ -22,19 +22,21 @@ All numbers but h and the proofs of the geometry are recomputed from the stateme
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 from typing import Any
 
+from .chain_lines import Hidden
 from .geometry import MAX_LEAVES, Box, prove_by_means, prove_redone, prove_touched
-from .lines import MAX_KERNEL, Lines, by_lines, read_times
+from .lines import MAX_KERNEL, Kind, Lines, by_lines, read_times
 from .reading import RefusedError, array, choice, equal, fields, fraction, integer, tagged
 from .statement import Piece, Workload
 from .tied import prove_tied
 
 MAX_SEGMENTS = 2**128
+LineForms = dict[str, tuple[Sequence[Kind], int, int]]  # by name: kinds of values, products, what moves besides
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def _added(whole: Workload, redo: bool, capacity: int, proof: Any, at: str) -> t
                 case "segments":
                     least = _by_form(piece.workload, capacity, one, where, piece.taken)
                 case "lines":  # no first load and no last store of what is handed over
-                    least = _by_lines(piece.workload, capacity, one, where) - piece.taken
+                    least = _by_lines(piece.workload, capacity, one, where, line_forms(piece.workload)) - piece.taken
             elements += piece.count * least
     return elements, whole.bytes_of(elements)
 
@@ -131,14 +133,14 @@ def _fused(workload: Workload, redo: bool, capacity: int, proof: Any, at: str) -
     theorem = _stated(proof, at, among)
     if theorem == "tied segments":
         return _tied(workload, capacity, proof, at), 0
-    if theorem == "lines":
-        return _by_lines(workload, capacity, proof, at), 0
     if theorem == "compulsory":
         # a stored score is loaded again: both moves come on top
         return workload.compulsory // workload.groups + 2 * spilled, certain
-    if theorem == "segments":
+    if theorem in ("segments", "lines"):
         if redo and workload.linked:
             raise RefusedError(f"{at}.theorem", "this theorem is about schedules that compute nothing again")
+        if theorem == "lines":
+            return _by_lines(workload, capacity, proof, at, line_forms(workload)), certain
         return _by_form(workload, capacity, proof, at) + spilled, certain
     _, k, f, *_ = _chain(workload)
     more = k * f if workload.streams == 2 else 0  # the up weights, which the gate's chain does not have
@@ -165,8 +167,13 @@ def _separate(workload: Workload, redo: bool, capacity: int, proof: Any, at: str
     parts = zip((first, second), compulsory, array(proof["kernels"], f"{at}.kernels", 2, 2), strict=True)
     for number, (part, least, kernel) in enumerate(parts):
         where = f"{at}.kernels[{number}]"
-        cut = _stated(kernel, where, ("compulsory", "segments")) == "segments"
-        total += by_segments(part, capacity, kernel, where) if cut else least
+        match _stated(kernel, where, ("compulsory", "segments", "lines")):
+            case "segments":
+                total += by_segments(part, capacity, kernel, where)
+            case "lines":
+                total += _by_lines(workload, capacity, kernel, where, kernel_lines(workload, number))
+            case _:
+                total += least
     return total, crossing
 
 
@@ -183,33 +190,63 @@ def _by_form(workload: Workload, capacity: int, proof: Any, at: str, taken: int 
     return by_segments(part, capacity, proof, at, ("form",)) - taken
 
 
-def _by_lines(workload: Workload, capacity: int, proof: Any, at: str) -> int:
+def _by_lines(workload: Workload, capacity: int, proof: Any, at: str, forms: LineForms) -> int:
     """By the line theorem, in the form that the proof names."""
-    forms = line_forms(workload)
     if not forms:
         raise RefusedError(f"{at}.theorem", f"this theorem is not about such a {workload.family}")
-    kinds, work = forms[choice(proof.get("form"), f"{at}.form", tuple(forms))]
-    return by_lines(kinds, work, capacity, proof, at)
+    kinds, work, more = forms[choice(proof.get("form"), f"{at}.form", tuple(forms))]
+    return by_lines(kinds, work, capacity, proof, at) + more
 
 
-def line_forms(workload: Workload) -> dict[str, tuple[list[Lines], int]]:
-    """The ways to apply the line theorem to a workload: the kinds of its values, and its products."""
+def line_forms(workload: Workload) -> LineForms:
+    """The ways to apply the line theorem to a workload: the kinds of its values, its products, what moves besides."""
     size = workload.size
     if workload.family == "gemm":
         m, n, k = size["m"], size["n"], size["k"]
         # C += A B: each cell is loaded once before its first update
         cells = Lines(m * n, k, 2 if workload.option["accumulate_into"] else 1, again=2)
-        return {"product": ([Lines(m * k, n), Lines(k * n, m), cells], m * n * k)}
+        return {"product": ([Lines(m * k, n), Lines(k * n, m), cells], m * n * k, 0)}
+    if workload.linked and not workload.pieces:
+        return _chain_lines(workload)
     if workload.family != "conv2d" or size["kernel"] > MAX_KERNEL:
         return {}
     channels, images = size["out_channels"], size["batch"] * size["in_channels"]
     pixels, taps = workload.operands["Y"].elements // channels, workload.operands["W"].elements // channels
-    kinds = [
+    kinds: list[Kind] = [
         Lines(positions * images, pairs * channels, overlap=pairs)
         for pairs, positions in read_times(size["height"], size["width"], size["kernel"], size["stride"])
     ]
     kinds += [Lines(channels * taps, pixels), Lines(channels * pixels, taps, again=2)]
-    return {"convolution": (kinds, pixels * channels * taps)}
+    return {"convolution": (kinds, pixels * channels * taps, 0)}
+
+
+def _chain_lines(workload: Workload) -> LineForms:
+    """Two products in a row: nothing where a mask leaves cells out, since lines then differ in length."""
+    m, k, f, l, cells = _chain(workload)
+    if cells != m * f:
+        return {}
+    outputs, hidden = Lines(m * l, f, again=2), Hidden(cells, k, l)
+    plain: list[Kind] = [Lines(m * k, f), Lines((k + l) * f, m), outputs, hidden]
+    if workload.streams == 1:
+        return {"chain": (plain, cells * (k + l), 0)}
+    # gate and up columns side by side; the up cells begin free and end nowhere
+    both: list[Kind] = [Lines(m * k, 2 * f), Lines((2 * k + l) * f, m), outputs, hidden]
+    both.append(Lines(cells, k, 0, again=2))
+    return {"gated chain": (both, cells * (2 * k + l), 0), "gate's chain": (plain, cells * (k + l), k * f)}
+
+
+def kernel_lines(workload: Workload, number: int) -> LineForms:
+    """The line theorem for one of two kernels with H in slow memory between them."""
+    m, k, f, l, cells = _chain(workload)
+    if cells != m * f:
+        return {}
+    if number == 1:
+        return {"second kernel": ([Lines(cells, l), Lines(f * l, m), Lines(m * l, f, again=2)], cells * l, 0)}
+    columns = workload.streams * f
+    kinds = [Lines(m * k, columns), Lines(k * columns, m), Lines(cells, k, again=2)]
+    if workload.streams == 2:
+        kinds.append(Lines(cells, k, 0, again=2))
+    return {"first kernel": (kinds, m * columns * k, 0)}
 
 
 def _chain(workload: Workload) -> tuple[int, int, int, int, int]:

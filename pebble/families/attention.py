@@ -10,7 +10,7 @@ leaving them out is a relaxation.
   added. Sequences and key/value heads are equal groups that share no value.
 - *Causal mask.* Fewer pairs :math:`(i, j)` exist: a subset of the box, with as many cells as pairs. With one segment
   this is below compulsory, so the maximum with compulsory matters: all of Q, K, V, O, since the last query sees every
-  key and every query sees one at least.
+  key and every query sees one at least. Theorem 8 is not used: lines differ in length.
 - *Strict softmax, no recomputation.* When the last score of a row of :math:`n` has been added to the row's sum, all are
   computed and none has been used: each is in fast memory beside the sum, at most :math:`S - 1` of them, or was stored
   and will be loaded. So :math:`\max(0, n - S + 1)` stores come on top of Theorem 2, which charges loads of scores only,
@@ -25,6 +25,7 @@ from fractions import Fraction
 
 from pebble.bounds import Accounting, Chain
 from pebble.bounds.chain import SEPARATE
+from pebble.bounds.chain_lines import chain_problems, kernel_problems
 from pebble.cdag.attention import attention_dag
 from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InfeasibleError
@@ -93,6 +94,8 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
         return Accounting(
             workload,
             chain.pieces,
+            chain_problems(chain),
+            kernel_problems(chain),
             groups=workload.groups,
             chain=chain,
             spilled=lambda capacity: strict_spills(workload, capacity),

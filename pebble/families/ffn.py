@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from pebble.bounds import Accounting, Chain, Formula
+from pebble.bounds.chain_lines import chain_problems, kernel_problems
 from pebble.bounds.published import chain_formula
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.ffn import ffn_dag
@@ -43,16 +44,22 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
     schedules_help = "separate:ORDER, row-fused-R, row-fused-R-split-S, interleaved-R"
     daily = ("separate:row", "separate:grouped-8", "row-fused-16")
 
+    def chain(self, workload: Ffn) -> Chain:
+        """Its two products."""
+        m, f = workload.tokens, workload.hidden
+        return Chain(m, workload.d_model, f, workload.d_out, m * f, workload.gated)
+
     def accounting(self, workload: Ffn) -> Accounting:
-        m, k, f, l = workload.tokens, workload.d_model, workload.hidden, workload.d_out
-        chain = Chain(m, k, f, l, m * f, workload.gated)
+        chain = self.chain(workload)
         return Accounting(
             workload,
             chain.pieces,
+            chain_problems(chain),
+            kernel_problems(chain),
             chain=chain,
             game="$H := \\mathrm{act}(A B)$ and $Y := H D$ with $A$ ($m \\times k$), $B$ ($k \\times f$), $D$ ($f "
             "\\times l$), multiply-adds in any order; $H$ need never be in slow memory",
-            symbols={"m": m, "k": k, "f": f, "l": l},
+            symbols={"m": chain.m, "k": chain.k, "f": chain.f, "l": chain.l},
         )
 
     def published(self, workload: Ffn, capacity: int, processors: int = 1) -> tuple[Formula, ...]:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from pebble.bounds import Accounting, LowerBound, Part, Piece, Problem, sum_of_kernels
+from pebble.bounds.chain_lines import chain_problems
 from pebble.families.attention import ATTENTION
 from pebble.families.base import Explicit, Family
 from pebble.families.ffn import FFN
@@ -60,7 +61,12 @@ class LayerFamily(Family[TransformerLayer]):
             _product("qkv", qkv, own_input=True),
             Part("attention", _less(ATTENTION.accounting(attention).pieces, inside), 0, attention.groups),
             _product("o", projection),
-            Part("mlp", _less(FFN.accounting(mlp).pieces, handed), mlp.compulsory_elements - handed),
+            Part(
+                "mlp",
+                _less(FFN.accounting(mlp).pieces, handed),
+                mlp.compulsory_elements - handed,
+                lines=chain_problems(FFN.chain(mlp), own_input=False),
+            ),
         )
         return Accounting(
             workload,

@@ -143,9 +143,11 @@ def segments_json(proof: Segments | Recomputed, shares: Sequence[Share]) -> dict
     return {"segments": proof.segments, "shares": [share.to_json() for share in shares]}
 
 
-def _kernel(kernel: Segments, least: int) -> dict[str, Any]:
+def _kernel(kernel: Segments | LineBound, least: int) -> dict[str, Any]:
     if kernel.elements <= least:
         return {"theorem": "compulsory"}
+    if isinstance(kernel, LineBound):
+        return _lines(kernel)
     return {"theorem": "segments", **segments_json(kernel, segment_shares(kernel))}
 
 

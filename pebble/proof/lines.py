@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from pebble.bounds import LineBound, Lines
+from pebble.bounds.chain_lines import Hidden
 from pebble.bounds.lines import BITS, PRICE_BITS
 from pebble.proof.text import number
 
@@ -38,7 +39,7 @@ def line_proof(proof: LineBound) -> str:
 
         $$ Q \ge \sum_{{\text{{values}}}} \min_s \big[ a + (s - 1) \min(b, \rho) + \mu\, \mathrm{{E}}(L, s) \big]
         - \mu \sum_i v_i \ln v_i - \rho (h - 1) S.
-
+        {_HIDDEN + _GATED.get(problem.form, "") if any(isinstance(kind, Hidden) for kind in problem.kinds) else ""}
         ## Arithmetic
 
         With $\mu = {_price(cut.mu)}$ the bracket, which is convex in $s$, is least at:
@@ -51,6 +52,28 @@ def line_proof(proof: LineBound) -> str:
         """
 
 
+_HIDDEN = r"""
+        A cell of an intermediate has first products, $k$ in number, which complete it, and then $l$ second ones, which
+        read it. It begins free and need not be stored. With first products in $s$ segments and second ones only in $j$
+        further ones, it is held over cuts, or stored and loaded again between the $s$ (2 moves each), or stored once
+        and loaded before each of the $j$: its bracket is $(s - 1) \rho + \min(j \rho, j + 1)$ and $\mu$ times the
+        least $\sum c \ln c$, which is $\mathrm{E}(k + l, s + j)$ as long as the $j$ segments can have as many
+        products as the others, and $\mathrm{E}(k, s) + \mathrm{E}(l, j)$ where they cannot.
+        """
+
+
+_GATED = {
+    "gated chain": r"""
+        The columns of gate and up stand side by side. $H$ takes the place of the gate's cell; an up cell has first
+        products only, begins free and ends nowhere.
+        """,
+    "gate's chain": """
+        The up cells are left out: what is left is a schedule of the gate's chain, and every up weight is loaded
+        besides, which is added at the end.
+        """,
+}
+
+
 def _price(mu: int) -> str:
     """Mu as one over a number: it is small where lines are long."""
     return f"1 / {number(Fraction(1 << PRICE_BITS, mu))}" if mu else "0"
@@ -61,6 +84,12 @@ def _more(added: int) -> str:
 
 
 def _kind(kind: object, at: object, charge: Fraction) -> str:
+    if isinstance(kind, Hidden):
+        where = f"in $n = {at}$ segments" if at else "with no segment that has both first and second products of it"
+        return rf"""
+        ${number(kind.count)}$ cells of {kind.name} with ${number(kind.k)}$ first and ${number(kind.l)}$ second
+        products: {where}, at least ${number(charge)}$ each.
+        """
     assert isinstance(kind, Lines)
     many = kind.overlap
     spread = f" on {many} parallel lines (so in $s$ segments ${many} s$ parts at most)" if many > 1 else ""

@@ -54,7 +54,7 @@ class Chain:
     masked : int
         0, or, for a causal mask, rows per query: row i sees f - (m - 1) // masked + i // masked columns of H.
     turns : bool
-        Whether panels may hand on by turned corners; not where values have several widths, whose room they do not count.
+        Whether panels may hand on by turned corners; not where values have several widths, which those do not count.
     """
 
     m: int

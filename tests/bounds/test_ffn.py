@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pebble.cdag.ffn import ffn_dag
 from pebble.errors import InfeasibleError
-from pebble.families import lower_bound
+from pebble.families import accounting, lower_bound
 from pebble.families.ffn import FFN
 from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_schedules
 from pebble.workloads import Ffn
@@ -87,8 +87,8 @@ def test_targets(capacity: int, least: float) -> None:
     bound = lower_bound(ffn, capacity)
     assert bound.elements >= least
     assert bound.bytes == 2 * bound.elements
-    # within rounding, recomputation gains nothing here
-    assert bound.elements - 10 <= lower_bound(ffn, capacity, recompute=True).elements
+    # by segments recomputation gains nothing here; by lines there is no theorem for it
+    assert least <= lower_bound(ffn, capacity, recompute=True).elements <= bound.elements
     assert bound.elements < FFN.separate_bound(ffn, capacity).elements
 
 
@@ -122,13 +122,14 @@ def test_widths_are_counted_where_they_surely_move() -> None:
 
 
 def test_certificate_recomputes() -> None:
-    certificate = lower_bound(Ffn(8192, 4096, 11008), 40 * MIB).certificate
+    certificate = accounting(Ffn(8192, 4096, 11008)).pieces[0].bound(40 * MIB).to_json()
     m, f, depth = certificate["box"]
     assert (m, f, depth, certificate["products"]) == (8192, 11008, 8192, 8192 * 11008 * 8192)
     value = certificate["segment_terms"] - certificate["cells_begun_and_not_stored"]
     assert value == 253_338_648
-    assert (certificate["recompute"], certificate["theta"]) == ("forbidden", "1/2")
-    assert lower_bound(Ffn(8192, 4096, 11008, gated=True), 6 * MIB).certificate["theta"] == "2/3"
+    assert certificate["theta"] == "1/2"
+    gated = accounting(Ffn(8192, 4096, 11008, gated=True)).pieces[0].bound(6 * MIB)
+    assert gated.to_json()["theta"] == "2/3"
     # the real x of one share is 3 v^(2/3) here; each of the h shares is rounded up to a whole number
     h = certificate["segments"]
     closed = h * 3 * (certificate["products"] / h) ** (2 / 3) - (h - 1) * 40 * MIB

@@ -15,7 +15,7 @@ from typing import Any
 from pebble.bounds import Chain, Recomputed
 from pebble.certificate import FORMAT, VERSION, RefusedError
 from pebble.certificate.geometry import Box, prove_touched
-from pebble.certificate.lines import Lines
+from pebble.certificate.lines import Kind, Lines
 from pebble.certificate.lower import Part, _chain, _parts, line_forms
 from pebble.certificate.schedules import moved_by
 from pebble.certificate.statement import Workload
@@ -118,7 +118,7 @@ def segment_proofs(workload: Workload, rnd: random.Random) -> Iterator[dict[str,
 
 def line_proofs(workload: Workload, rnd: random.Random) -> Iterator[dict[str, Any]]:
     """Proofs by lines at prices of all sizes, each kind where its charge is least in floating point."""
-    for form, (kinds, work) in line_forms(workload).items():
+    for form, (kinds, work, _) in line_forms(workload).items():
         for h in numbers_of_segments(work, rnd):
             for rho in (Fraction(1), Fraction(rnd.randint(1, 5), rnd.randint(1, 4))):
                 for power in range(-6, 7):
@@ -131,7 +131,16 @@ def line_proofs(workload: Workload, rnd: random.Random) -> Iterator[dict[str, An
                         entropy = sum(count * size * log(size) for size, count in spread)
                         return kind.first + (s - 1) * min(kind.again, rho * kind.room) + mu * entropy
 
-                    minima = [min(range(1, min(kind.length, h) + 1), key=lambda s: charge(kind, s)) for kind in kinds]
+                    def best(kind: Kind, mu: Fraction = mu, rho: Fraction = rho, h: int = h) -> int:
+                        if isinstance(kind, Lines):
+                            return min(range(1, min(kind.length, h) + 1), key=lambda s: charge(kind, s))
+                        for n in range(h + 1):
+                            with suppress(RefusedError):
+                                kind.prove(n, h, mu, rho, "cells")
+                                return n
+                        return 1
+
+                    minima = [best(kind) for kind in kinds]
                     told = {"theorem": "lines", "form": form, "segments": h}
                     yield {**told, "mu": str(mu), "rho": str(rho), "minima": minima}
 

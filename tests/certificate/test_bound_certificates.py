@@ -33,7 +33,7 @@ INSTANCES: dict[str, tuple[AnyWorkload, int, bool]] = {
     "ffn": (Ffn(8192, 4096, 11008), 40 * 2**19, False),
     "ffn, H spilled": (Ffn(140, 20, 5340, 20, False, "fp8", "fp8"), 251, False),
     "ffn, gated": (Ffn(40, 30, 50, 20, True), 60, False),
-    "ffn, tied": (Ffn(300, 20, 900, 90, True), 3000, False),
+    "ffn, tied": (Ffn(300, 20, 900, 90, True), 6000, False),
     "ffn, computed again": (Ffn(400, 1, 400, 9), 400, True),
     "ffn, distinct": (Ffn(300, 60, 200, 40, True), 500, True),
     "attention": (Attention(32768, 32768, 128), 228 * 2**9, False),

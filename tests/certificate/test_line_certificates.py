@@ -16,7 +16,7 @@ from pebble.families import lower_bound
 from pebble.proof.certificate import bound_certificate
 from pebble.reports.bound import known_of
 from pebble.schedules.explicit import best_gemm_schedule
-from pebble.workloads import Conv2d, Gemm, GroupedGemm
+from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm
 from pebble.workloads.base import Workload
 from tests.certificate.persuade import persuade
 
@@ -25,6 +25,10 @@ WORKLOADS: dict[str, tuple[Workload, int]] = {
     "gemm, added to": (Gemm(300, 200, 500, accumulate=True), 4000),
     "convolution": (Conv2d(2, 8, 16, 12, 12, 3, 1), 700),
     "convolution, strided": (Conv2d(4, 32, 32, 30, 30, 3, 2), 3000),
+    "ffn": (Ffn(8192, 4096, 11008), 72 * 2**19),
+    "ffn, H in two segments": (Ffn(8192, 8192, 28672), 6 * 2**19),
+    "ffn, gated": (Ffn(8192, 4096, 11008, gated=True), 40 * 2**19),
+    "attention": (Attention(32768, 32768, 128, heads=8, kv_heads=2), 6 * 2**19),
     "groups": (GroupedGemm((512, 384, 1024), 4096, 7168), 6 * 2**19),
 }
 
@@ -133,4 +137,33 @@ def test_a_chain_or_a_wide_kernel_has_no_such_proof_here() -> None:
     document: dict[str, Any] = bound_certificate(wide, known_of(wide, 100, 100))
     document["claims"] = [{**document["claims"][0], "proof": {"theorem": "lines", "form": "convolution"}}]
     with pytest.raises(RefusedError, match="not about such a conv2d"):
+        check(document)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "why"),
+    [
+        ("ffn", {"rho": "1/2"}, "prices rho|charged less"),
+        ("ffn", {"rho": "5/2"}, "prices rho|charged less"),
+        ("ffn", {"form": "gated chain"}, "one of chain"),
+        ("ffn", {"minima": [2, 1, 2, 4]}, "at most|charged less"),
+        ("ffn, gated", {"form": "gate's chain"}, "4 to 4 entries"),
+        ("ffn, H in two segments", {"minima": [16, 5, 12]}, "4 to 4 entries"),
+    ],
+)
+def test_what_the_theorem_of_chains_does_not_say(name: str, changes: dict[str, Any], why: str) -> None:
+    document = certificate(name)
+    document["claims"][0]["proof"] |= changes
+    with pytest.raises(RefusedError, match=why):
+        check(document)
+
+
+def test_a_chain_that_computes_again_or_is_masked_has_no_proof_by_lines() -> None:
+    document = certificate("ffn")
+    document["claims"][0]["game"]["recompute"] = "allowed"
+    with pytest.raises(RefusedError, match="compute nothing again"):
+        check(document)
+    document = certificate("attention")
+    document["statement"]["workload"]["causal"] = True
+    with pytest.raises(RefusedError):
         check(document)
