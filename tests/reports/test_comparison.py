@@ -76,7 +76,7 @@ def test_the_headline_figures() -> None:
     values = compare(gemm, "row", gpu="a100-sxm4-40gb", policy="lru", accumulators="off")
     assert round(values.trace.bound.bytes / 1e6, 1) == 489.0
     one_stage = compare(gemm, "row", gpu="a100-sxm4-40gb", policy="lru", stages=1, accumulators="off")
-    assert round(one_stage.trace.bound.bytes / 1e6, 1) == 492.4
+    assert round(one_stage.trace.bound.bytes / 1e6, 1) == 524.0
     assert found.chip is not None
     assert found.chip.capacity.bytes == round(87.25 * 2**20)
     assert found.chip.bound.bytes < found.trace.bound.bytes < found.cache_only.bound.bytes
