@@ -1,4 +1,4 @@
-"""The search for any game without recomputation: A* in excess cost."""
+"""The search for any game without recomputation: branch and bound in excess cost, limit after limit."""
 
 from __future__ import annotations
 
@@ -11,51 +11,92 @@ from pebble.game import Move
 from pebble.solvers.heuristic import solve_heuristic
 from pebble.solvers.plan import Plan, write_moves
 from pebble.solvers.result import Incumbent
-from pebble.solvers.search import dag_astar as astar
+from pebble.solvers.search import dag_layers as layers
+from pebble.solvers.search.bits import EXHAUSTED, FULL
 from pebble.solvers.search.dag_model import build_dag_model
-from pebble.solvers.search.dag_rules import WORDS, settle_dag
-from pebble.solvers.search.levels import LevelSearch, Table
-from pebble.solvers.search.positions import LEVELS, Positions, chain_to
+from pebble.solvers.search.ideals import BYTES_PER_IDEAL, make_ideals
+from pebble.system.memory import memory_allowance
 
-FIRST_SHARE = 0.75  # of the time, before a heuristic is asked for an upper bound
+BEAM_WIDTHS = (30, 300, 3000, 30000)
+BEAM_SHARE = 0.1  # of the time left, each
+SHORT_SECONDS = 0.05  # a pass that took less lets the limit rise faster
+_SLICE_SECONDS = 0.05
 
 
-class GeneralSearch(LevelSearch):
+class GeneralSearch:
     """One search; the costs it handles are excess over the compulsory."""
 
     def __init__(self, best: Incumbent) -> None:
-        super().__init__(best, best.problem.game.compulsory)
+        self.best, self.game = best, best.problem.game
+        self.base = self.game.compulsory
         self.model = build_dag_model(self.game, best.problem.capacity)
+        self.memory = memory_allowance()
+        self.ideals = make_ideals(max(1 << 12, self.memory // 2 // BYTES_PER_IDEAL))
+        most = max(1 << 16, self.memory // 2 // layers.BYTES_PER_POSITION)
+        self.positions = layers.make_positions(most, len(self.game.tasks))
+        self.states = self.successors = 0
+        self.seconds = 0.0
 
     def run(self) -> str:
         """Search; the reason why it stopped."""
         best = self.best
         best.raise_lower(self.base, "compulsory bound")
-        positions = self.positions(WORDS, self.model.tasks + 1)
-        why = self.search(positions, time.monotonic() + FIRST_SHARE * best.seconds_left)
-        if why == "time" and not best.stopped:
-            if best.upper is None:
-                solve_heuristic(best)
-            why = self.search(positions)
-        return self.reason(why)
+        if not self.game.tasks:
+            best.offer(write_moves(self.game, Plan((), (), ())), "search")
+        widths = list(BEAM_WIDTHS)
+        limit, step = best.lower - self.base, 1
+        while not best.stopped:
+            began = time.monotonic()
+            limit = self.upper - 1 if limit >= self.upper else limit
+            why = self._pass(limit)
+            if why:
+                return f"memory limit of {self.memory / 2**30:.1f} GiB" if why == "memory" else "stopped"
+            limit = int(self.positions.counts[layers.LIMIT])
+            best.raise_lower(self.base + limit + 1, "search")
+            took = time.monotonic() - began
+            step = 2 * step if took < SHORT_SECONDS else 1
+            limit += step
+            while widths and took >= SHORT_SECONDS and not best.stopped:
+                self._pass(self.upper - 1, widths.pop(0), time.monotonic() + BEAM_SHARE * best.seconds_left)
+        return "proved optimal" if best.closed else "stopped"
 
-    def advance(self, positions: Positions, table: Table, work: int) -> int:
-        """Some work of the A*."""
-        return int(astar.advance(self.model, positions, table, self.upper, work))
+    @property
+    def upper(self) -> int:
+        """The excess of the cheapest pebbling known."""
+        return layers.LEVELS - 1 if self.best.upper is None else self.best.upper - self.base
 
-    def moves(self, positions: Positions) -> tuple[Move, ...]:
+    def _pass(self, limit: int, width: int = 0, until: float = float("inf")) -> str:
+        """Look at all that costs no more than a limit, or at the best of it; why it was cut short, or ""."""
+        model, ideals, positions, counts = self.model, self.ideals, self.positions, self.positions.counts
+        begun, work = time.monotonic(), 256
+        status = -1 if layers.begin(model, ideals, positions, limit) else FULL
+        while status not in (EXHAUSTED, FULL) and not self.best.stopped and time.monotonic() < until:
+            started = time.monotonic()
+            status = layers.advance(model, ideals, positions, width, work)
+            took = time.monotonic() - started
+            work = min(1 << 20, 2 * work) if took < _SLICE_SECONDS else max(16, work // 2)
+        self.seconds += time.monotonic() - begun
+        self.states += int(counts[layers.STATES])
+        self.successors += int(counts[layers.SUCCESSORS])
+        self.best.details |= {"states": self.states, "successors": self.successors, "ideals": int(ideals.counts[0])}
+        if self.seconds > 0:
+            self.best.details["states_per_second"] = round(self.states / self.seconds)
+        if counts[layers.GOAL] >= 0:
+            self.best.offer(self._moves(), "beam" if width else "search")
+        return "" if status == EXHAUSTED else "memory" if status == FULL else "time"
+
+    def _moves(self) -> tuple[Move, ...]:
         """The play found, in the game's own numbers.
 
         Interchangeable inputs change places in the positions; here they keep theirs, so an evicted one stands for
         any of its kind that is red.
         """
-        model, game = self.model, self.game
-        chain = chain_to(positions, int(positions.counts[3]))
-        table = np.zeros(2, dtype=np.int32)
-        log = np.zeros((model.tasks + 2, 2), dtype=np.int64)
-        end = np.zeros(WORDS, dtype=np.uint64)
-        for t in range(model.tasks):
-            end[t >> 6] |= np.uint64(1 << (t & 63))
+        model, game, positions = self.model, self.game, self.positions
+        counts, numbers = positions.counts, positions.numbers
+        chain = [int(counts[layers.GOAL])]
+        while numbers[chain[-1], layers.PARENT] >= 0:
+            chain.append(int(numbers[chain[-1], layers.PARENT]))
+        chain.reverse()
         kind = list(range(model.items))
         for x in range(model.items):
             if model.twin[x] >= 0:
@@ -83,18 +124,10 @@ class GeneralSearch(LevelSearch):
                     red.discard(x)
             keep.append(set(red))
 
-        settle_dag(model, np.zeros(WORDS, dtype=np.uint64), log)
-        for number in range(1, int(log[0, 0]) + 1):
-            play(int(log[number, 0]), int(log[number, 1]))
-        for number, s in enumerate(chain):
-            last = number + 1 == len(chain)
-            if last and astar.is_end(model, positions.words[s]):
-                break
-            goal = end if last else positions.words[chain[number + 1]]
-            cost = int(positions.counts[6] if last else positions.cost[chain[number + 1]])
-            log[:] = 0
-            status = astar.expand(model, positions, table, s, LEVELS, goal, cost, log)
-            if status != -2:
+        log = np.zeros((model.tasks + 2, 2), dtype=np.int64)
+        for s, goal in zip(chain, [*chain[1:], -1], strict=True):
+            cost = int(counts[layers.GOAL_COST] if goal < 0 else numbers[goal, layers.COST])
+            if layers.expand(model, self.ideals, positions, s, goal, cost, log) != layers.MATCH:
                 raise PebbleError("search: a recorded position has no move to the next; please report this.")
             task, source = int(positions.found[0]), int(positions.found[1]) - 1
             evicted = int(positions.found[2]) | int(positions.found[3]) << 64
