@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from math import log
 
 import numpy as np
 
@@ -17,9 +18,10 @@ from pebble.solvers.search.dag_model import build_dag_model
 from pebble.solvers.search.ideals import BYTES_PER_IDEAL, make_ideals
 from pebble.system.memory import memory_allowance
 
-BEAM_WIDTHS = (30, 300, 3000, 30000)
+BEAM_WIDTHS = (30, 300, 3000)
 BEAM_SHARE = 0.1  # of the time left, each
-SHORT_SECONDS = 0.05  # a pass that took less lets the limit rise faster
+SHORT_SECONDS = 0.05  # of a pass, before a wider beam is tried
+GROWTH = 3.0  # of the positions from one pass to the next
 _SLICE_SECONDS = 0.05
 
 
@@ -44,21 +46,30 @@ class GeneralSearch:
         if not self.game.tasks:
             best.offer(write_moves(self.game, Plan((), (), ())), "search")
         widths = list(BEAM_WIDTHS)
-        limit, step = best.lower - self.base, 1
+        self._beam(widths.pop(0))
+        limit, step, states, took = best.lower - self.base, 1, 1, 0.0
         while not best.stopped:
-            began = time.monotonic()
-            limit = self.upper - 1 if limit >= self.upper else limit
+            while widths and took * len(BEAM_WIDTHS) > SHORT_SECONDS * len(widths) and not best.stopped:
+                self._beam(widths.pop(0))
+            limit = min(limit, self.upper - 1)
+            began, before = time.monotonic(), states
             why = self._pass(limit)
             if why:
                 return f"memory limit of {self.memory / 2**30:.1f} GiB" if why == "memory" else "stopped"
             limit = int(self.positions.counts[layers.LIMIT])
             best.raise_lower(self.base + limit + 1, "search")
             took = time.monotonic() - began
-            step = 2 * step if took < SHORT_SECONDS else 1
+            states = int(self.positions.counts[layers.STATES])
+            growth = max(1.05, (states / before) ** (1 / step))
+            step = max(1, int(log(GROWTH) / log(growth)))
+            if took * growth**step > best.seconds_left:
+                step = 1
             limit += step
-            while widths and took >= SHORT_SECONDS and not best.stopped:
-                self._pass(self.upper - 1, widths.pop(0), time.monotonic() + BEAM_SHARE * best.seconds_left)
         return "proved optimal" if best.closed else "stopped"
+
+    def _beam(self, width: int) -> None:
+        """An upper bound from the best positions of each layer."""
+        self._pass(self.upper - 1, width, time.monotonic() + BEAM_SHARE * self.best.seconds_left)
 
     @property
     def upper(self) -> int:
@@ -124,10 +135,10 @@ class GeneralSearch:
                     red.discard(x)
             keep.append(set(red))
 
-        log = np.zeros((model.tasks + 2, 2), dtype=np.int64)
+        ran = np.zeros((model.tasks + 2, 2), dtype=np.int64)
         for s, goal in zip(chain, [*chain[1:], -1], strict=True):
             cost = int(counts[layers.GOAL_COST] if goal < 0 else numbers[goal, layers.COST])
-            if layers.expand(model, self.ideals, positions, s, goal, cost, log) != layers.MATCH:
+            if layers.expand(model, self.ideals, positions, s, goal, cost, ran) != layers.MATCH:
                 raise PebbleError("search: a recorded position has no move to the next; please report this.")
             task, source = int(positions.found[0]), int(positions.found[1]) - 1
             evicted = int(positions.found[2]) | int(positions.found[3]) << 64
@@ -137,6 +148,6 @@ class GeneralSearch:
             if keep:
                 keep[-1] = set(red)
             play(task, source)
-            for entry in range(1, int(log[0, 0]) + 1):
-                play(int(log[entry, 0]), int(log[entry, 1]))
+            for entry in range(1, int(ran[0, 0]) + 1):
+                play(int(ran[entry, 0]), int(ran[entry, 1]))
         return write_moves(game, Plan(tuple(order), tuple(map(frozenset, keep)), tuple(sources)))
