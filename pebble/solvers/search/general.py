@@ -20,7 +20,8 @@ from pebble.system.memory import memory_allowance
 
 BEAM_WIDTHS = (30, 300, 3000)
 BEAM_SHARE = 0.1  # of the time left, each
-SHORT_SECONDS = 0.05  # of a pass, before a wider beam is tried
+SHORT_SECONDS = 0.05  # of a pass, before beams are tried
+LAST_SHARE = 0.65  # of the time left, for one pass up to the upper bound
 GROWTH = 3.0  # of the positions from one pass to the next
 _SLICE_SECONDS = 0.05
 
@@ -45,31 +46,35 @@ class GeneralSearch:
         best.raise_lower(self.base, "compulsory bound")
         if not self.game.tasks:
             best.offer(write_moves(self.game, Plan((), (), ())), "search")
-        widths = list(BEAM_WIDTHS)
-        self._beam(widths.pop(0))
-        limit, step, states, took = best.lower - self.base, 1, 1, 0.0
+        for width in BEAM_WIDTHS[:2]:
+            self._beam(width, self.upper - 1)
+        limit, step, states, took, tried = best.lower - self.base, 1, 1, 0.0, False
         while not best.stopped:
-            while widths and took * len(BEAM_WIDTHS) > SHORT_SECONDS * len(widths) and not best.stopped:
-                self._beam(widths.pop(0))
-            limit = min(limit, self.upper - 1)
+            limit = max(min(limit, self.upper - 1), best.lower - self.base)
+            if took > SHORT_SECONDS and not tried:  # small games are over by now
+                tried = True
+                self._beam(BEAM_WIDTHS[2], self.upper - 1)
+                self._pass(self.upper - 1, 0, time.monotonic() + LAST_SHARE * best.seconds_left)
+            for width in BEAM_WIDTHS[1:] if states > BEAM_WIDTHS[1] or not took else ():
+                self._beam(width, limit)  # within the limit a beam knows better where to look
+            if best.stopped:
+                break
             began, before = time.monotonic(), states
             why = self._pass(limit)
             if why:
                 return f"memory limit of {self.memory / 2**30:.1f} GiB" if why == "memory" else "stopped"
-            limit = int(self.positions.counts[layers.LIMIT])
-            best.raise_lower(self.base + limit + 1, "search")
             took = time.monotonic() - began
             states = int(self.positions.counts[layers.STATES])
             growth = max(1.05, (states / before) ** (1 / step))
             step = max(1, int(log(GROWTH) / log(growth)))
             if took * growth**step > best.seconds_left:
                 step = 1
-            limit += step
+            limit = best.lower - self.base - 1 + step
         return "proved optimal" if best.closed else "stopped"
 
-    def _beam(self, width: int) -> None:
-        """An upper bound from the best positions of each layer."""
-        self._pass(self.upper - 1, width, time.monotonic() + BEAM_SHARE * self.best.seconds_left)
+    def _beam(self, width: int, limit: int) -> None:
+        """An upper bound within a limit, from the best positions of each layer."""
+        self._pass(limit, width, time.monotonic() + BEAM_SHARE * self.best.seconds_left)
 
     @property
     def upper(self) -> int:
@@ -94,6 +99,8 @@ class GeneralSearch:
             self.best.details["states_per_second"] = round(self.states / self.seconds)
         if counts[layers.GOAL] >= 0:
             self.best.offer(self._moves(), "beam" if width else "search")
+        if status == EXHAUSTED and not width:
+            self.best.raise_lower(self.base + int(counts[layers.LIMIT]) + 1, "search")
         return "" if status == EXHAUSTED else "memory" if status == FULL else "time"
 
     def _moves(self) -> tuple[Move, ...]:
