@@ -55,8 +55,8 @@ class GeneralSearch:
                 tried = True
                 self._beam(BEAM_WIDTHS[2], self.upper - 1)
                 self._pass(self.upper - 1, 0, time.monotonic() + LAST_SHARE * best.seconds_left)
-            for width in BEAM_WIDTHS[1:] if states > BEAM_WIDTHS[1] or not took else ():
-                self._beam(width, limit)  # within the limit a beam knows better where to look
+            if states > BEAM_WIDTHS[1] or not took:
+                self._beam(BEAM_WIDTHS[1], limit)  # within the limit a beam knows better where to look
             if best.stopped:
                 break
             began, before = time.monotonic(), states

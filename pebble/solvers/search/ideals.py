@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.game import Game
-from pebble.solvers.search.bits import ONE, ZERO, mix, popcount
+from pebble.solvers.search.bits import ONE, ZERO, lowest, mix, popcount
 from pebble.solvers.search.dag_model import DagModel
 from pebble.traces.jit import jit
 
@@ -29,21 +29,22 @@ U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
 
 # columns of Ideals.words and Ideals.numbers
-NEED, PURE = 2, 4
-READY, READY_END, LINE, LINE_END, HEAD, NEXT = 0, 1, 2, 3, 4, 5
+NEED, PURE, LIVE, SINGLE = 2, 4, 6, 8
+READY, READY_END, LINE, LINE_END, ROW, HEAD, NEXT = range(7)
 # bits of a ready entry
 BEGUN, STORED, PAYS = 1, 2, 4
 MOST_LINES = 64
-BYTES_PER_IDEAL = 6 * 8 + 6 * 4 + 8 + 12 * (16 + 12 + 16 + 8)
+BYTES_PER_IDEAL = 10 * 8 + 7 * 4 + 8 + 12 * (16 + 12 + 16 + 8) + 24 * 16
 
 
 class Ideals(NamedTuple):
     """Ideals by number; `ready` and `lines` hold what each has of them one after the other."""
 
     words: U64
-    """Tasks done (2 words), items needed (2), inputs that no task done has updated (2)."""
+    """Tasks done (2 words), items needed (2), inputs that no task done has updated (2), needed items that were touched
+    (2), items that one task alone still touches (2)."""
     numbers: I32
-    """Ready entries (first, end), lines (first, end), first position of this ideal or -1, next ideal of its layer."""
+    """Ready entries (first, end), lines (first, end), first row, first position or -1, next ideal of its layer."""
     ready_words: U64
     """Operands of the task that nothing else needs (2 words)."""
     ready: I32
@@ -51,23 +52,27 @@ class Ideals(NamedTuple):
     line_words: U64
     lines: I32
     """a and b of each line."""
+    rows: U64
+    """For each touched and needed item, ascending: those of them (2 words) that are touched again no later than it in
+    any play, since every task to come that touches it comes after or is one that touches them."""
     table: I32
     counts: NDArray[np.int64]
-    """Ideals, ready entries, lines."""
+    """Ideals, ready entries, lines, rows."""
 
 
 def make_ideals(most: int) -> Ideals:
     """Empty arrays; untouched pages cost no memory."""
     size = 1 << max(10, (2 * most).bit_length())
     return Ideals(
-        np.empty((most, 6), np.uint64),
-        np.empty((most, 6), np.int32),
+        np.empty((most, 10), np.uint64),
+        np.empty((most, 7), np.int32),
         np.empty((12 * most, 2), np.uint64),
         np.empty((12 * most, 3), np.int32),
         np.empty((12 * most, 2), np.uint64),
         np.empty((12 * most, 2), np.int32),
+        np.empty((24 * most, 2), np.uint64),
         np.zeros(size, np.int32),
-        np.zeros(3, np.int64),
+        np.zeros(4, np.int64),
     )
 
 
@@ -109,6 +114,59 @@ def _add_line(ideals, first, g0, g1, a, b):  # type: ignore[no-untyped-def]
 
 
 @jit
+def _add_rows(mod, ideals, i, d0, d1):  # type: ignore[no-untyped-def]
+    """Enter which item is touched again no later than which."""
+    words, rows, counts = ideals.words, ideals.rows, ideals.counts
+    live0, live1 = words[i, LIVE], words[i, LIVE + 1]
+    earlier = np.zeros((mod.tasks, 2), np.uint64)  # what a task, or one to come that must precede it, touches
+    for t in range(mod.tasks):  # in topological order
+        if ((d0 if t < 64 else d1) >> np.uint64(t & 63)) & ONE:
+            continue
+        x = mod.target[t]
+        e0, e1 = mod.operands[t, 0], mod.operands[t, 1]
+        if x < 64:
+            e0 |= ONE << np.uint64(x)
+        else:
+            e1 |= ONE << np.uint64(x - 64)
+        p0, p1 = mod.before[t, 0] & ~d0, mod.before[t, 1] & ~d1
+        while p0:
+            u = lowest(p0)
+            p0 &= p0 - ONE
+            e0 |= earlier[u, 0]
+            e1 |= earlier[u, 1]
+        while p1:
+            u = 64 + lowest(p1)
+            p1 &= p1 - ONE
+            e0 |= earlier[u, 0]
+            e1 |= earlier[u, 1]
+        earlier[t, 0], earlier[t, 1] = e0, e1
+    ideals.numbers[i, ROW] = counts[3]
+    words[i, SINGLE], words[i, SINGLE + 1] = ZERO, ZERO
+    for x in range(mod.items):
+        if not ((live0 if x < 64 else live1) >> np.uint64(x & 63)) & ONE:
+            continue
+        e0, e1 = live0, live1
+        p0, p1 = (mod.uses[x, 0] | mod.updates[x, 0]) & ~d0, (mod.uses[x, 1] | mod.updates[x, 1]) & ~d1
+        if popcount(p0) + popcount(p1) == 1:
+            if x < 64:
+                words[i, SINGLE] |= ONE << np.uint64(x)
+            else:
+                words[i, SINGLE + 1] |= ONE << np.uint64(x - 64)
+        while p0:
+            u = lowest(p0)
+            p0 &= p0 - ONE
+            e0 &= earlier[u, 0]
+            e1 &= earlier[u, 1]
+        while p1:
+            u = 64 + lowest(p1)
+            p1 &= p1 - ONE
+            e0 &= earlier[u, 0]
+            e1 &= earlier[u, 1]
+        rows[counts[3], 0], rows[counts[3], 1] = e0, e1
+        counts[3] += 1
+
+
+@jit
 def ideal_of(mod, ideals, d0, d1):  # type: ignore[no-untyped-def]
     """Number of the ideal with these tasks done, entered if new; -1 when an array is full."""
     where = find_ideal(ideals, d0, d1)
@@ -117,6 +175,8 @@ def ideal_of(mod, ideals, d0, d1):  # type: ignore[no-untyped-def]
     counts, numbers, words = ideals.counts, ideals.numbers, ideals.words
     i = counts[0]
     if i + 1 >= len(words) or counts[1] + mod.tasks >= len(ideals.ready) or counts[2] + MOST_LINES >= len(ideals.lines):
+        return np.int64(-1)
+    if counts[3] + mod.items >= len(ideals.rows):
         return np.int64(-1)
     operands, before, targets = mod.operands, mod.before, mod.target
     touched0, touched1, used0, used1, need0, need1, made0, made1 = ZERO, ZERO, ZERO, ZERO, ZERO, ZERO, ZERO, ZERO
@@ -137,6 +197,8 @@ def ideal_of(mod, ideals, d0, d1):  # type: ignore[no-untyped-def]
     words[i, 0], words[i, 1] = d0, d1
     words[i, NEED], words[i, NEED + 1] = need0 | used0, need1 | used1
     words[i, PURE], words[i, PURE + 1] = mod.inputs[0, 0] & ~made0, mod.inputs[0, 1] & ~made1
+    words[i, LIVE], words[i, LIVE + 1] = touched0 & (need0 | used0), touched1 & (need1 | used1)
+    _add_rows(mod, ideals, i, d0, d1)
     live0, live1 = touched0 & used0, touched1 & used1
     cheap0, cheap1 = mod.inputs[0, 0] | mod.outputs[0, 0], mod.inputs[0, 1] | mod.outputs[0, 1]
     numbers[i, READY], numbers[i, LINE] = counts[1], counts[2]
