@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
@@ -183,9 +184,7 @@ def _play_at_random(rng: random.Random, game: Game, capacity: int) -> None:
         i = tables.ideal_of(model, ideals, *_words(sum(1 << t for t in done)))
         masks = [sum(1 << x for x in xs) for xs in (red, {x for x in range(game.size) if x in stored})]
         cheap = masks[1] | sum(1 << x for x in range(game.size) if game.is_output[x])
-        bound = tables.bound_at(
-            ideals.numbers, ideals.line_words, ideals.lines, i, *_words(masks[0]), *_words(cheap)
-        )
+        bound = tables.bound_at(ideals.numbers, ideals.line_words, ideals.lines, i, *_words(masks[0]), *_words(cheap))
         seen.append((paid, int(bound)))
         t = rng.choice([t for t in range(count) if t not in done and game.preds[t] <= done])
         operands, target = set(game.tasks[t].operands), game.tasks[t].target
@@ -218,3 +217,21 @@ def test_the_time_is_kept() -> None:
         best = _solve(stencil1d_dag(8, 7), "one-shot", 5, limit=1.0)
     assert best.lower >= 16
     assert best.seconds < 4
+
+
+def test_a_full_memory_leaves_what_was_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pebble.solvers.search.general.memory_allowance", lambda: 1 << 20)
+    best = Incumbent(Problem(Game.from_dag(stencil1d_dag(8, 7), "one-shot"), 5), 120.0)
+    why = GeneralSearch(best).run()
+    assert why.startswith("memory limit")
+    assert best.upper is not None
+    assert 16 <= best.lower <= 71 <= best.upper  # 71 is the optimum
+
+
+def test_a_request_to_stop_leaves_what_was_proved() -> None:
+    stop = threading.Event()
+    best = Incumbent(Problem(Game.from_dag(stencil1d_dag(8, 7), "one-shot"), 5), 120.0, stop)
+    timer = threading.Timer(1.0, stop.set)
+    timer.start()
+    assert GeneralSearch(best).run() == "stopped"
+    assert 16 <= best.lower <= 71

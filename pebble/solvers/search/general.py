@@ -9,7 +9,6 @@ import numpy as np
 
 from pebble.errors import PebbleError
 from pebble.game import Move
-from pebble.solvers.heuristic import solve_heuristic
 from pebble.solvers.plan import Plan, write_moves
 from pebble.solvers.result import Incumbent
 from pebble.solvers.search import dag_layers as layers
@@ -24,6 +23,7 @@ SHORT_SECONDS = 0.05  # of a pass, before beams are tried
 LAST_SHARE = 0.65  # of the time left, for one pass up to the upper bound
 GROWTH = 3.0  # of the positions from one pass to the next
 _SLICE_SECONDS = 0.05
+_LARGEST_SLICE = 1 << 13
 
 
 class GeneralSearch:
@@ -90,7 +90,7 @@ class GeneralSearch:
             started = time.monotonic()
             status = layers.advance(model, ideals, positions, width, work)
             took = time.monotonic() - started
-            work = min(1 << 20, 2 * work) if took < _SLICE_SECONDS else max(16, work // 2)
+            work = min(_LARGEST_SLICE, 2 * work) if took < _SLICE_SECONDS else max(16, work // 2)
         self.seconds += time.monotonic() - begun
         self.states += int(counts[layers.STATES])
         self.successors += int(counts[layers.SUCCESSORS])

@@ -20,9 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.game import Game
 from pebble.solvers.search.bits import ONE, ZERO, lowest, mix, popcount
-from pebble.solvers.search.dag_model import DagModel
 from pebble.traces.jit import jit
 
 U64 = NDArray[np.uint64]
