@@ -27,13 +27,13 @@ def _ones(_context, word):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True, inline="always")
 def popcount(x):  # type: ignore[no-untyped-def]
     """Number of set bits."""
-    return np.int64(_ones(x))
+    return np.int64(_ones(x))  # type: ignore[call-arg]
 
 
 @njit(cache=True, nogil=True, inline="always")
 def lowest(x):  # type: ignore[no-untyped-def]
     """Index of the lowest set bit of a word that is not zero."""
-    return np.int64(trailing_zeros(x))
+    return np.int64(trailing_zeros(x))  # type: ignore[call-arg]
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -12,6 +12,7 @@ from pebble.game import Move
 from pebble.solvers.plan import Plan, write_moves
 from pebble.solvers.result import Incumbent
 from pebble.solvers.search import dag_layers as layers
+from pebble.solvers.search import dag_positions as kept
 from pebble.solvers.search.bits import EXHAUSTED, FULL
 from pebble.solvers.search.dag_model import build_dag_model
 from pebble.solvers.search.ideals import BYTES_PER_IDEAL, make_ideals
@@ -35,8 +36,8 @@ class GeneralSearch:
         self.model = build_dag_model(self.game, best.problem.capacity)
         self.memory = memory_allowance()
         self.ideals = make_ideals(max(1 << 12, self.memory // 2 // BYTES_PER_IDEAL))
-        most = max(1 << 16, self.memory // 2 // layers.BYTES_PER_POSITION)
-        self.positions = layers.make_positions(most, len(self.game.tasks))
+        most = max(1 << 16, self.memory // 2 // kept.BYTES_PER_POSITION)
+        self.positions = kept.make_positions(most, len(self.game.tasks))
         self.states = self.successors = 0
         self.seconds = 0.0
 
@@ -64,7 +65,7 @@ class GeneralSearch:
             if why:
                 return f"memory limit of {self.memory / 2**30:.1f} GiB" if why == "memory" else "stopped"
             took = time.monotonic() - began
-            states = int(self.positions.counts[layers.STATES])
+            states = int(self.positions.counts[kept.STATES])
             growth = max(1.05, (states / before) ** (1 / step))
             step = max(1, int(log(GROWTH) / log(growth)))
             if took * growth**step > best.seconds_left:
@@ -92,15 +93,15 @@ class GeneralSearch:
             took = time.monotonic() - started
             work = min(_LARGEST_SLICE, 2 * work) if took < _SLICE_SECONDS else max(16, work // 2)
         self.seconds += time.monotonic() - begun
-        self.states += int(counts[layers.STATES])
-        self.successors += int(counts[layers.SUCCESSORS])
+        self.states += int(counts[kept.STATES])
+        self.successors += int(counts[kept.SUCCESSORS])
         self.best.details |= {"states": self.states, "successors": self.successors, "ideals": int(ideals.counts[0])}
         if self.seconds > 0:
             self.best.details["states_per_second"] = round(self.states / self.seconds)
-        if counts[layers.GOAL] >= 0:
+        if counts[kept.GOAL] >= 0:
             self.best.offer(self._moves(), "beam" if width else "search")
         if status == EXHAUSTED and not width:
-            self.best.raise_lower(self.base + int(counts[layers.LIMIT]) + 1, "search")
+            self.best.raise_lower(self.base + int(counts[kept.LIMIT]) + 1, "search")
         return "" if status == EXHAUSTED else "memory" if status == FULL else "time"
 
     def _moves(self) -> tuple[Move, ...]:
@@ -111,9 +112,9 @@ class GeneralSearch:
         """
         model, game, positions = self.model, self.game, self.positions
         counts, numbers = positions.counts, positions.numbers
-        chain = [int(counts[layers.GOAL])]
-        while numbers[chain[-1], layers.PARENT] >= 0:
-            chain.append(int(numbers[chain[-1], layers.PARENT]))
+        chain = [int(counts[kept.GOAL])]
+        while numbers[chain[-1], kept.PARENT] >= 0:
+            chain.append(int(numbers[chain[-1], kept.PARENT]))
         chain.reverse()
         kind = list(range(model.items))
         for x in range(model.items):
@@ -144,7 +145,7 @@ class GeneralSearch:
 
         ran = np.zeros((model.tasks + 2, 2), dtype=np.int64)
         for s, goal in zip(chain, [*chain[1:], -1], strict=True):
-            cost = int(counts[layers.GOAL_COST] if goal < 0 else numbers[goal, layers.COST])
+            cost = int(counts[kept.GOAL_COST] if goal < 0 else numbers[goal, kept.COST])
             if layers.expand(model, self.ideals, positions, s, goal, cost, ran) != layers.MATCH:
                 raise PebbleError("search: a recorded position has no move to the next; please report this.")
             task, source = int(positions.found[0]), int(positions.found[1]) - 1
