@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from pebble.cdag import (
 from pebble.errors import InputError
 from pebble.game import Game, minimum_capacity
 from pebble.solvers.result import Incumbent, Problem
-from pebble.solvers.search import dag_rules as rules
+from pebble.solvers.search import ideals as tables
 from pebble.solvers.search import solve_search
 from pebble.solvers.search.dag_model import build_dag_model
 from pebble.solvers.search.general import GeneralSearch
@@ -154,34 +155,51 @@ def test_bound_never_exceeds_what_a_play_still_pays() -> None:
         for dag in (fft_dag(8), diamond_dag(5), stencil1d_dag(5, 4)):
             game = Game.from_dag(dag, variant)
             for capacity in (minimum_capacity(game), minimum_capacity(game) + 2):
-                model = build_dag_model(game, capacity)
                 for _ in range(10):
-                    _play_at_random(rng, model)
+                    _play_at_random(rng, game, capacity)
 
 
-def _play_at_random(rng: random.Random, model: object) -> None:
-    state = np.zeros(rules.WORDS, dtype=np.uint64)
-    paid, seen = 0, []
-    while (state[0].item().bit_count() + state[1].item().bit_count()) < model.tasks:  # type: ignore[attr-defined]
-        seen.append((paid, int(rules.excess_bound(model, state, 1 << 20))))
-        ready = [t for t in range(model.tasks) if rules.ready(model, state, t)]  # type: ignore[attr-defined]
-        t = rng.choice(ready)
-        operands = int(model.operands[t, 0]) | int(model.operands[t, 1]) << 64  # type: ignore[attr-defined]
-        red = int(state[2]) | int(state[3]) << 64
-        over = (red | operands).bit_count() + 1 - model.capacity  # type: ignore[attr-defined]
-        source = -1
-        if over > 0 and model.sliding:  # type: ignore[attr-defined]
-            source = next(x for x in range(128) if operands >> x & 1)
-            over -= 1
-            if not rules.last_use(model, state, source, t):
-                blue = not red >> source & 1 or rules.clean(model, state, source)
-                paid += 1 if blue else 2
-        others = [x for x in range(128) if (red & ~operands) >> x & 1]
-        for x in rng.sample(others, max(0, over)):
-            paid += 1 if rules.clean(model, state, x) else 2
-            rules.drop(state, 2, x)
-            rules.drop(state, 4, x)
-        rules.perform(model, state, t, source)
+def _words(mask: int) -> tuple[np.uint64, np.uint64]:
+    return np.uint64(mask & (1 << 64) - 1), np.uint64(mask >> 64)
+
+
+def _play_at_random(rng: random.Random, game: Game, capacity: int) -> None:
+    """Tasks in random order, victims at random, every item's excess counted by hand; the bound beside it."""
+    model, ideals = build_dag_model(game, capacity), tables.make_ideals(1 << 12)
+    count, paid = len(game.tasks), 0
+    done, red, stored = set[int](), set[int](), {x for x in range(game.size) if game.is_input[x]}
+    seen = []
+
+    def needed(x: int) -> bool:
+        return any(t not in done for t in (*game.uses[x], *game.updates[x]))
+
+    def evict(x: int) -> None:
+        nonlocal paid
+        red.discard(x)
+        if needed(x):
+            paid += 1 if x in stored else 2
+            stored.add(x)
+
+    while len(done) < count:
+        i = tables.ideal_of(model, ideals, *_words(sum(1 << t for t in done)))
+        masks = [sum(1 << x for x in xs) for xs in (red, {x for x in range(game.size) if x in stored})]
+        cheap = masks[1] | sum(1 << x for x in range(game.size) if game.is_output[x])
+        bound = tables.bound_at(ideals.numbers, ideals.line_words, ideals.lines, i, *_words(masks[0]), *_words(cheap))
+        seen.append((paid, int(bound)))
+        t = rng.choice([t for t in range(count) if t not in done and game.preds[t] <= done])
+        operands, target = set(game.tasks[t].operands), game.tasks[t].target
+        over = len(red | operands) + 1 - capacity
+        slides = over > 0 and model.sliding
+        for x in rng.sample(sorted(red - operands), max(0, over - slides)):
+            evict(x)
+        red |= operands
+        done.add(t)
+        if slides:
+            evict(min(operands))
+        red.add(target)
+        if game.is_output[target]:
+            stored.add(target)
+        red = {x for x in red if needed(x)}
     assert all(early + low <= paid for early, low in seen)
 
 
@@ -199,3 +217,21 @@ def test_the_time_is_kept() -> None:
         best = _solve(stencil1d_dag(8, 7), "one-shot", 5, limit=1.0)
     assert best.lower >= 16
     assert best.seconds < 4
+
+
+def test_a_full_memory_leaves_what_was_proved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pebble.solvers.search.general.memory_allowance", lambda: 1 << 20)
+    best = Incumbent(Problem(Game.from_dag(stencil1d_dag(8, 7), "one-shot"), 5), 120.0)
+    why = GeneralSearch(best).run()
+    assert why.startswith("memory limit")
+    assert best.upper is not None
+    assert 16 <= best.lower <= 71 <= best.upper  # 71 is the optimum
+
+
+def test_a_request_to_stop_leaves_what_was_proved() -> None:
+    stop = threading.Event()
+    best = Incumbent(Problem(Game.from_dag(stencil1d_dag(8, 7), "one-shot"), 5), 120.0, stop)
+    timer = threading.Timer(1.0, stop.set)
+    timer.start()
+    assert GeneralSearch(best).run() == "stopped"
+    assert 16 <= best.lower <= 71

@@ -18,6 +18,7 @@ from pebble.cdag.patterns import diamond_dag, tree_dag
 from pebble.game import Game, Variant
 from pebble.solvers.gemm_shape import Shape, recognise
 from pebble.solvers.result import Incumbent, Problem
+from pebble.traces.jit import Lazy
 
 __all__ = ["find_small_gemm", "solve_search"]
 
@@ -67,7 +68,7 @@ _SMALL: dict[str, tuple[Callable[[], Dag], Variant, int]] = {
 # the function of each search that calls all the others
 _COMPILED = {
     "gemm": "pebble.solvers.search.gemm_astar:advance",
-    "general": "pebble.solvers.search.dag_astar:advance",
+    "general": "pebble.solvers.search.dag_layers:advance",
     "recompute": "pebble.solvers.search.recompute:_advance",
 }
 _compiled: set[str] = set()
@@ -76,7 +77,8 @@ _compiled: set[str] = set()
 def _is_cold(kind: str) -> bool:
     """Whether numba has no compiled code of a search in its folder."""
     module, _, name = _COMPILED[kind].partition(":")
-    cache = getattr(getattr(import_module(module), name), "_cache", None)
+    loop = getattr(import_module(module), name)
+    cache = getattr(loop.made() if isinstance(loop, Lazy) else loop, "_cache", None)
     folder = getattr(cache, "cache_path", None)
     short = module.rpartition(".")[2]
     return folder is not None and not any(Path(folder).glob(f"{short}.{name}-*.nbi"))

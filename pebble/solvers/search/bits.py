@@ -6,34 +6,34 @@ from collections.abc import Iterable
 
 import numpy as np
 from numba import njit
+from numba.cpython.unsafe.numbers import trailing_zeros
+from numba.extending import intrinsic
 
 RUNNING, FOUND, EXHAUSTED, FULL, GROW = 0, 1, 2, 3, 4
 
-M1 = np.uint64(0x5555555555555555)
-M2 = np.uint64(0x3333333333333333)
-M4 = np.uint64(0x0F0F0F0F0F0F0F0F)
-H01 = np.uint64(0x0101010101010101)
 ONE = np.uint64(1)
 ZERO = np.uint64(0)
-S1, S2, S4, S56 = np.uint64(1), np.uint64(2), np.uint64(4), np.uint64(56)
 MIX1 = np.uint64(0x9E3779B97F4A7C15)
 MIX2 = np.uint64(0xBF58476D1CE4E5B9)
 S29, S32 = np.uint64(29), np.uint64(32)
 
 
+@intrinsic
+def _ones(_context, word):  # type: ignore[no-untyped-def]
+    """The processor's own count of set bits."""
+    return word(word), lambda _, builder, __, given: builder.ctpop(given[0])
+
+
 @njit(cache=True, nogil=True, inline="always")
 def popcount(x):  # type: ignore[no-untyped-def]
     """Number of set bits."""
-    x = x - ((x >> S1) & M1)
-    x = (x & M2) + ((x >> S2) & M2)
-    x = (x + (x >> S4)) & M4
-    return np.int64((x * H01) >> S56)
+    return np.int64(_ones(x))  # type: ignore[call-arg]
 
 
 @njit(cache=True, nogil=True, inline="always")
 def lowest(x):  # type: ignore[no-untyped-def]
     """Index of the lowest set bit of a word that is not zero."""
-    return popcount((x & (~x + ONE)) - ONE)
+    return np.int64(trailing_zeros(x))  # type: ignore[call-arg]
 
 
 @njit(cache=True, nogil=True, inline="always")

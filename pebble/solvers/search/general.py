@@ -1,61 +1,121 @@
-"""The search for any game without recomputation: A* in excess cost."""
+"""The search for any game without recomputation: branch and bound in excess cost, limit after limit."""
 
 from __future__ import annotations
 
 import time
+from math import log
 
 import numpy as np
 
 from pebble.errors import PebbleError
 from pebble.game import Move
-from pebble.solvers.heuristic import solve_heuristic
 from pebble.solvers.plan import Plan, write_moves
 from pebble.solvers.result import Incumbent
-from pebble.solvers.search import dag_astar as astar
+from pebble.solvers.search import dag_layers as layers
+from pebble.solvers.search import dag_positions as kept
+from pebble.solvers.search.bits import EXHAUSTED, FULL
 from pebble.solvers.search.dag_model import build_dag_model
-from pebble.solvers.search.dag_rules import WORDS, settle_dag
-from pebble.solvers.search.levels import LevelSearch, Table
-from pebble.solvers.search.positions import LEVELS, Positions, chain_to
+from pebble.solvers.search.ideals import BYTES_PER_IDEAL, make_ideals
+from pebble.system.memory import memory_allowance
 
-FIRST_SHARE = 0.75  # of the time, before a heuristic is asked for an upper bound
+BEAM_WIDTHS = (30, 300, 3000)
+BEAM_SHARE = 0.1  # of the time left, each
+SHORT_SECONDS = 0.05  # of a pass, before beams are tried
+LAST_SHARE = 0.65  # of the time left, for one pass up to the upper bound
+GROWTH = 3.0  # of the positions from one pass to the next
+_SLICE_SECONDS = 0.05
+_LARGEST_SLICE = 1 << 13
 
 
-class GeneralSearch(LevelSearch):
+class GeneralSearch:
     """One search; the costs it handles are excess over the compulsory."""
 
     def __init__(self, best: Incumbent) -> None:
-        super().__init__(best, best.problem.game.compulsory)
+        self.best, self.game = best, best.problem.game
+        self.base = self.game.compulsory
         self.model = build_dag_model(self.game, best.problem.capacity)
+        self.memory = memory_allowance()
+        self.ideals = make_ideals(max(1 << 12, self.memory // 2 // BYTES_PER_IDEAL))
+        most = max(1 << 16, self.memory // 2 // kept.BYTES_PER_POSITION)
+        self.positions = kept.make_positions(most, len(self.game.tasks))
+        self.states = self.successors = 0
+        self.seconds = 0.0
 
     def run(self) -> str:
         """Search; the reason why it stopped."""
         best = self.best
         best.raise_lower(self.base, "compulsory bound")
-        positions = self.positions(WORDS, self.model.tasks + 1)
-        why = self.search(positions, time.monotonic() + FIRST_SHARE * best.seconds_left)
-        if why == "time" and not best.stopped:
-            if best.upper is None:
-                solve_heuristic(best)
-            why = self.search(positions)
-        return self.reason(why)
+        if not self.game.tasks:
+            best.offer(write_moves(self.game, Plan((), (), ())), "search")
+        for width in BEAM_WIDTHS[:2]:
+            self._beam(width, self.upper - 1)
+        limit, step, states, took, tried = best.lower - self.base, 1, 1, 0.0, False
+        while not best.stopped:
+            limit = max(min(limit, self.upper - 1), best.lower - self.base)
+            if took > SHORT_SECONDS and not tried:  # small games are over by now
+                tried = True
+                self._beam(BEAM_WIDTHS[2], self.upper - 1)
+                self._pass(self.upper - 1, 0, time.monotonic() + LAST_SHARE * best.seconds_left)
+            if states > BEAM_WIDTHS[1] or not took:
+                self._beam(BEAM_WIDTHS[1], limit)  # within the limit a beam knows better where to look
+            if best.stopped:
+                break
+            began, before = time.monotonic(), states
+            why = self._pass(limit)
+            if why:
+                return f"memory limit of {self.memory / 2**30:.1f} GiB" if why == "memory" else "stopped"
+            took = time.monotonic() - began
+            states = int(self.positions.counts[kept.STATES])
+            growth = max(1.05, (states / before) ** (1 / step))
+            step = max(1, int(log(GROWTH) / log(growth)))
+            if took * growth**step > best.seconds_left:
+                step = 1
+            limit = best.lower - self.base - 1 + step
+        return "proved optimal" if best.closed else "stopped"
 
-    def advance(self, positions: Positions, table: Table, work: int) -> int:
-        """Some work of the A*."""
-        return int(astar.advance(self.model, positions, table, self.upper, work))
+    def _beam(self, width: int, limit: int) -> None:
+        """An upper bound within a limit, from the best positions of each layer."""
+        self._pass(limit, width, time.monotonic() + BEAM_SHARE * self.best.seconds_left)
 
-    def moves(self, positions: Positions) -> tuple[Move, ...]:
+    @property
+    def upper(self) -> int:
+        """The excess of the cheapest pebbling known."""
+        return layers.LEVELS - 1 if self.best.upper is None else self.best.upper - self.base
+
+    def _pass(self, limit: int, width: int = 0, until: float = float("inf")) -> str:
+        """Look at all that costs no more than a limit, or at the best of it; why it was cut short, or ""."""
+        model, ideals, positions, counts = self.model, self.ideals, self.positions, self.positions.counts
+        begun, work = time.monotonic(), 256
+        status = -1 if layers.begin(model, ideals, positions, limit) else FULL
+        while status not in (EXHAUSTED, FULL) and not self.best.stopped and time.monotonic() < until:
+            started = time.monotonic()
+            status = layers.advance(model, ideals, positions, width, work)
+            took = time.monotonic() - started
+            work = min(_LARGEST_SLICE, 2 * work) if took < _SLICE_SECONDS else max(16, work // 2)
+        self.seconds += time.monotonic() - begun
+        self.states += int(counts[kept.STATES])
+        self.successors += int(counts[kept.SUCCESSORS])
+        self.best.details |= {"states": self.states, "successors": self.successors, "ideals": int(ideals.counts[0])}
+        if self.seconds > 0:
+            self.best.details["states_per_second"] = round(self.states / self.seconds)
+        if counts[kept.GOAL] >= 0:
+            self.best.offer(self._moves(), "beam" if width else "search")
+        if status == EXHAUSTED and not width:
+            self.best.raise_lower(self.base + int(counts[kept.LIMIT]) + 1, "search")
+        return "" if status == EXHAUSTED else "memory" if status == FULL else "time"
+
+    def _moves(self) -> tuple[Move, ...]:
         """The play found, in the game's own numbers.
 
         Interchangeable inputs change places in the positions; here they keep theirs, so an evicted one stands for
         any of its kind that is red.
         """
-        model, game = self.model, self.game
-        chain = chain_to(positions, int(positions.counts[3]))
-        table = np.zeros(2, dtype=np.int32)
-        log = np.zeros((model.tasks + 2, 2), dtype=np.int64)
-        end = np.zeros(WORDS, dtype=np.uint64)
-        for t in range(model.tasks):
-            end[t >> 6] |= np.uint64(1 << (t & 63))
+        model, game, positions = self.model, self.game, self.positions
+        counts, numbers = positions.counts, positions.numbers
+        chain = [int(counts[kept.GOAL])]
+        while numbers[chain[-1], kept.PARENT] >= 0:
+            chain.append(int(numbers[chain[-1], kept.PARENT]))
+        chain.reverse()
         kind = list(range(model.items))
         for x in range(model.items):
             if model.twin[x] >= 0:
@@ -83,18 +143,10 @@ class GeneralSearch(LevelSearch):
                     red.discard(x)
             keep.append(set(red))
 
-        settle_dag(model, np.zeros(WORDS, dtype=np.uint64), log)
-        for number in range(1, int(log[0, 0]) + 1):
-            play(int(log[number, 0]), int(log[number, 1]))
-        for number, s in enumerate(chain):
-            last = number + 1 == len(chain)
-            if last and astar.is_end(model, positions.words[s]):
-                break
-            goal = end if last else positions.words[chain[number + 1]]
-            cost = int(positions.counts[6] if last else positions.cost[chain[number + 1]])
-            log[:] = 0
-            status = astar.expand(model, positions, table, s, LEVELS, goal, cost, log)
-            if status != -2:
+        ran = np.zeros((model.tasks + 2, 2), dtype=np.int64)
+        for s, goal in zip(chain, [*chain[1:], -1], strict=True):
+            cost = int(counts[kept.GOAL_COST] if goal < 0 else numbers[goal, kept.COST])
+            if layers.expand(model, self.ideals, positions, s, goal, cost, ran) != layers.MATCH:
                 raise PebbleError("search: a recorded position has no move to the next; please report this.")
             task, source = int(positions.found[0]), int(positions.found[1]) - 1
             evicted = int(positions.found[2]) | int(positions.found[3]) << 64
@@ -104,6 +156,6 @@ class GeneralSearch(LevelSearch):
             if keep:
                 keep[-1] = set(red)
             play(task, source)
-            for entry in range(1, int(log[0, 0]) + 1):
-                play(int(log[entry, 0]), int(log[entry, 1]))
+            for entry in range(1, int(ran[0, 0]) + 1):
+                play(int(ran[entry, 0]), int(ran[entry, 1]))
         return write_moves(game, Plan(tuple(order), tuple(map(frozenset, keep)), tuple(sources)))

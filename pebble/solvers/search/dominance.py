@@ -1,0 +1,135 @@
+"""Which of two positions with the same tasks done makes the other one useless, compiled.
+
+**Dominance.** Of two positions p, q of one ideal, p can be turned into q by evicting what only p holds (1 or 2
+each), storing what is clean in q alone (1 each), and loading what only q holds: for nothing, since it was touched
+and is needed, so it was paid for when p evicted it. If p's cost and that price do not exceed the cost of q, any
+play on from q is one from p that costs no more, and q goes.
+
+**Exchange.** Let p hold y and q hold z in its place, and let y be touched again no later than z in any play. Then p
+plays as q: if q evicts z first, p evicts y; else when q loads y, or evicts z for it, p loads z if need be, for
+nothing, and both hold the same. With y clean this costs p nothing, whatever z is. A dirty y is stored first (1) -
+unless z is dirty and y is touched once more only: then z's eviction costs what y's does, and later y is gone. So of
+what only p holds, each y that such a z of q stands for costs 0 or 1 in place of 1 or 2; a chain of exchanges, one
+after the other, gives the price for several.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pebble.solvers.search.bits import ONE, ZERO, lowest, popcount
+from pebble.solvers.search.dag_positions import AFTER, COST
+from pebble.solvers.search.ideals import HEAD, LIVE, PURE, ROW, SINGLE
+from pebble.traces.jit import jit
+
+SCANNED = 2048  # positions of an ideal that a new one is held against
+
+
+@jit
+def _price(words, rows, i, row, a0, a1, ca0, ca1, b0, b1, cb0, cb1, most):  # type: ignore[no-untyped-def]
+    """What it costs to make a position (red a, clean ca) of ideal i as good as another (b, cb); exact up to `most`."""
+    only0, only1, other0, other1 = a0 & ~b0, a1 & ~b1, b0 & ~a0, b1 & ~a1
+    price = popcount(only0) + popcount(only1) + popcount(only0 & ~ca0) + popcount(only1 & ~ca1)
+    price += popcount(a0 & ~ca0 & b0 & cb0) + popcount(a1 & ~ca1 & b1 & cb1)
+    if price <= most or price - 2 * (popcount(other0) + popcount(other1)) > most:
+        return price
+    live0, live1 = words[i, LIVE], words[i, LIVE + 1]
+    while (other0 | other1) and (only0 | only1):
+        if other0:
+            z = other0 & (~other0 + ONE)
+            other0 ^= z
+            at = row + popcount(live0 & (z - ONE))
+            dirty = z & ~cb0
+        else:
+            z = other1 & (~other1 + ONE)
+            other1 ^= z
+            at = row + popcount(live0) + popcount(live1 & (z - ONE))
+            dirty = z & ~cb1
+        y0, y1 = rows[at, 0] & only0, rows[at, 1] & only1
+        if not (y0 | y1):
+            continue
+        price -= 1
+        if dirty:
+            s0, s1 = y0 & ~ca0 & words[i, SINGLE], y1 & ~ca1 & words[i, SINGLE + 1]
+            if s0 | s1:
+                price -= 1
+                y0, y1 = s0, s1
+        if y0:
+            only0 ^= y0 & (~y0 + ONE)
+        else:
+            only1 ^= y1 & (~y1 + ONE)
+    return price
+
+
+@jit
+def beaten(words, numbers, ideal_words, ideal_numbers, rows, i, r0, r1, c0, c1, cost):  # type: ignore[no-untyped-def]
+    """Whether a position there is as good as the one given (red r, clean c); what the given one beats goes."""
+    pure0, pure1 = ideal_words[i, PURE], ideal_words[i, PURE + 1]
+    row = ideal_numbers[i, ROW]
+    last = np.int64(-1)
+    s = np.int64(ideal_numbers[i, HEAD])
+    looked = 0
+    while s >= 0 and looked < SCANNED:
+        looked += 1
+        q0, q1 = words[s, 0], words[s, 1]
+        clean0, clean1 = q0 & (words[s, 2] | pure0), q1 & (words[s, 3] | pure1)
+        gap = cost - numbers[s, COST]
+        if gap >= 0 and _price(ideal_words, rows, i, row, q0, q1, clean0, clean1, r0, r1, c0, c1, gap) <= gap:
+            return True
+        following = np.int64(numbers[s, AFTER])
+        if gap <= 0 and _price(ideal_words, rows, i, row, r0, r1, c0, c1, q0, q1, clean0, clean1, -gap) <= -gap:
+            if last < 0:
+                ideal_numbers[i, HEAD] = following
+            else:
+                numbers[last, AFTER] = following
+            s = following
+            continue
+        last = s
+        s = following
+    return False
+
+
+@jit
+def exchanges(ideal_words, ideal_numbers, rows, here, r0, r1, clean0, clean1):  # type: ignore[no-untyped-def]
+    """For each red item y of a position, the red items (2 words) that may leave in its place, by exchange."""
+    better = np.zeros((128, 2), np.uint64)
+    row = ideal_numbers[here, ROW]
+    x0, x1 = ideal_words[here, LIVE], ideal_words[here, LIVE + 1]
+    while x0 | x1:
+        z0, z1 = (x0 & (~x0 + ONE), ZERO) if x0 else (ZERO, x1 & (~x1 + ONE))
+        x0 ^= z0
+        x1 ^= z1
+        row += 1
+        if (z0 & r0) | (z1 & r1) == ZERO:
+            continue
+        y0, y1 = rows[row - 1, 0] & r0 & ~z0, rows[row - 1, 1] & r1 & ~z1
+        if (z0 & ~clean0) | (z1 & ~clean1):
+            y0 &= ideal_words[here, SINGLE] & ~clean0
+            y1 &= ideal_words[here, SINGLE + 1] & ~clean1
+        while y0:
+            y = lowest(y0)
+            y0 &= y0 - ONE
+            better[y, 0] |= z0
+            better[y, 1] |= z1
+        while y1:
+            y = 64 + lowest(y1)
+            y1 &= y1 - ONE
+            better[y, 0] |= z0
+            better[y, 1] |= z1
+    x0, x1 = r0, r1
+    while x0 | x1:  # of two that each may leave in place of the other, the first goes
+        z = lowest(x0) if x0 else 64 + lowest(x1)
+        if x0:
+            x0 &= x0 - ONE
+        else:
+            x1 &= x1 - ONE
+        y0, y1 = better[z, 0] & x0, better[z, 1] & x1
+        while y0 | y1:
+            y = lowest(y0) if y0 else 64 + lowest(y1)
+            if y0:
+                y0 &= y0 - ONE
+            else:
+                y1 &= y1 - ONE
+            if (better[y, z >> 6] >> np.uint64(z & 63)) & ONE:
+                better[z, y >> 6] &= ~(ONE << np.uint64(y & 63))
+    return better
