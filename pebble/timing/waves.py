@@ -294,6 +294,7 @@ def _free(program: Program, config: KernelConfig, rates: Rates, total: float, mo
     ended[last] = max(ended[last], max(total / rates.dram_lines, l2_lines / rates.lines) + launch)
     seconds = max(ended) / 1e9
     throttled = _throttled(program, config, rates, seconds)
+    longer = 1 + throttled / seconds if throttled else 1.0
     compute, shared, port, chains = (needs / 1e9).tolist()
     return ModelledTime(
         seconds=seconds + throttled,
@@ -308,7 +309,7 @@ def _free(program: Program, config: KernelConfig, rates: Rates, total: float, mo
         waves=(),
         dram_bytes=round(total) * LINE_BYTES,
         l2_bytes=round(l2_lines) * LINE_BYTES,
-        ended_seconds=tuple(end / 1e9 * (1 + throttled / seconds) for end in ended),
+        ended_seconds=tuple(end / 1e9 * longer for end in ended),
     )
 
 
