@@ -6,8 +6,9 @@
 Measured is `side_by_side/measured.csv` (`benchmarks/gpu/side_by_side.py`): a product of 128 x 256 tiles on some SMs, a
 kernel that reads an array once on the others. Modelled as `pebble time --beside` does, blocks running free. The reader
 is no kernel of `pebble`: it is a group of blocks that load and compute nothing. What one of its SMs takes at most is no
-number of the model; it is read off its time on four SMs, so of the reader's times alone only the others are a check.
-Two minutes; with --recorded, which takes modelled times from what --csv wrote, a second.
+number of the model; it is read off its time on four SMs, so of the reader's times alone only the others are a check. At
+every split the product moves what it moves by itself on all SMs. Ten seconds; with --recorded, which takes modelled
+times from what --csv wrote, one.
 """
 
 from __future__ import annotations
@@ -40,56 +41,74 @@ class Split(NamedTuple):
     modelled: dict[str, float]
 
 
-def modelled(row: Row, port: float) -> dict[str, float]:
-    """Milliseconds of one split; ``port``: bytes that an SM of the reader takes in a nanosecond at most."""
-    import numpy as np
+class Chip:
+    """Two kernels on one chip; a reader's SM takes at most ``port`` bytes in a nanosecond."""
 
-    from pebble.families import kernel_family
-    from pebble.models.machine import load_machine
-    from pebble.models.speeds import speeds_of
-    from pebble.schedules.execution import FREE
-    from pebble.schedules.tile import TileShape
-    from pebble.simulation import KernelConfig
-    from pebble.timing.sustained import sustained_rates
-    from pebble.timing.waves import modelled_time
-    from pebble.traces import LINE_BYTES, READ
-    from pebble.traces.layout import Layout, Strided
-    from pebble.traces.program import Group, Phase, Program, Steps
-    from pebble.traces.walk import Walk
-    from pebble.workloads import Gemm
+    def __init__(self, name: str, port: float) -> None:
+        from pebble.models.machine import load_machine
+        from pebble.models.speeds import speeds_of
+        from pebble.schedules.execution import FREE
+        from pebble.schedules.tile import TileShape
+        from pebble.simulation import KernelConfig
+        from pebble.timing.sustained import sustained_rates
+        from pebble.traces import LINE_BYTES
 
-    machine = load_machine(row["chip"])
-    gemm = Gemm(int(row["m"]), int(row["n"]), int(row["k"]))
-    family = kernel_family(gemm)
-    rates = sustained_rates(machine, gemm.dtype)
-    readers = replace(rates, port=min(rates.port, port / LINE_BYTES), step=0.0)
-    config = KernelConfig(
-        TileShape(128, 256, 64), machine.sms, 1, machine.l2_bytes, machine.default_model.policy, FREE, 3,
-        speeds_of(machine, gemm.dtype),
-    )  # fmt: skip
+        machine = load_machine(name)
+        self.rates = sustained_rates(machine, "bf16")
+        self.both = replace(self.rates, port=min(self.rates.port, port / LINE_BYTES))
+        self.config = KernelConfig(
+            TileShape(128, 256, 64), machine.sms, 1, machine.l2_bytes, machine.default_model.policy, FREE, 3,
+            speeds_of(machine, "bf16"),
+        )  # fmt: skip
+        self.moved: dict[tuple[int, ...], int] = {}
 
-    def product(sms: int) -> Any:
-        return family.program(gemm, family.parse_schedule("grouped-8"), replace(config, sms=sms))
+    def product(self, sizes: tuple[int, ...], sms: int) -> Any:
+        """On so many SMs."""
+        from pebble.families import kernel_family
+        from pebble.workloads import Gemm
 
-    def reader(sms: int) -> Program:
+        gemm = Gemm(*sizes)
+        family = kernel_family(gemm)
+        return family.program(gemm, family.parse_schedule("grouped-8"), replace(self.config, sms=sms))
+
+    def reader(self, read_bytes: int, sms: int) -> Any:
+        """A block an SM; each takes every ``sms``-th tile."""
+        import numpy as np
+
+        from pebble.traces import READ
+        from pebble.traces.layout import Layout, Strided
+        from pebble.traces.program import Group, Phase, Program, Steps
+        from pebble.traces.walk import Walk
+
         layout = Layout()
-        array = layout.add("X", int(row["read_bytes"]) // 256, 128, FLIGHT_ROWS, 128, 2)
+        array = layout.add("X", read_bytes // 256, 128, FLIGHT_ROWS, 128, 2)
         first = np.arange(sms)
         steps = Steps([Strided(first, sms)], [READ], Walk(0, (array.grid[0] - 1 - first) // sms + 1))
         return Program(layout, [Group([Phase(steps)], sms)])
 
-    def ms(program: Program, of: Any, dram_bytes: int | None = None) -> float:
-        return modelled_time(program, config, of, dram_bytes).seconds * 1e3
+    def modelled(self, row: Row) -> dict[str, float]:
+        """Milliseconds of one split."""
+        from pebble.timing.waves import modelled_time
 
-    gemm_sms, read_sms, read_bytes = (int(row[name]) for name in ("gemm_sms", "read_sms", "read_bytes"))
-    found = (
-        ms(product(machine.sms), rates),
-        ms(reader(machine.sms), readers, read_bytes),
-        ms(product(gemm_sms), rates),
-        ms(reader(read_sms), readers, read_bytes),
-        ms(product(gemm_sms).beside(reader(read_sms)), replace(readers, step=rates.step)),
-    )
-    return dict(zip(TIMES, found, strict=True))
+        sizes = tuple(int(row[name]) for name in "mnk")
+        gemm_sms, read_sms, read = (int(row[name]) for name in ("gemm_sms", "read_sms", "read_bytes"))
+        if sizes not in self.moved:
+            alone = modelled_time(self.product(sizes, self.config.sms), self.config, self.rates)
+            self.moved[sizes] = alone.dram_bytes
+        moved = self.moved[sizes]
+
+        def ms(program: Any, rates: Any, *dram_bytes: int) -> float:
+            return modelled_time(program, self.config, rates, dram_bytes).seconds * 1e3
+
+        product, reader = self.product(sizes, gemm_sms), self.reader(read, read_sms)
+        found = (
+            ms(self.product(sizes, self.config.sms), self.rates, moved),
+            ms(self.reader(read, self.config.sms), self.both, read),
+            ms(product, self.rates, moved),
+            ms(reader, self.both, read),
+            ms(product.beside(reader), self.both, moved, read),
+        )
+        return dict(zip(TIMES, found, strict=True))
 
 
 def ports(rows: Sequence[Row]) -> dict[str, float]:
@@ -104,9 +123,9 @@ def ports(rows: Sequence[Row]) -> dict[str, float]:
 
 def splits(rows: Sequence[Row], known: Sequence[Row] = ()) -> Iterator[Split]:
     """Every measured row beside its modelled times."""
-    port = ports(rows)
+    chips = {} if known else {name: Chip(name, port) for name, port in ports(rows).items()}
     for at, row in enumerate(rows):
-        times = {name: float(known[at][name]) for name in TIMES} if known else modelled(row, port[row["chip"]])
+        times = {name: float(known[at][name]) for name in TIMES} if known else chips[row["chip"]].modelled(row)
         measured = {name: float(row[name]) for name in TIMES}
         yield Split(tuple(row[name] for name in PROBLEM), int(row["read_sms"]), measured, times)
 
@@ -134,6 +153,11 @@ def show(found: Sequence[Split]) -> None:
             f"{gain(chosen.modelled):.2f} at {chosen.read_sms:2}; the model's split was measured to gain "
             f"{gain(chosen.measured):.2f}"
         )
+
+
+def show_recorded() -> None:
+    """What --csv wrote, as --recorded does."""
+    show(list(splits(read_rows(MEASURED), read_rows(RECORDED))))
 
 
 def read_rows(path: str | Path) -> list[Row]:

@@ -117,7 +117,9 @@ class ModelledTime:
         return {BINDS[int(np.argmax(sums))]: 1}
 
 
-def modelled_time(program: Program, config: KernelConfig, rates: Rates, dram_bytes: int | None = None) -> ModelledTime:
+def modelled_time(
+    program: Program, config: KernelConfig, rates: Rates, dram_bytes: int | Sequence[int] | None = None
+) -> ModelledTime:
     """The time of a program on a chip: in waves, or free-running where ``config.execution`` is free.
 
     Parameters
@@ -128,8 +130,9 @@ def modelled_time(program: Program, config: KernelConfig, rates: Rates, dram_byt
         SMs, blocks an SM, stages, cache and its model; with ``speeds`` for free-running traces.
     rates : Rates
         As `sustained_rates` gives them for a chip.
-    dram_bytes : int, optional
-        What moves between L2 and DRAM, where it is known: nothing is simulated, and waves share it as they share loads.
+    dram_bytes : int or sequence of int, optional
+        What moves between L2 and DRAM, where it is known, or what each kernel side by side moves: nothing is simulated,
+        and waves share it as they share loads.
 
     Returns
     -------
@@ -147,14 +150,17 @@ def modelled_time(program: Program, config: KernelConfig, rates: Rates, dram_byt
     if not (config.execution.is_reference or config.execution.is_free):
         raise InputError(f"--execution: got {config.execution.name}, expected waves or free: only these have a time.")
     moved: _Moved | None = None
-    total = 0.0 if dram_bytes is None else dram_bytes / LINE_BYTES
-    if dram_bytes is None:
+    of_groups = None if dram_bytes is None else np.atleast_1d(dram_bytes) / LINE_BYTES
+    if of_groups is not None and len(of_groups) != len(program.groups):
+        raise InputError(f"dram_bytes: got {len(of_groups)} numbers, expected one a kernel, {len(program.groups)}.")
+    if of_groups is None:
         engine = parse_policy(config.policy).engine(config.trace(program), config.cache_bytes // LINE_BYTES)
         moved = list(_moved(engine))
-        total = float(np.sum(moved))
+        by_operand = np.sum(moved, axis=0)  # what a group moves is what its operands move
+        of_groups = np.bincount(_group_of_operands(program, len(by_operand)), by_operand, len(program.groups))
     if config.execution.is_free or len(program.groups) > 1:
-        return _free(program, config, rates, total, moved)
-    return _in_waves(program, config, rates, total, moved)
+        return _free(program, config, rates, of_groups)
+    return _in_waves(program, config, rates, float(of_groups.sum()), moved)
 
 
 class _Step(NamedTuple):
@@ -259,12 +265,10 @@ def _in_waves(program: Program, config: KernelConfig, rates: Rates, total: float
     )
 
 
-def _free(program: Program, config: KernelConfig, rates: Rates, total: float, moved: _Moved | None) -> ModelledTime:
-    sectors = program.layout.tile_sectors()
-    of_groups = np.full(len(program.groups), total / len(program.groups))
-    if moved is not None:  # what a group moves is what its operands move
-        by_operand = np.sum(moved, axis=0)
-        of_groups = np.bincount(_group_of_operands(program, len(by_operand)), by_operand, len(program.groups))
+def _free(
+    program: Program, config: KernelConfig, rates: Rates, of_groups: NDArray[np.floating[Any]]
+) -> ModelledTime:  # fmt: skip
+    sectors, total = program.layout.tile_sectors(), float(of_groups.sum())
     launch, ended = rates.launch * len(program.groups), []
     needs, around, l2_lines = np.zeros(4), 0.0, 0.0
     slots = sum(group.wave_blocks for group in program.groups)
