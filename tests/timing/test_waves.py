@@ -113,7 +113,7 @@ def test_the_limit_of_power_lengthens_what_comes_later_until_tensor_cores_rest()
 
 
 def test_a_second_and_last_wave_spreads_over_the_sms() -> None:
-    # 4 blocks on 3 slots of one SM, then 4 on 2 x 2: alone on its SM a block of the tail takes a third of three
+    # 4 blocks on 3 slots of one SM: the last one has it alone and takes a third of what three take
     crowded = time_of(SMALL, "row", config_of(1, blocks=3, free=True), replace(ENDLESS, flops=1.0))
     assert crowded.seconds == pytest.approx((3 + 1) * 2 * STEP_FLOPS / 1e9)
 
