@@ -150,14 +150,16 @@ def modelled_time(
     if not (config.execution.is_reference or config.execution.is_free):
         raise InputError(f"--execution: got {config.execution.name}, expected waves or free: only these have a time.")
     moved: _Moved | None = None
-    of_groups = None if dram_bytes is None else np.atleast_1d(dram_bytes) / LINE_BYTES
-    if of_groups is not None and len(of_groups) != len(program.groups):
+    known = () if dram_bytes is None else (dram_bytes,) if isinstance(dram_bytes, int) else tuple(dram_bytes)
+    of_groups = np.array(known, np.float64) / LINE_BYTES
+    if dram_bytes is not None and len(known) != len(program.groups):
         raise InputError(f"dram_bytes: got {len(of_groups)} numbers, expected one a kernel, {len(program.groups)}.")
-    if of_groups is None:
+    if dram_bytes is None:
         engine = parse_policy(config.policy).engine(config.trace(program), config.cache_bytes // LINE_BYTES)
         moved = list(_moved(engine))
         by_operand = np.sum(moved, axis=0)  # what a group moves is what its operands move
-        of_groups = np.bincount(_group_of_operands(program, len(by_operand)), by_operand, len(program.groups))
+        groups = _group_of_operands(program, len(by_operand))
+        of_groups = np.bincount(groups, by_operand, len(program.groups)).astype(np.float64)
     if config.execution.is_free or len(program.groups) > 1:
         return _free(program, config, rates, of_groups)
     return _in_waves(program, config, rates, float(of_groups.sum()), moved)
