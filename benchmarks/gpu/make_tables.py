@@ -3,6 +3,7 @@
     python benchmarks/gpu/make_tables.py plan PLAN                  # layers of named models, orders in daily use
     python benchmarks/gpu/make_tables.py plan PLAN --which drift    # what free-running blocks are to be tested on
     python benchmarks/gpu/make_tables.py plan PLAN --which held-out # shapes that no number of the model was chosen on
+    python benchmarks/gpu/make_tables.py plan PLAN --which tiles    # which tile wins where; tiles-blind: other products
     python benchmarks/gpu/make_tables.py plan PLAN --which small    # a quick one: does everything work on this GPU?
     python benchmarks/gpu/make_tables.py plan PLAN --tuned a.json   # tuned schedules beside orders in daily use
     python benchmarks/gpu/make_tables.py order grouped-8 --grid 32x64 -o table.csv
@@ -41,6 +42,7 @@ from pebble.schedules.tile import TileShape  # noqa: E402
 from pebble.workloads import Workload  # noqa: E402
 
 Case = dict[str, object]
+PLANS = ("daily", "drift", "held-out", "tiles", "tiles-blind", "small")
 
 
 def number(case: Case, name: str) -> int:
@@ -118,7 +120,7 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     plan = commands.add_parser("plan", help="a folder of tables and plan.csv")
     plan.add_argument("folder", type=Path)
-    plan.add_argument("--which", choices=("daily", "drift", "held-out", "tiles", "small"), default="daily")
+    plan.add_argument("--which", choices=PLANS, default="daily")
     plan.add_argument("--tuned", type=Path, nargs="+", metavar="FILE", help="instead: what `pebble tune --save` wrote")
     one = commands.add_parser("order", help="one tile order as a table")
     one.add_argument("name")

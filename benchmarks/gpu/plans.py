@@ -103,6 +103,20 @@ TILES = {
     "128x128x128": (3,), "64x256x64": (3, 4), "256x64x64": (3, 4), "128x256x64": (3, 4), "256x128x64": (3, 4),
 }  # fmt: skip
 
+# the same tiles on other products, modelled before they were measured; ragged waves, small and large
+BLIND_TILE_GEMMS = {
+    "blind: 2560 cube": (2560, 2560, 2560),
+    "blind: 3584 cube": (3584, 3584, 3584),
+    "blind: 5120 cube": (5120, 5120, 5120),
+    "blind: 768 rows, 5120": (768, 5120, 5120),
+    "blind: 1280 rows, wide": (1280, 8192, 3072),
+    "blind: 1792 rows, llama-2-13b": (1792, 13824, 5120),
+    "blind: 256 rows, wide": (256, 18432, 7168),
+    "blind: narrow, long k": (4608, 768, 18432),
+    "blind: large, ragged": (9216, 7424, 6144),
+    "blind: wide, short k": (3072, 24576, 1536),
+}
+
 
 def _runs(base: Case, orders: tuple[str, ...], launches: dict[str, str], blocks_per_sm: int = 1) -> Iterator[Case]:
     """Each order under each execution."""
@@ -116,8 +130,13 @@ def _library(base: Case, name: str) -> Case:
 
 
 def cases(which: str) -> Iterator[Case]:
-    """All cases of a plan: ``daily``, ``drift``, ``held-out``, ``tiles`` or ``small``."""
-    others = {"drift": drift_cases, "held-out": held_out_cases, "tiles": tile_cases}
+    """All cases of a plan: ``daily``, ``drift``, ``held-out``, ``tiles``, ``tiles-blind`` or ``small``."""
+    others = {
+        "drift": drift_cases,
+        "held-out": held_out_cases,
+        "tiles": lambda: tile_cases(TILE_GEMMS),
+        "tiles-blind": lambda: tile_cases(BLIND_TILE_GEMMS),
+    }
     if which in others:
         yield from others[which]()
         return
@@ -159,9 +178,9 @@ def drift_cases() -> Iterator[Case]:
                 yield from _runs(base(note, GEMMS[note], tile, stages), DRIFT_ORDERS, {"free": "block-per-tile"})
 
 
-def tile_cases() -> Iterator[Case]:
+def tile_cases(shapes: dict[str, tuple[int, int, int]]) -> Iterator[Case]:
     """Tile shapes and stages that divide each problem, one order, free-running; cuBLAS beside."""
-    for note, (m, n, k) in TILE_GEMMS.items():
+    for note, (m, n, k) in shapes.items():
         base: Case = {"family": "gemm", "m": m, "n": n, "k": k, "dtype": "bf16", "note": note}
         for tile, depths in TILES.items():
             bm, bn, bk = (int(side) for side in tile.split("x"))

@@ -4,11 +4,15 @@
     python clocks.py --peer --csv predicted/clocks.csv > predicted/clocks.txt
     python clocks.py --recorded predicted/clocks.csv
 
-Rows that a kernel of `pebble` ran are modelled as `pebble time` does; libraries' own kernels, whose order is not known,
-at the rates that kernels sustain for their operations (a line of their own). What was fitted on which rows stands in
-`pebble/timing/sustained.py`: products of the drift plans, attention of the H200's daily plan; all others are a check.
-Twenty minutes on two cores. With --bytes, which takes what each kernel moves between L2 and DRAM from what --csv wrote
-and lets waves share it evenly, a minute; with --recorded, which takes the times too, a second.
+Rows that a kernel of `pebble` ran are modelled as `pebble time` does; libraries' own kernels, whose order is not
+known, at the rates that kernels sustain for their operations (a line of their own). What was fitted on which rows
+stands in `fit_clocks.py`: products of the drift plans and of the H100's tile plan, attention of the H200's daily
+plan; all others are a check. Rows whose time is not that of queued launches (`*_triton.csv`) hold the CPU's launch
+work, or a profiler's, and count apart. What `beside.py` recorded of two kernels on one GPU is shown below.
+
+Half an hour on two cores. With --bytes, which takes what each kernel moves between L2 and DRAM from what --csv wrote
+and lets waves share it evenly, a minute; a kernel of an H200 that is not there takes what it moves on an H100, whose
+SMs and L2 are as many and as large. With --recorded, which takes the times too, a second.
 """
 
 from __future__ import annotations
@@ -20,21 +24,29 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
-from itertools import groupby
+from itertools import groupby, pairwise
 from math import exp, log
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
 
-from library import HERE, SHAPE_COLUMNS, Row, read_rows  # noqa: E402 - beside this file
+import beside  # noqa: E402 - beside this file
+from library import HERE, SHAPE_COLUMNS, Row, read_rows  # noqa: E402
 from predict import MODELLED, Key, asked, named, question  # noqa: E402
 
 RECORDED = HERE / "predicted/clocks.csv"
-FITTED = {"gemm": "*_kit_drift.csv", "attention": "h200_kit_layers.csv"}
+FITTED = {
+    "gemm": ("*_kit_drift.csv", "h100_kit_tiles.csv"),
+    "ffn": (),
+    "attention": ("h200_kit_layers.csv",),
+}
+BLIND = "*_kit_tiles_blind.csv"  # measured after the rates were fixed
 WITHIN = (0.10, 0.15, 0.25)
 NEAR = 0.03  # a tile whose measured time is so near to the best is as good
+LASTS = (0.0, 0.1, 0.5, 2.0, 100.0)  # milliseconds
+TWINS = {"h200-sxm-141gb": "h100-sxm5-80gb"}  # chips that differ in their DRAM alone
 TOY = "32x32x"  # published examples of how not to tile; two rows, long to simulate
-ONE_LAUNCH = "one launch"  # of the tool, where the time is a profiler's
+QUEUED, OTHERWISE = "queued launch", "otherwise"  # how the time was taken
 
 
 @dataclass(frozen=True)
@@ -60,13 +72,12 @@ class Timed:
     @property
     def fitted(self) -> bool:
         """Whether a number of the model was chosen on it."""
-        return fnmatch(self.file, FITTED.get(self.row["family"], ""))
+        return any(fnmatch(self.file, files) for files in FITTED[self.row["family"]])
 
     @property
-    def profiled(self) -> bool:
-        """Whether the time is that of one launch under a profiler, or how it was taken is not known."""
-        tool = self.row["tool"].split("time:")[-1]
-        return "CUDA events, median" not in tool
+    def queued(self) -> bool:
+        """Whether the time is the kernel's alone; else it holds launch work, or how it was taken is not known."""
+        return QUEUED in self.row["tool"]
 
 
 def modelled(key: Key, dram_bytes: int | None = None) -> tuple[float, int] | None:
@@ -113,6 +124,12 @@ def _answer(question: tuple[Key, int | None]) -> tuple[Key, tuple[float, int] | 
     return question[0], modelled(*question)
 
 
+def moved_bytes(path: str | Path) -> dict[Key, int]:
+    """What kernels move between L2 and DRAM by the model, from what --csv wrote."""
+    with open(path, newline="") as file:
+        return {question(row): int(row["dram_bytes"]) for row in csv.DictReader(file) if row["dram_bytes"]}
+
+
 def timed(files: Sequence[Path], jobs: int, known: str | None) -> list[Timed]:
     """All rows that have a time and can have a modelled one; ``known`` has the bytes of kernels simulated before."""
     rows = [(row, path.name) for path in files for row in read_rows([path]) if row["milliseconds"]]
@@ -120,10 +137,11 @@ def timed(files: Sequence[Path], jobs: int, known: str | None) -> list[Timed]:
     ours = [(row, name) for row, name in rows if row["tile"] and row["execution"] and named(row)]
     ours = [(row, name) for row, name in ours if not row["tile"].startswith(TOY)]
     keys = sorted({question(row) for row, _ in ours})
-    moved: dict[Key, int] = {}
-    if known:
-        with open(known, newline="") as file:
-            moved = {question(row): int(row["dram_bytes"]) for row in csv.DictReader(file) if row["dram_bytes"]}
+    moved = moved_bytes(known) if known else {}
+    for key in keys:
+        twin = tuple((name, TWINS.get(value, value)) for name, value in key)
+        if key not in moved and twin in moved:
+            moved[key] = moved[twin]
     answers: dict[Key, tuple[float, int] | None] = {}
     with multiprocessing.Pool(jobs) as pool:
         for key, answer in pool.imap_unordered(_answer, [(key, moved.get(key)) for key in keys]):
@@ -160,7 +178,7 @@ def write(found: Iterable[Timed], path: str) -> None:
         writer.writeheader()
         for one in found:
             peer = f"{one.peer:.9g}" if one.peer else ""
-            tool = ONE_LAUNCH if one.profiled else "CUDA events, median"
+            tool = QUEUED if one.queued else OTHERWISE
             writer.writerow(
                 {
                     **one.row,
@@ -218,7 +236,7 @@ def show_winners(what: str, chosen: Sequence[tuple[str, float, bool]]) -> None:
         same = sum(right for *_, right in chosen)
         near = sum(cost <= 1 + NEAR for _, cost, _ in chosen)
         print(
-            f"{what:<44}{len(chosen):4} products; the fastest tile {same / len(chosen):4.0%}, within {NEAR:.0%} of it "
+            f"{what:<50}{len(chosen):4} products; the fastest tile {same / len(chosen):4.0%}, within {NEAR:.0%} of it "
             f"{near / len(chosen):4.0%}, at worst {max(cost for _, cost, _ in chosen) - 1:.0%} slower"
         )
 
@@ -226,41 +244,58 @@ def show_winners(what: str, chosen: Sequence[tuple[str, float, bool]]) -> None:
 def show(found: list[Timed]) -> None:
     """The summary."""
     ours = [one for one in found if one.row["launch"] != "library"]
+    queued = [one for one in ours if one.queued]
     print(f"{len(found)} timed rows with a modelled time, {len(ours)} of them kernels of pebble; modelled / measured")
-    print(f"{'execution family chip':<58} rows geo. mean  spread   within:10 %   15 %    25 %")
+    print(f"{'queued launches: execution family chip':<58} rows geo. mean  spread   within:10 %   15 %    25 %")
     for execution in ("waves", "free"):
         for family in MODELLED:
-            for chip in sorted({one.row["chip"] for one in ours}):
+            for chip in sorted({one.row["chip"] for one in queued}):
                 here = [
-                    one for one in ours
+                    one for one in queued
                     if (one.row["execution"], one.row["family"], one.row["chip"]) == (execution, family, chip)
                 ]  # fmt: skip
                 line(f"{execution:<10}{family:<18}{chip}", here)
-    events = [one for one in ours if not one.profiled]
     for family in MODELLED:
-        here = [one for one in ours if one.row["family"] == family]
-        line(f"{family}: all", here)
-        line(f"{family}: rows of the choice", [one for one in here if one.fitted])
-        line(f"{family}: rows kept out of it", [one for one in here if not one.fitted])
-        line(f"{family}: kept out, timed in a stream of launches", [o for o in events if o in here and not o.fitted])
-        line(f"{family}: one launch under a profiler, or not recorded", [one for one in here if one.profiled])
+        here = [one for one in queued if one.row["family"] == family]
+        line(f"{family}: all queued launches", here)
+        line(f"{family}: rows of the fit", [one for one in here if one.fitted])
+        kept = [one for one in here if not one.fitted]
+        line(f"{family}: rows kept out of it", kept)
+        blind = [one for one in kept if fnmatch(one.file, BLIND)]
+        line(f"{family}: of these, measured after the fit", blind)
+        if blind:
+            for chip in sorted({one.row["chip"] for one in blind}):
+                line(f"{family}: measured after the fit, {chip}", [one for one in blind if one.row["chip"] == chip])
+    for least, most in pairwise(LASTS):
+        here = [
+            one for one in queued if least <= one.measured < most and not one.fitted and one.row["family"] == "gemm"
+        ]
+        line(f"gemm: kept out, {least:g} to {most:g} ms", here)
     for family in MODELLED:
-        library = [one for one in found if one.row["launch"] == "library" and one.row["family"] == family]
+        line(f"{family}: not queued", [one for one in ours if not one.queued and one.row["family"] == family])
+    for family in MODELLED:
+        library = [o for o in found if o.row["launch"] == "library" and o.row["family"] == family and o.queued]
         line(
             f"{family}: libraries, at sustained rates alone", [o for o in library if "sdpa-flash" not in o.row["order"]]
         )
         line(f"{family}: FlashAttention-2, likewise", [o for o in library if "sdpa-flash" in o.row["order"]])
     print("which tile is fastest, of those measured in one order")
-    tiles = [one for one in ours if one.file.endswith("_tiles.csv")]
-    show_winners("ten tiles, their own plan", winners(tiles))
-    show_winners("two tiles, other plans", winners([one for one in ours if one not in tiles]))
-    theirs = [one for one in ours if one.peer]
+    tiles = [one for one in queued if fnmatch(one.file, "*_tiles.csv")]
+    blind = [one for one in queued if fnmatch(one.file, BLIND)]
+    for chip in sorted({one.row["chip"] for one in tiles}):
+        plans = (("ten tiles", tiles), ("ten tiles, measured after the fit", blind))
+        for what, here in plans:
+            show_winners(f"{what}, {chip}", winners([one for one in here if one.row["chip"] == chip]))
+    others = [one for one in queued if one not in tiles and one not in blind]
+    show_winners("two tiles, other plans", winners(others))
+    theirs = [one for one in queued if one.peer]
     if theirs:
         print("products that nvidia-matmul-heuristics gives a runtime for")
         line("theirs", theirs, lambda one: one.peer / one.measured)
         line("ours", theirs)
-        show_winners("theirs, ten tiles", winners([o for o in theirs if o in tiles], lambda one: one.peer))
-        show_winners("ours, the same rows", winners([o for o in theirs if o in tiles]))
+        known = [one for one in theirs if one in tiles or one in blind]
+        show_winners("theirs, ten tiles", winners(known, lambda one: one.peer))
+        show_winners("ours, the same rows", winners(known))
 
 
 def main() -> int:
@@ -283,6 +318,8 @@ def main() -> int:
     if args.csv:
         write(found, args.csv)
     show(found)
+    if not args.files:
+        beside.show_recorded()
     return 0
 
 

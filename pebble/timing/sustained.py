@@ -1,14 +1,16 @@
 """The rates that kernels sustain, for modelled times.
 
-Operations and DRAM are those of `pebble.models.speeds`. The rest was read off times of launches on an H100 and an H200:
+DRAM and what a miss adds are those of `pebble.models.speeds`. The rest is fitted to times of launches on an H100 and an
+H200 (``benchmarks/hardware/fit_clocks.py``):
 
-- On chips of compute capability 9.0 tensor cores take their operands from shared memory, 64 rows of A and up to 256
-  columns of B at a time, and that is what most kernels wait for. `SHARED_BYTES_PER_CLOCK` was fitted to the times of
-  the drift plans (two tiles and three numbers of stages); that it ranks ten tiles on shapes of their own is a check.
-  The hardware moves 128 bytes a clock; a chip at its power limit runs well below its boost clock, which is in the 78.
-- `L2_BYTES_PER_CLOCK` is the plateau of an H200's read test by SM, where no plateau of the chip is known;
+- `SUSTAINED_FLOPS` is a share of the peak. On chips of compute capability 9.0 tensor cores take their operands from
+  shared memory, 64 rows of A and up to 256 columns of B at a time: `SHARED_BYTES_PER_CLOCK`, of 128 that it moves.
+- `L2_BYTES_PER_CLOCK` is not fitted: the plateau of an H200's read test by SM, where no plateau of the chip is known;
   `PORT_BYTES_PER_CLOCK`, what one SM takes at most, is recalled and not verified.
-- `EXPS_PER_CLOCK` was fitted to attention of the H200's daily plan, `DRAIN_NS` to the drift plans.
+- `HIT_NS`, `DRAIN_NS`, `LAUNCH_NS` and `STEP_NS` are what short kernels and small tiles wait for.
+- At the power limit of 700 W the clock falls: where tensor cores rest little all that comes after `BOOST_NS` takes
+  `THROTTLE` longer. Of other chips it is not known, and left out.
+- `EXPS_PER_CLOCK` is fitted to attention.
 """
 
 from __future__ import annotations
@@ -21,11 +23,13 @@ from pebble.models.machine import Machine
 from pebble.models.speeds import speeds_of
 from pebble.traces import LINE_BYTES
 
-SHARED_BYTES_PER_CLOCK = 78.0
+SUSTAINED_FLOPS = 0.76
+SHARED_BYTES_PER_CLOCK = 94.0
 L2_BYTES_PER_CLOCK, PORT_BYTES_PER_CLOCK = 38.0, 64.0
-EXPS_PER_CLOCK = 8.0
-DRAIN_NS, LAUNCH_NS = 3400.0, 4000.0
-_TENSOR_CORES_READ_SHARED = 9.0  # compute capability
+EXPS_PER_CLOCK = 7.5
+HIT_NS, DRAIN_NS, LAUNCH_NS, STEP_NS = 230.0, 1500.0, 2700.0, 290.0
+THROTTLE, BOOST_NS = 0.17, 2.1e6
+_HOPPER = 9.0  # compute capability
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,10 @@ class Rates:
         From the last step of a block to the first request of the next one in its slot.
     launch : float
         Of a kernel.
+    step : float
+        The least of a step of a block.
+    throttle, boost : float
+        By which share longer all takes at the power limit, and when it is reached.
     """
 
     flops: float
@@ -62,6 +70,9 @@ class Rates:
     miss: float
     drain: float = DRAIN_NS
     launch: float = LAUNCH_NS
+    step: float = 0.0
+    throttle: float = 0.0
+    boost: float = 0.0
 
 
 def sustained_rates(machine: Machine, dtype: str) -> Rates:
@@ -82,14 +93,17 @@ def sustained_rates(machine: Machine, dtype: str) -> Rates:
     clock = (machine.boost_hertz or 0.0) / 1e9
     plateau = machine.l2_bytes_per_second
     l2 = machine.sms * L2_BYTES_PER_CLOCK * clock if plateau is None else plateau / 1e9
-    shared = SHARED_BYTES_PER_CLOCK * clock if machine.capability == _TENSOR_CORES_READ_SHARED else math.inf
+    hopper = machine.capability == _HOPPER
     return Rates(
-        flops=speeds.flops,
+        flops=(machine.peak_flops(dtype) or 0.0) * SUSTAINED_FLOPS / machine.sms / 1e9,
         exps=EXPS_PER_CLOCK * clock,
-        shared=shared,
+        shared=SHARED_BYTES_PER_CLOCK * clock if hopper else math.inf,
         port=PORT_BYTES_PER_CLOCK * clock / LINE_BYTES,
         lines=l2 / LINE_BYTES,
         dram_lines=speeds.dram_lines,
-        hit=speeds.hit,
+        hit=HIT_NS,
         miss=speeds.miss,
+        step=STEP_NS,
+        throttle=THROTTLE if hopper else 0.0,
+        boost=BOOST_NS,
     )

@@ -7,15 +7,17 @@ A wave of blocks in lock step takes as long as the slowest of five, each at the 
 - *L2*: what its busiest SM loads, and what all of them do;
 - *DRAM*: lines that its cache model misses in this very wave, and writes back, all SMs together;
 - *latency*: its longest block, where stages are too few: a buffer is free again when its tiles have been requested,
-  have come and have been computed with.
+  have come and have been computed with; and no step is shorter than what a block needs to wait, issue and wait again.
 
 Before it the first tiles come (fill), after it results are written and the next wave begins (drain). A kernel is
 launched once. What is still dirty in the cache at its end is written while the next kernel runs: in a stream of equal
-launches each begins with that of the one before, so it is charged to the first wave.
+launches each begins with that of the one before, so it is charged to the first wave. After a while a chip reaches its
+limit of power: where tensor cores rest little, all that comes later takes longer.
 
 Blocks that run free have no common wave: SMs take blocks as they become free, each as long as its slowest resource, and
-DRAM serves all of them at once; the kernel takes the longer of the two. Kernels side by side have SMs of their own and
-share DRAM.
+DRAM serves all of them at once; the kernel takes the longer of the two. Blocks of a second and last wave spread over
+the SMs, as the first ones end in the order of their launch; later ones go where others ended. Kernels side by side have
+SMs of their own and share DRAM.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ from pebble.units import ceil_div
 
 _Moved = list[NDArray[np.floating[Any]]]  # DRAM lines of each operand, chunk by chunk, then the residue
 BINDS = ("compute", "shared", "L2", "DRAM", "latency")
+_RESTS_LITTLE = 0.7  # of the time that tensor cores compute: products lie above, attention with its softmax below
 
 
 class Wave(NamedTuple):
@@ -79,6 +82,8 @@ class ModelledTime:
         the work evenly.
     around_seconds, launch_seconds : float
         Fill and drain of all waves; the launch.
+    throttled_seconds : float
+        What the power limit adds to all that.
     waves : tuple of Wave
         Empty where blocks run free.
     dram_bytes, l2_bytes : int
@@ -95,6 +100,7 @@ class ModelledTime:
     latency_seconds: float
     around_seconds: float
     launch_seconds: float
+    throttled_seconds: float
     waves: tuple[Wave, ...]
     dram_bytes: int
     l2_bytes: int
@@ -111,7 +117,9 @@ class ModelledTime:
         return {BINDS[int(np.argmax(sums))]: 1}
 
 
-def modelled_time(program: Program, config: KernelConfig, rates: Rates, dram_bytes: int | None = None) -> ModelledTime:
+def modelled_time(
+    program: Program, config: KernelConfig, rates: Rates, dram_bytes: int | Sequence[int] | None = None
+) -> ModelledTime:
     """The time of a program on a chip: in waves, or free-running where ``config.execution`` is free.
 
     Parameters
@@ -122,8 +130,9 @@ def modelled_time(program: Program, config: KernelConfig, rates: Rates, dram_byt
         SMs, blocks an SM, stages, cache and its model; with ``speeds`` for free-running traces.
     rates : Rates
         As `sustained_rates` gives them for a chip.
-    dram_bytes : int, optional
-        What moves between L2 and DRAM, where it is known: nothing is simulated, and waves share it as they share loads.
+    dram_bytes : int or sequence of int, optional
+        What moves between L2 and DRAM, where it is known, or what each kernel side by side moves: nothing is simulated,
+        and waves share it as they share loads.
 
     Returns
     -------
@@ -141,14 +150,19 @@ def modelled_time(program: Program, config: KernelConfig, rates: Rates, dram_byt
     if not (config.execution.is_reference or config.execution.is_free):
         raise InputError(f"--execution: got {config.execution.name}, expected waves or free: only these have a time.")
     moved: _Moved | None = None
-    total = 0.0 if dram_bytes is None else dram_bytes / LINE_BYTES
+    known = () if dram_bytes is None else (dram_bytes,) if isinstance(dram_bytes, int) else tuple(dram_bytes)
+    of_groups = np.array(known, np.float64) / LINE_BYTES
+    if dram_bytes is not None and len(known) != len(program.groups):
+        raise InputError(f"dram_bytes: got {len(of_groups)} numbers, expected one a kernel, {len(program.groups)}.")
     if dram_bytes is None:
         engine = parse_policy(config.policy).engine(config.trace(program), config.cache_bytes // LINE_BYTES)
         moved = list(_moved(engine))
-        total = float(np.sum(moved))
+        by_operand = np.sum(moved, axis=0)  # what a group moves is what its operands move
+        groups = _group_of_operands(program, len(by_operand))
+        of_groups = np.bincount(groups, by_operand, len(program.groups)).astype(np.float64)
     if config.execution.is_free or len(program.groups) > 1:
-        return _free(program, config, rates, total, moved)
-    return _in_waves(program, config, rates, total, moved)
+        return _free(program, config, rates, of_groups)
+    return _in_waves(program, config, rates, float(of_groups.sum()), moved)
 
 
 class _Step(NamedTuple):
@@ -167,10 +181,10 @@ class _Step(NamedTuple):
         """Of so many blocks that share an SM."""
         return blocks * self.compute, blocks * self.shared, blocks * self.l2
 
-    def chain(self, blocks: int, stages: int, latency: float) -> float:
+    def chain(self, blocks: int, stages: int, latency: float, least: float) -> float:
         """The least time of a step whose buffers are used again after so many steps."""
         compute, shared, _ = self.at_once(blocks)
-        return (latency + blocks * self.loaded + max(compute, shared)) / stages
+        return max(least, (latency + blocks * self.loaded + max(compute, shared)) / stages)
 
 
 def _step(phase: Phase, sectors: Index, rates: Rates, sms: int) -> _Step:
@@ -200,6 +214,13 @@ def _moved(engine: Engine) -> Iterator[NDArray[np.floating[Any]]]:
     yield engine.dirty() * unit
 
 
+def _throttled(program: Program, config: KernelConfig, rates: Rates, seconds: float) -> float:
+    """What the power limit adds to a time, in seconds: until its tensor cores rest enough."""
+    flops = sum(float(_counts(phase).sum()) * phase.flops for group in program.groups for phase in group.phases)
+    rested = flops / rates.flops / config.sms / 1e9 / _RESTS_LITTLE
+    return max(0.0, min(rates.throttle * (seconds - rates.boost / 1e9), rested - seconds))
+
+
 def _in_waves(program: Program, config: KernelConfig, rates: Rates, total: float, moved: _Moved | None) -> ModelledTime:
     (group,) = program.groups
     sms, sectors = min(config.sms, group.wave_blocks), program.layout.tile_sectors()
@@ -219,16 +240,18 @@ def _in_waves(program: Program, config: KernelConfig, rates: Rates, total: float
             together = ceil_div(len(steps), sms)
             busiest = float(np.bincount(np.arange(len(steps)) % sms, steps).max(initial=0))
             latency = rates.hit + rates.miss * min(1.0, lines / max(1.0, loads))
-            chain = float(steps.max(initial=0)) * step.chain(together, config.stages, latency)
+            chain = float(steps.max(initial=0)) * step.chain(together, config.stages, latency, rates.step)
             compute, shared, port = (busiest * need for need in step.at_once(1))
             needs = (compute, shared, max(port, loads / rates.lines), lines / rates.dram_lines, chain, around)
             waves.append(Wave(len(steps), *(need / 1e9 for need in needs)))
             l2_lines += loads
     if of_waves is not None and len(waves) + 1 != len(of_waves):
         raise AssertionError("the trace has other waves than the program")
-    seconds, launch = sum(wave.seconds for wave in waves), rates.launch / 1e9
+    launch = rates.launch / 1e9
+    seconds = sum(wave.seconds for wave in waves) + launch
+    throttled = _throttled(program, config, rates, seconds)
     return ModelledTime(
-        seconds=seconds + launch,
+        seconds=seconds + throttled,
         compute_seconds=sum(wave.compute_seconds for wave in waves),
         shared_seconds=sum(wave.shared_seconds for wave in waves),
         l2_seconds=sum(wave.l2_seconds for wave in waves),
@@ -236,19 +259,18 @@ def _in_waves(program: Program, config: KernelConfig, rates: Rates, total: float
         latency_seconds=sum(wave.latency_seconds for wave in waves),
         around_seconds=sum(wave.around_seconds for wave in waves),
         launch_seconds=launch,
+        throttled_seconds=throttled,
         waves=tuple(waves),
         dram_bytes=round(total) * LINE_BYTES,
         l2_bytes=round(l2_lines) * LINE_BYTES,
-        ended_seconds=(seconds + launch,),
+        ended_seconds=(seconds + throttled,),
     )
 
 
-def _free(program: Program, config: KernelConfig, rates: Rates, total: float, moved: _Moved | None) -> ModelledTime:
-    sectors = program.layout.tile_sectors()
-    of_groups = np.full(len(program.groups), total / len(program.groups))
-    if moved is not None:  # what a group moves is what its operands move
-        by_operand = np.sum(moved, axis=0)
-        of_groups = np.bincount(_group_of_operands(program, len(by_operand)), by_operand, len(program.groups))
+def _free(
+    program: Program, config: KernelConfig, rates: Rates, of_groups: NDArray[np.floating[Any]]
+) -> ModelledTime:  # fmt: skip
+    sectors, total = program.layout.tile_sectors(), float(of_groups.sum())
     launch, ended = rates.launch * len(program.groups), []
     needs, around, l2_lines = np.zeros(4), 0.0, 0.0
     slots = sum(group.wave_blocks for group in program.groups)
@@ -262,22 +284,26 @@ def _free(program: Program, config: KernelConfig, rates: Rates, total: float, mo
         loads = sum(float(counts.sum()) * step.lines for counts, step, _ in steps)
         latency = rates.hit + rates.miss * min(1.0, dram / max(1.0, loads))
         sms = max(1, group.wave_blocks // config.blocks_per_sm)
-        together = min(config.blocks_per_sm, ceil_div(max(len(counts) for counts, *_ in steps), sms))
         for counts, step, loads_first in steps:
-            chain = step.chain(together, config.stages, latency)
-            each = (rates.hit * (1 + loads_first) + rates.drain) / together  # others on the SM go on meanwhile
-            took = counts * max(*step.at_once(together), chain) + each
-            busy += makespan(took, group.wave_blocks)
-            needs += float(counts.sum()) / slots * np.array([*step.at_once(together), chain])
-            around += each * len(counts) / slots
+            took = []
+            for blocks, together in _crowded(counts, group.wave_blocks, sms):
+                chain = step.chain(together, config.stages, latency, rates.step)
+                each = (rates.hit * (1 + loads_first) + rates.drain) / together  # others on the SM go on meanwhile
+                took.append(blocks * max(*step.at_once(together), chain) + each)
+                needs += float(blocks.sum()) / slots * np.array([*step.at_once(together), chain])
+                around += each * len(blocks) / slots
+            busy += makespan(np.concatenate(took), group.wave_blocks)
         l2_lines += loads
         ended.append(max(busy, loads / rates.lines, dram / rates.dram_lines) + launch)
     # DRAM and L2 serve all groups: whichever ends last cannot end before they have served all
     last = int(np.argmax(ended))
     ended[last] = max(ended[last], max(total / rates.dram_lines, l2_lines / rates.lines) + launch)
+    seconds = max(ended) / 1e9
+    throttled = _throttled(program, config, rates, seconds)
+    longer = 1 + throttled / seconds if throttled else 1.0
     compute, shared, port, chains = (needs / 1e9).tolist()
     return ModelledTime(
-        seconds=max(ended) / 1e9,
+        seconds=seconds + throttled,
         compute_seconds=compute,
         shared_seconds=shared,
         l2_seconds=max(port, l2_lines / rates.lines / 1e9),
@@ -285,11 +311,20 @@ def _free(program: Program, config: KernelConfig, rates: Rates, total: float, mo
         latency_seconds=chains,
         around_seconds=around / 1e9,
         launch_seconds=launch / 1e9,
+        throttled_seconds=throttled,
         waves=(),
         dram_bytes=round(total) * LINE_BYTES,
         l2_bytes=round(l2_lines) * LINE_BYTES,
-        ended_seconds=tuple(end / 1e9 for end in ended),
+        ended_seconds=tuple(end / 1e9 * longer for end in ended),
     )
+
+
+def _crowded(counts: NDArray[np.int64], slots: int, sms: int) -> list[tuple[NDArray[np.int64], int]]:
+    """Blocks by how many share an SM while they run: at most as many as fit; of a second and last wave fewer."""
+    first = counts[:slots] if len(counts) < 2 * slots else counts
+    rest = counts[len(first) :]
+    parts = [(first, ceil_div(min(len(first), slots), sms))]
+    return [*parts, (rest, ceil_div(len(rest), sms))] if len(rest) else parts
 
 
 def _group_of_operands(program: Program, operands: int) -> NDArray[np.int64]:

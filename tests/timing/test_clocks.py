@@ -25,23 +25,50 @@ def _share(what: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
+def _winners(what: str) -> tuple[int, int, int]:
+    """Of a line of the summary: products, on how many percent the fastest tile was chosen, and the worst choice."""
+    found = re.search(rf"^{re.escape(what)} +(\d+) products; the fastest tile +(\d+)%.*?worst +(\d+)%", SUMMARY, re.M)
+    assert found, what
+    return int(found[1]), int(found[2]), int(found[3])
+
+
+H100, H200 = "h100-sxm5-80gb", "h200-sxm-141gb"
+
+
 def test_the_page_says_what_the_summary_says() -> None:
     page = " ".join((ROOT / "docs/time-model.rst").read_text().split())
-    kept_out, near = _share("gemm: kept out, timed in a stream of launches")
-    assert f"{near} % of {kept_out:,} products" in page
-    alone, odd = _share("gemm: one launch under a profiler, or not recorded")
-    assert f"{odd} % of {alone:,} such rows" in page
-    plan = r"^ten tiles, their own plan +(\d+) products; the fastest tile +(\d+)%.*?worst +(\d+)%"
-    tiles = re.search(plan, SUMMARY, re.MULTILINE)
-    assert tiles
-    assert f"on {tiles[2]} % of {tiles[1]} shapes" in page and f"at worst {tiles[3]} % slower" in page
+    rows, near = _share("gemm: rows kept out of it")
+    assert f"{near} % of {rows:,} products" in page
+    rows, near = _share("gemm: of these, measured after the fit")
+    assert f"{near} % of {rows:,} launches measured after the fit" in page
+    rows, odd = _share("gemm: not queued")
+    assert f"{odd} % of {rows:,} such rows" in page
+    for chip in (H100, H200):
+        count, right, worst = _winners(f"ten tiles, {chip}")
+        assert f"{right} % of {count} shapes on the {chip[:4].upper()} (at worst {worst} % slower)" in page
+    for chip in (H100, H200):
+        count, right, worst = _winners(f"ten tiles, measured after the fit, {chip}")
+        assert f"{right} % of {count} other shapes on the {chip[:4].upper()} (at worst {worst} % slower)" in page
     for family in ("ffn", "attention"):
-        rows, share = _share(f"{family}: all")
+        rows, share = _share(f"{family}: all queued launches")
         assert f"{share} % of {rows:,} launches" in page, family
 
 
+def test_the_page_says_what_is_won_side_by_side() -> None:
+    page = " ".join((ROOT / "docs/time-model.rst").read_text().split())
+    line = r"^(h\d+)\S+ +(\d+)x\S+ ([\d.]+) GB +([\d.]+) at +(\d+), ([\d.]+) at +(\d+); .* gain ([\d.]+)$"
+    found = re.findall(line, SUMMARY, re.M)
+    assert len(found) == 8
+    for chip, side, gigabytes, measured, at, modelled, there, got in found:
+        row = f"{chip.upper()} {side} {gigabytes} GB {measured}x at {at} {modelled}x at {there} {got}x"
+        assert row in page, row
+
+
 def test_the_aims_are_met_where_the_page_says_so() -> None:
-    _, near = _share("gemm: kept out, timed in a stream of launches")
-    assert near >= 80
-    won = re.search(r"^ten tiles, their own plan .*?the fastest tile +(\d+)%", SUMMARY, re.MULTILINE)
-    assert won and int(won[1]) >= 80
+    for rows in ("rows kept out of it", "of these, measured after the fit"):
+        _, near = _share(f"gemm: {rows}")
+        assert near >= 80
+    for plan in ("ten tiles", "ten tiles, measured after the fit"):
+        for chip in (H100, H200):
+            _, right, _ = _winners(f"{plan}, {chip}")
+            assert right >= 80

@@ -97,6 +97,35 @@ def test_what_passes_through_shared_memory() -> None:
     assert found.seconds == pytest.approx(2 * product_bytes(TILE, 2) / 1e9)
 
 
+def test_no_step_is_shorter_than_what_a_block_needs_to_issue_it() -> None:
+    found = time_of(SMALL, "row", config_of(4), replace(ENDLESS, step=50.0))
+    assert found.seconds == pytest.approx(2 * 50e-9)
+
+
+def test_the_limit_of_power_lengthens_what_comes_later_until_tensor_cores_rest() -> None:
+    rates = replace(ENDLESS, flops=1.0, throttle=0.1, boost=1e6)
+    found = time_of(SMALL, "row", config_of(4), rates)
+    at_boost = 2 * STEP_FLOPS / 1e9
+    assert found.throttled_seconds == pytest.approx(0.1 * (at_boost - 1e-3))
+    assert found.seconds == found.ended_seconds[0] == pytest.approx(at_boost + found.throttled_seconds)
+    resting = time_of(SMALL, "row", config_of(4), replace(rates, shared=product_bytes(TILE, 2) / STEP_FLOPS / 2))
+    assert resting.throttled_seconds == 0  # tensor cores compute half of the time
+
+
+def test_a_second_and_last_wave_spreads_over_the_sms() -> None:
+    # 4 blocks on 3 slots of one SM: the last one has it alone and takes a third of what three take
+    crowded = time_of(SMALL, "row", config_of(1, blocks=3, free=True), replace(ENDLESS, flops=1.0))
+    assert crowded.seconds == pytest.approx((3 + 1) * 2 * STEP_FLOPS / 1e9)
+
+
+def test_bytes_that_are_known_are_one_number_a_kernel() -> None:
+    family, config = kernel_family(SMALL), config_of(2)
+    program = family.program(SMALL, family.parse_schedule("row"), config)
+    assert modelled_time(program, config, ENDLESS, 1280).dram_bytes == 1280
+    with pytest.raises(InputError, match="one a kernel"):
+        modelled_time(program, config, ENDLESS, (1, 2))
+
+
 def test_free_blocks_go_to_whichever_slot_is_free() -> None:
     assert makespan([], 3) == 0
     assert makespan([5.0] * 7, 3) == 15

@@ -77,7 +77,7 @@ def coarse_seconds(
             if not count:
                 continue
             busiest = ceil_div(running, sms)
-            chain = launch.steps * (rates.hit + busiest * (step + load)) / stages
+            chain = launch.steps * max(rates.step, (rates.hit + busiest * (step + load)) / stages)
             slowest = max(busiest * launch.steps * max(step, load * running / sms / busiest), dram * running, chain)
             total += count * (slowest + rates.hit + rates.drain)
     return total / 1e9
