@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from pebble.reports.solve import Solution, solve
     from pebble.reports.target import find_gpu as gpu
     from pebble.reports.tune import Tuning, tune
+    from pebble.sweeps.results import Results, results
+    from pebble.sweeps.sweep import Sweep, sweep
     from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, TransformerLayer
 
 # name -> where it is, and what it is called there
@@ -74,8 +76,10 @@ _EXPORTS = {
     "Machine": "pebble.models.machine",
     "Proof": "pebble.reports.proof",
     "Replayed": "pebble.reports.replay",
+    "Results": "pebble.sweeps.results",
     "Simulation": "pebble.reports.simulate",
     "Solution": "pebble.reports.solve",
+    "Sweep": "pebble.sweeps.sweep",
     "Tuning": "pebble.reports.tune",
     "Verification": "pebble.reports.proof",
     "bound": "pebble.reports.bound",
@@ -88,8 +92,10 @@ _EXPORTS = {
     "gpu": "pebble.reports.target:find_gpu",
     "prove": "pebble.reports.proof",
     "replay": "pebble.reports.replay",
+    "results": "pebble.sweeps.results",
     "simulate": "pebble.reports.simulate",
     "solve": "pebble.reports.solve",
+    "sweep": "pebble.sweeps.sweep",
     "tune": "pebble.reports.tune",
     "verify": "pebble.reports.proof",
     "workload": "pebble.families",
@@ -108,8 +114,10 @@ __all__ = [
     "Machine",
     "Proof",
     "Replayed",
+    "Results",
     "Simulation",
     "Solution",
+    "Sweep",
     "TransformerLayer",
     "Tuning",
     "Verification",
@@ -124,8 +132,10 @@ __all__ = [
     "gpu",
     "prove",
     "replay",
+    "results",
     "simulate",
     "solve",
+    "sweep",
     "tune",
     "verify",
     "workload",

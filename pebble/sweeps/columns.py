@@ -60,7 +60,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("explicit_schedule", _TEXT, "what that schedule does"),
     Column("capacity_pebbles", _COUNT, "game: pebbles (weight units) that fit in fast memory"),
     Column("variant", _TEXT, "game: the rules"),
-    Column("solver", _TEXT, "game: the solver that was asked for"),
+    Column("solver", _TEXT, "game: the solver that ran; auto names the one it chose"),
     Column("lower_bound_cost", _COUNT, "game: no pebbling costs less, in values (weight units)"),
     Column("upper_bound_cost", _COUNT, "game: the cheapest pebbling found, replayed, costs this"),
     Column("stop_reason", _TEXT, "why the work ended"),
