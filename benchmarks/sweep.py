@@ -1,6 +1,6 @@
 """How many rows a second a sweep computes: every linear layer of every named model on every machine in every order.
 
-    python benchmarks/sweep.py --every 20          # one batch in 20, in this process: rows per second of one core
+    python benchmarks/sweep.py --every 19          # one batch in 19, in this process: rows per second of one core
     pebble sweep benchmarks/all_layers.toml --store all.duckdb --jobs 2    # the whole
 
 What was measured is in benchmarks/sweep.md.
@@ -23,7 +23,7 @@ ALL_LAYERS = Path(__file__).with_name("all_layers.toml")
 def main() -> None:
     """Time some of the batches."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--every", type=int, default=20, metavar="N", help="one batch in N (20)")
+    parser.add_argument("--every", type=int, default=19, metavar="N", help="one batch in N (19)")
     parser.add_argument("--sweep", default=ALL_LAYERS, metavar="FILE", help="the sweep (all_layers.toml)")
     args = parser.parse_args()
     plan = plan_of(read_axes(args.sweep))

@@ -171,7 +171,7 @@ class Cluster:
     def free(self) -> int:
         """How many more batches it would take now; one at least waits at a scheduler that has no workers yet."""
         try:
-            threads = sum(self._client.nthreads().values())
+            threads = sum(int(count) for count in self._client.nthreads().values())
         except (OSError, RuntimeError, ValueError):
             raise InputError("--cluster: the scheduler is gone; add --resume to go on with another.") from None
         return max(1, _AHEAD * threads) - len(self._futures)

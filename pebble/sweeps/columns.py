@@ -133,11 +133,8 @@ def _check(name: str, value: object) -> None:
         return
     if type(value) is not _PYTHON[column.type]:  # not isinstance: True is no count
         raise AnswerError(f"the worker's answer has {type(value).__name__} in {name}, expected {column.type}")
-    too_much = (
-        len(value) > _LONGEST_TEXT
-        if isinstance(value, str)
-        else not abs(value) <= _MOST  # type: ignore[operator]  # NaN and infinity as well
-    )
+    # NaN and infinity are too large as well
+    too_much = len(value) > _LONGEST_TEXT if isinstance(value, str) else not abs(value) <= _MOST  # type: ignore[arg-type]
     if too_much:
         raise AnswerError(f"the worker's answer has too large a value in {name}")
 

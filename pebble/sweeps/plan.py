@@ -73,10 +73,14 @@ def plan_of(axes: Axes) -> Plan:
     for task in itertools.chain(_traffic(axes, files), _games(axes.games)):
         tasks.setdefault(task.id, task)
         if len(tasks) > MOST_TASKS:
-            raise InputError(f"sweep: it has more than {MOST_TASKS:,} tasks, expected fewer; split it into several.")
+            raise _too_many()
     if not tasks:
         raise InputError("sweep: got nothing to do, expected `workloads` with `machines` or `caches`, or [games].")
     return Plan(tuple(tasks.values()), files)
+
+
+def _too_many() -> InputError:
+    return InputError(f"sweep: it has more than {MOST_TASKS:,} tasks, expected fewer; split it into several.")
 
 
 def _workloads(axes: Axes) -> Iterator[Workload]:
@@ -120,6 +124,8 @@ def _table(entry: Mapping[str, Any], where: str, dtypes: Sequence[str]) -> Itera
 def _expanded(values: Mapping[str, Any], parameters: Iterable[Parameter]) -> Iterator[dict[str, Any]]:
     listed = {p.name for p in parameters if p.kind in ("counts", "extents")}  # where a list is one value
     axes = [value if isinstance(value, list) and key not in listed else [value] for key, value in values.items()]
+    if math.prod(map(len, axes)) > MOST_TASKS:
+        raise _too_many()
     for combination in itertools.product(*axes):
         yield dict(zip(values, combination, strict=True))
 
@@ -150,34 +156,40 @@ def _traffic(axes: Axes, files: dict[str, str]) -> Iterator[Task]:
         if not axes.caches or not axes.sms:
             raise InputError("sweep: got workloads alone, expected machines, or caches with sms, beside them.")
         machines = [None]
-    for tile in axes.tiles:
-        TileShape.parse(tile)
-    for policy in axes.policies:
-        if policy.partition("+")[0] != HARDWARE:
-            parse_policy(policy)
-        elif machines == [None]:
+    for text in axes.tiles:
+        TileShape.parse(text)
+    for text in axes.policies:
+        if text.partition("+")[0] != HARDWARE:
+            parse_policy(text)
+        elif not axes.machines:
             raise InputError("policies: got hardware without machines, whose cache model is meant.")
     executions = [parse_execution(name, "1x1", axes.seed).name for name in axes.executions] or ["waves"]
     for dtype in axes.dtypes:
         if dtype.lower() not in DTYPE_BYTES:
             raise UnknownNameError("dtype", dtype, DTYPE_BYTES, "pebble workloads")
-    workloads = list(dict.fromkeys(_workloads(axes)))
-    for workload in workloads:
+    found: dict[Workload, None] = {}
+    for workload in _workloads(axes):
         kernel_family(workload)  # refused where it has none
+        found[workload] = None
+        if len(found) > MOST_TASKS:
+            raise _too_many()
+    workloads = list(found)
     _check_orders(axes, workloads)
+    tiles: list[str | None] = [tile.lower() for tile in axes.tiles]
+    policies = [None if policy == HARDWARE else policy for policy in axes.policies]
     kernels = itertools.product(
         workloads,
         machines,
         axes.caches or (None,),
         axes.sms or (None,),
-        [tile.lower() for tile in axes.tiles] or [None],
-        [None if policy == HARDWARE else policy for policy in axes.policies] or [None],
+        tiles or [None],
+        policies or [None],
         executions,
         axes.stages or (None,),
         axes.blocks_per_sm or (1,),
     )
     for workload, machine, cache, sms, tile, policy, execution, stages, blocks in kernels:
-        question = {
+        question: dict[str, Any] = {
             "kind": TRAFFIC,
             "workload": _plain(workload),
             "machine": machine and {"sku": machine.sku, "sha256": machine.file_sha256},
@@ -223,7 +235,7 @@ def _schedules(axes: Axes, workload: Workload, question: dict[str, Any], machine
     names: dict[str, None] = {}
     for name in axes.orders or (_ALL,):
         if name.lower() != _ALL:
-            known = _named(family, name)[0]
+            known, _ = _named(family, name)
             names |= {known: None} if known else {}
             continue
         try:

@@ -91,7 +91,8 @@ def batches_of(tasks: Iterable[Task], machine_files: Mapping[str, str]) -> list[
         together.setdefault(canonical(shared) if task.kind == TRAFFIC else task.text, []).append(task)
     found = []
     for group in together.values():
-        machine = group[0].question.get("machine") or {}
+        machine = group[0].question.get("machine")
+        file = machine_files.get(machine["sha256"]) if machine else None
         for begin in range(0, len(group), MOST_IN_BATCH):
-            found.append(Batch(tuple(group[begin : begin + MOST_IN_BATCH]), machine_files.get(machine.get("sha256"))))
+            found.append(Batch(tuple(group[begin : begin + MOST_IN_BATCH]), file))
     return found

@@ -1,4 +1,4 @@
-"""What a worker does: a batch of tasks in, as JSON; a row for each out, as JSON. Nothing else passes between the two."""
+"""What a worker does: a batch of tasks in, as JSON; a row for each out, as JSON. Nothing else passes between."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def answer(message: bytes) -> bytes:
     tasks: list[Mapping[str, Any]] = batch["tasks"]
     started = time.perf_counter()
     if batch["version"] != __version__:
-        rows = [{} for _ in tasks]  # the version below says why
+        rows: list[dict[str, Any]] = [{} for _ in tasks]  # the version below says why
     elif tasks[0]["kind"] == GAME:
-        rows = [_guarded(lambda task=task: _game(task)) for task in tasks]  # type: ignore[misc]
+        rows = [_guarded(lambda task=task: _game(task)) for task in tasks]
     else:
         rows = _traffic(tasks, batch["machine_file"])
     common = max(0.0, time.perf_counter() - started - sum(row.get("seconds", 0.0) for row in rows))
@@ -72,7 +72,8 @@ def _machine(sku: str, sha256: str, file: str | None) -> Machine:
 def workload_of(question: Mapping[str, Any]) -> Workload:
     """The workload of a task, checked like any other."""
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in question["workload"].items()}
-    workload: Workload = FAMILIES[values.pop("family")].shape(**values)
+    del values["family"]
+    workload: Workload = FAMILIES[question["workload"]["family"]].shape(**values)
     return workload
 
 
@@ -82,8 +83,8 @@ def kernel_of(question: Mapping[str, Any], workload: Workload, machine: Machine 
     options = {key: question[key] for key in ("blocks_per_sm", "execution", "seed")}
     cache = question["cache_bytes"]
     if machine is None:
-        return read_kernel(workload, cache=Size(cache, None, f"{cache}B"), **asked, **options)  # type: ignore[misc]
-    kernel = read_kernel(workload, gpu=machine, **asked, **options)  # type: ignore[misc]
+        return read_kernel(workload, cache=Size(cache, None, f"{cache}B"), **asked, **options)
+    kernel = read_kernel(workload, gpu=machine, **asked, **options)
     return kernel if cache is None else replace(kernel, config=replace(kernel.config, cache_bytes=cache))
 
 
@@ -150,7 +151,7 @@ def _traffic(tasks: Sequence[Mapping[str, Any]], machine_file: str | None) -> li
             "ratio_to_lower_bound": traffic.dram_bytes / common["lower_bound_bytes"],
         }
 
-    return [_guarded(lambda name=task["schedule"]: move(name)) for task in tasks]  # type: ignore[misc]
+    return [_guarded(lambda name=task["schedule"]: move(name)) for task in tasks]
 
 
 def solver_versions() -> dict[str, str]:
