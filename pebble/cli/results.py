@@ -89,10 +89,10 @@ def _print_alike(rows: Sequence[Mapping[str, Any]], plain: bool) -> None:
     order = [name for name in told if name not in (*numbers, *same)] + [name for name in numbers if name not in same]
     print()
     if same:
-        _output.say(f"{len(rows)} rows: " + ", ".join(f"{name} {_cell(rows[0][name])}" for name in same))
+        _output.say(f"{len(rows)} rows: " + ", ".join(f"{name} {_cell(rows[0][name], name)}" for name in same))
     if order:
         left = sum(name not in numbers for name in order)
-        print(_output.table(order, [[_cell(row[name]) for name in order] for row in rows], left=left))
+        print(_output.table(order, [[_cell(row[name], name) for name in order] for row in rows], left=left))
 
 
 def _told_by_machine(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
@@ -102,14 +102,14 @@ def _told_by_machine(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
     return len({(row["machine"], row[name]) for row in rows}) == len({row["machine"] for row in rows})
 
 
-def _cell(value: object) -> str:
+def _cell(value: object, name: str) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
         return format_ratio(value)
     text = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
     text = text if text.isprintable() else ascii(text)
-    return text if len(text) <= _LONGEST_CELL else text[: _LONGEST_CELL - 3] + "..."
+    return text if len(text) <= _LONGEST_CELL or name == "reason" else text[: _LONGEST_CELL - 3] + "..."
 
 
 def _names(text: str | None) -> list[str] | None:

@@ -15,15 +15,15 @@ A sweep file looks like this; each list is an axis, every combination is compute
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from pebble.errors import InputError, UnknownNameError
-from pebble.game import Variant
 from pebble.models.machine_reader import line_of
-from pebble.system.files import check_path, parse_toml, read_bytes
+from pebble.system.files import check_path, parse_toml, read_bytes, shown
 
 MAX_FILE_BYTES = 2**20
 _MOST_ENTRIES = 10_000
@@ -82,6 +82,8 @@ class Axes:
     games : Games
     folder : str
         Where machine files are looked for.
+    places : mapping of str to str
+        Where each key stands in the sweep file, for messages.
     """
 
     workloads: tuple[Any, ...] = ()
@@ -99,6 +101,16 @@ class Axes:
     seed: int = 0
     games: Games = Games()
     folder: str = "."
+    places: Mapping[str, str] = field(default_factory=dict)
+
+    @contextmanager
+    def at(self, key: str) -> Iterator[None]:
+        """Mistakes that are found inside are those of this key, and say where it stands."""
+        try:
+            yield
+        except InputError as error:
+            place = self.places.get(key)
+            raise InputError(f"{place}, {error}") if place else error from None
 
 
 def read_axes(source: str | Path | Mapping[str, Any]) -> Axes:
@@ -114,11 +126,12 @@ def read_axes(source: str | Path | Mapping[str, Any]) -> Axes:
     path = Path(check_path("sweep", source))
     content = read_bytes(path, "sweep file ", MAX_FILE_BYTES, "; expected a TOML file")
     text, data = parse_toml(content, path, "sweep file ", f"see `{_WHERE}`")
-    return _axes(
-        data,
-        str(path.parent),
-        lambda key, sentence: InputError(f"{path}, line {line_of(text, key)}, {key}: {sentence}"),
-    )
+
+    def place(key: str) -> str:
+        return f"{shown(path)}, line {line_of(text, key)}"
+
+    axes = _axes(data, str(path.parent), lambda key, told: InputError(f"{place(key)}, {key}: {told}"))
+    return replace(axes, places={field.name: place(field.name) for field in fields(Axes)})
 
 
 Mistake = Callable[[str, str], InputError]
@@ -128,11 +141,9 @@ def _axes(data: Mapping[str, Any], folder: str, mistake: Mistake) -> Axes:
     games = data.get("games", {})
     if not isinstance(games, Mapping):
         raise mistake("games", f"got {_short(games)}, expected a table [games] with instances and capacities.")
-    known = {field.name for field in fields(Axes)} - {"folder", "games"}
+    known = {field.name for field in fields(Axes)} - {"folder", "games", "places"}
     values = _read({k: v for k, v in data.items() if k != "games"}, known, "", Axes, mistake)
     inner = _read(games, {field.name for field in fields(Games)}, "games.", Games, mistake)
-    for variant in inner.get("variants", ()):
-        Variant.parse(variant)
     return Axes(**values, games=Games(**inner), folder=folder)
 
 

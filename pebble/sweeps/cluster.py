@@ -11,6 +11,7 @@ import ipaddress
 import json
 import os
 import queue
+import signal
 import threading
 from contextlib import suppress
 from typing import Any
@@ -22,7 +23,7 @@ from pebble.system.files import read_bytes, shown
 from pebble.system.parallel import cores
 
 _CONNECT_SECONDS = 20
-_CLOSE_SECONDS = 0.5
+_CLOSE_SECONDS = 0.3
 _AHEAD = 2  # batches for each thread of a worker, so that none waits for the client
 _LOOPBACK = "127.0.0.1"
 _EXPECTED = "tcp://HOST:PORT, tls://HOST:PORT, a scheduler file that ends in .json, dask, or local:N"
@@ -200,9 +201,18 @@ class Cluster:
 
     def close(self) -> None:
         """Leave the cluster; one that was started here is ended. Nobody waits long for it."""
+        if self._futures and self._cluster is not None:
+            self._kill()
         closing = threading.Thread(target=self._close, daemon=True, name="pebble-sweep")
         closing.start()
         closing.join(_CLOSE_SECONDS if self._futures else None)
+
+    def _kill(self) -> None:
+        """End the processes that were started here, whatever they compute: Dask would wait for it."""
+        self._cluster.shutdown_on_close = False  # or the end of this process waits
+        for nanny in self._cluster.workers.values():
+            with suppress(AttributeError, OSError, TypeError):
+                os.kill(nanny.process.pid, signal.SIGKILL)
 
     def _close(self) -> None:
         with suppress(Exception):

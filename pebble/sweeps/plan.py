@@ -14,6 +14,7 @@ from typing import Any
 
 from pebble.errors import InputError, PebbleError, UnknownNameError
 from pebble.families import FAMILIES, KernelFamily, find_dag_family, kernel_family, read_workload
+from pebble.game import Variant
 from pebble.models.caches import parse_policy
 from pebble.models.machine import MAX_FILE_BYTES, Machine, load_machine, machine_names, read_machine_bytes
 from pebble.reports.target import HARDWARE
@@ -26,7 +27,7 @@ from pebble.sweeps.work import kernel_of
 from pebble.system.files import read_bytes
 from pebble.units import parse_size
 from pebble.workloads import model_names
-from pebble.workloads.base import DTYPE_BYTES, Workload
+from pebble.workloads.base import Workload, element_bytes
 from pebble.workloads.named import model_layers
 from pebble.workloads.parameters import Parameter, read_values
 
@@ -70,7 +71,9 @@ def plan_of(axes: Axes) -> Plan:
     """
     files: dict[str, str] = {}
     tasks: dict[str, Task] = {}
-    for task in itertools.chain(_traffic(axes, files), _games(axes.games)):
+    with axes.at("games"):
+        games = list(itertools.islice(_games(axes.games), MOST_TASKS + 1))
+    for task in itertools.chain(_traffic(axes, files), games):
         tasks.setdefault(task.id, task)
         if len(tasks) > MOST_TASKS:
             raise _too_many()
@@ -147,7 +150,8 @@ def _machines(axes: Axes, files: dict[str, str]) -> list[Machine]:
 
 
 def _traffic(axes: Axes, files: dict[str, str]) -> Iterator[Task]:
-    machines: list[Machine | None] = [*_machines(axes, files)]
+    with axes.at("machines"):
+        machines: list[Machine | None] = [*_machines(axes, files)]
     if not axes.workloads:
         if machines or axes.caches:
             raise InputError("sweep: got machines or caches without workloads, expected both.")
@@ -156,25 +160,33 @@ def _traffic(axes: Axes, files: dict[str, str]) -> Iterator[Task]:
         if not axes.caches or not axes.sms:
             raise InputError("sweep: got workloads alone, expected machines, or caches with sms, beside them.")
         machines = [None]
-    for text in axes.tiles:
-        TileShape.parse(text)
-    for text in axes.policies:
-        if text.partition("+")[0] != HARDWARE:
-            parse_policy(text)
-        elif not axes.machines:
-            raise InputError("policies: got hardware without machines, whose cache model is meant.")
-    executions = [parse_execution(name, "1x1", axes.seed).name for name in axes.executions] or ["waves"]
-    for dtype in axes.dtypes:
-        if dtype.lower() not in DTYPE_BYTES:
-            raise UnknownNameError("dtype", dtype, DTYPE_BYTES, "pebble workloads")
+    with axes.at("tiles"):
+        for text in axes.tiles:
+            TileShape.parse(text)
+    with axes.at("policies"):
+        for text in axes.policies:
+            if text.partition("+")[0] != HARDWARE:
+                parse_policy(text)
+            elif not axes.machines:
+                raise InputError("policies: got hardware without machines, whose cache model is meant.")
+    with axes.at("executions"):
+        executions = [parse_execution(name, "1x1", axes.seed).name for name in axes.executions] or ["waves"]
+    with axes.at("dtypes"):
+        for dtype in axes.dtypes:
+            element_bytes(dtype.lower())
+    with axes.at("caches"):
+        for text in axes.caches:
+            parse_size(text, "caches")
     found: dict[Workload, None] = {}
-    for workload in _workloads(axes):
-        kernel_family(workload)  # refused where it has none
-        found[workload] = None
-        if len(found) > MOST_TASKS:
-            raise _too_many()
+    with axes.at("workloads"):
+        for workload in _workloads(axes):
+            kernel_family(workload)  # refused where it has none
+            found[workload] = None
+            if len(found) > MOST_TASKS:
+                raise _too_many()
     workloads = list(found)
-    _check_orders(axes, workloads)
+    with axes.at("orders"):
+        _check_orders(axes, workloads)
     tiles: list[str | None] = [tile.lower() for tile in axes.tiles]
     policies = [None if policy == HARDWARE else policy for policy in axes.policies]
     kernels = itertools.product(
@@ -252,6 +264,8 @@ def _games(games: Games) -> Iterator[Task]:
     for solver in games.solvers:
         if solver not in SOLVERS:
             raise UnknownNameError("solver", solver, SOLVERS, "pebble solve --help")
+    for text in games.variants:
+        Variant.parse(text)
     if not 0 < games.time_limit <= 1e9 or not math.isfinite(games.time_limit):
         raise InputError(f"games: time_limit: got {games.time_limit}, expected seconds above 0, such as 60.")
     for entry in games.instances:

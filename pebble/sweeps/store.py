@@ -147,6 +147,7 @@ class Store:
             if not there:
                 duckdb()
                 _create(self.path)
+            self._empty = not there
             self._connection = _connect(self.path, read_only=False)
             try:
                 _check(self._connection, self.path)
@@ -175,6 +176,7 @@ class Store:
         """Add rows, all of them or none; one that failed before is replaced."""
         full = [{name: row.get(name) for name in NAMES} for row in rows]
         connection = self._connection
+        self._empty = False
         connection.execute("BEGIN TRANSACTION")
         try:
             connection.execute(
@@ -195,8 +197,10 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self.close()
+        if kind is not None and self._empty:  # it was made for a sweep that could not begin
+            self.path.unlink(missing_ok=True)
 
 
 @contextmanager

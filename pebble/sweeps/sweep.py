@@ -19,6 +19,7 @@ from pebble.sweeps.plan import plan_of
 from pebble.sweeps.runner import Local, Runner
 from pebble.sweeps.store import Store
 from pebble.sweeps.task import Batch, Task
+from pebble.sweeps.work import told_by
 from pebble.system.files import shown
 from pebble.system.parallel import cores
 
@@ -159,7 +160,8 @@ class _Work:
 
 
 def _full(task: Task, row: Mapping[str, Any], attempts: int) -> dict[str, Any]:
-    return {**row, "task_id": task.id, "kind": task.kind, "task": task.text, "attempts": attempts}
+    told = told_by(task.question)
+    return {**row, **told, "task_id": task.id, "kind": task.kind, "task": task.text, "attempts": attempts}
 
 
 def sweep(

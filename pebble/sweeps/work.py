@@ -12,7 +12,7 @@ from typing import Any
 
 from pebble import __version__
 from pebble.errors import GapOpenError, InputError, PebbleError
-from pebble.families import FAMILIES, KernelFamily
+from pebble.families import FAMILIES, KernelFamily, find_dag_family
 from pebble.models.machine import Machine, load_machine, read_machine_bytes
 from pebble.reports.kernel_compare import trace_bound
 from pebble.reports.solve import solve
@@ -77,6 +77,22 @@ def workload_of(question: Mapping[str, Any]) -> Workload:
     return workload
 
 
+def told_by(question: Mapping[str, Any]) -> dict[str, Any]:
+    """What a row says of its task whether or not there is an answer."""
+    if question["kind"] == GAME:
+        values = {key: value for key, value in question["instance"].items() if key != "family"}
+        family = find_dag_family(question["instance"]["family"])
+        return {"workload": family.label(values), "family": family.name, "capacity_pebbles": question["capacity"]}
+    workload, named = workload_of(question), question["machine"]
+    return {
+        "workload": workload.label,
+        "family": workload.family,
+        "machine": named and named["sku"],
+        "machine_file_sha256": named and named["sha256"],
+        "schedule": question["schedule"],
+    }
+
+
 def kernel_of(question: Mapping[str, Any], workload: Workload, machine: Machine | None) -> Kernel:
     """How the kernel of a task runs; errors as for `read_kernel`."""
     asked = {key: question[key] for key in ("tile", "sms", "stages", "policy")}
@@ -107,10 +123,6 @@ def _traffic(tasks: Sequence[Mapping[str, Any]], machine_file: str | None) -> li
         config = kernel.config
         shared.update(family=family, workload=workload, config=config)
         return {
-            "workload": workload.label,
-            "family": workload.family,
-            "machine": machine and machine.sku,
-            "machine_file_sha256": machine and machine.file_sha256,
             "sms": config.sms,
             "cache_bytes": config.cache_bytes,
             "tile": kernel.tile,
@@ -142,7 +154,6 @@ def _traffic(tasks: Sequence[Mapping[str, Any]], machine_file: str | None) -> li
         traffic = walks[walk]
         return {
             **common,
-            "schedule": name,
             "dram_read_bytes": traffic.dram_read_bytes,
             "dram_write_bytes": traffic.dram_write_bytes,
             "dram_bytes": traffic.dram_bytes,
@@ -181,9 +192,6 @@ def _game(question: Mapping[str, Any]) -> dict[str, Any]:
     result, upper = found.result, found.result.upper_bound
     moves = canonical(found.moves) if found.moves else None
     return {
-        "workload": found.label,
-        "family": family,
-        "capacity_pebbles": question["capacity"],
         "variant": str(result.variant),
         "solver": result.solver,
         "lower_bound_cost": int(result.lower_bound),
