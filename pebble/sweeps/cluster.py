@@ -140,7 +140,7 @@ class Cluster:
                 set_as_default=False,
                 deserializers=["dask", "msgpack"],
             )
-        except (OSError, TypeError, ValueError, RuntimeError) as error:
+        except Exception as error:  # of every kind: refused, timed out, another protocol, no certificate
             self._stop()
             reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
             raise InputError(f"--cluster: {str(address)[:80]} cannot be reached: {reason}.") from None
@@ -162,8 +162,8 @@ class Cluster:
             processes=True,
             host=host,
             protocol="tcp://" if secured is None else "tls://",
-            dashboard_address=None,
-            worker_dashboard_address=None,
+            dashboard_address=f"{_LOOPBACK}:0",  # what it serves there is for this computer, whatever the host
+            worker_dashboard_address=f"{_LOOPBACK}:0",
             security=secured,
             silence_logs=50,
         )

@@ -14,14 +14,14 @@ import pytest
 
 duckdb = pytest.importorskip("duckdb", reason="the extra `sweep` is not installed")
 
-import pebble
-from pebble.cli import main
-from pebble.errors import InputError
-from pebble.sweeps import sweep as room
-from pebble.sweeps.columns import COLUMNS, NAMES, SAME_EACH_RUN
-from pebble.sweeps.runner import Ended
-from pebble.sweeps.store import Store
-from tests.sweeps.kills import Here
+import pebble  # noqa: E402
+from pebble.cli import main  # noqa: E402
+from pebble.errors import InputError  # noqa: E402
+from pebble.sweeps import sweep as room  # noqa: E402
+from pebble.sweeps.columns import COLUMNS, NAMES, SAME_EACH_RUN  # noqa: E402
+from pebble.sweeps.runner import Ended  # noqa: E402
+from pebble.sweeps.store import Store  # noqa: E402
+from tests.sweeps.kills import Here  # noqa: E402
 
 SWEEP: dict[str, Any] = {
     "workloads": [{"family": "gemm", "m": [64, 128], "n": 64, "k": 64}],
