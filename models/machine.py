@@ -42,7 +42,6 @@ exist (``pebble.models.kernel_fit``) and are not added. On AMD, ``sms`` counts c
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -56,7 +55,9 @@ from pebble.models.quantity import (
     check_field,
     missing_key,
 )
-from pebble.system.files import read_bytes, shown
+from pebble.system.files import parse_toml, read_bytes
+
+MAX_FILE_BYTES = 2**20
 
 __all__ = ["Machine", "Quantity", "Store", "load_machine", "load_machine_file", "machine_names"]
 
@@ -313,22 +314,12 @@ def load_machine_file(path: str | Path) -> Machine:
     InputError
         The file cannot be read, or one sentence with the file, the line and the key of the mistake.
     """
-    path = Path(path)
-    expected = "; expected a TOML file"
-    try:
-        content = read_bytes(path, "machine file ", 2**20, expected)
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(f"machine file {shown(path)}: cannot be read: it is not UTF-8 text{expected}.") from None
-    import tomllib
+    return read_machine_bytes(read_bytes(path, "machine file ", MAX_FILE_BYTES, "; expected a TOML file"), path)
 
-    try:
-        data = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        match = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", str(error), re.DOTALL)
-        reason = match.group(1) if match else str(error)
-        line = int(match.group(2)) if match and match.group(2) else max(1, text.count("\n"))
-        raise InputError(f"{path}, line {line}: not TOML: {reason}; see `pebble machines --help`.") from None
+
+def read_machine_bytes(content: bytes, path: str | Path) -> Machine:
+    """The machine of a TOML file's content, whose name serves for messages; errors as for `load_machine_file`."""
     from pebble.models.machine_reader import read_machine
 
-    return replace(read_machine(path, text, data), file_sha256=hashlib.sha256(content).hexdigest())
+    text, data = parse_toml(content, path, "machine file ", "see `pebble machines --help`")
+    return replace(read_machine(Path(path), text, data), file_sha256=hashlib.sha256(content).hexdigest())

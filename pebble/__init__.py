@@ -70,6 +70,8 @@ if TYPE_CHECKING:
     from pebble.reports.tile import TileAdvice, tile
     from pebble.reports.time import time
     from pebble.reports.tune import Tuning, tune
+    from pebble.sweeps.results import Results, results
+    from pebble.sweeps.sweep import Sweep, sweep
     from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, TransformerLayer
 
 # name -> where it is, and what it is called there
@@ -87,11 +89,13 @@ _EXPORTS = {
     "NcuReport": "pebble.reports.ncu",
     "Proof": "pebble.reports.proof",
     "Replayed": "pebble.reports.replay",
+    "Results": "pebble.sweeps.results",
     "Simulation": "pebble.reports.simulate",
     "Solution": "pebble.reports.solve",
     "Timing": "pebble.reports.kernel_time",
     "Stream": "pebble.reports.stream",
     "TileAdvice": "pebble.reports.tile",
+    "Sweep": "pebble.sweeps.sweep",
     "Tuning": "pebble.reports.tune",
     "Verification": "pebble.reports.proof",
     "bound": "pebble.reports.bound",
@@ -108,11 +112,13 @@ _EXPORTS = {
     "prove": "pebble.reports.proof",
     "recover_dims": "pebble.reports.ncu_dims",
     "replay": "pebble.reports.replay",
+    "results": "pebble.sweeps.results",
     "simulate": "pebble.reports.simulate",
     "solve": "pebble.reports.solve",
     "time": "pebble.reports.time",
     "stream": "pebble.reports.stream",
     "tile": "pebble.reports.tile",
+    "sweep": "pebble.sweeps.sweep",
     "tune": "pebble.reports.tune",
     "verify": "pebble.reports.proof",
     "workload": "pebble.families",
@@ -135,9 +141,11 @@ __all__ = [
     "NcuReport",
     "Proof",
     "Replayed",
+    "Results",
     "Simulation",
     "Solution",
     "Stream",
+    "Sweep",
     "TileAdvice",
     "Timing",
     "TransformerLayer",
@@ -158,9 +166,11 @@ __all__ = [
     "prove",
     "recover_dims",
     "replay",
+    "results",
     "simulate",
     "solve",
     "stream",
+    "sweep",
     "tile",
     "time",
     "tune",

@@ -39,6 +39,8 @@ COMMANDS: dict[str, str] = {
     "decode": "a decode step: the KV cache's share of the least traffic, what fits on chip",
     "dag": "a computation DAG: write it, count it, draw it",
     "solve": "the cheapest pebbling of a computation DAG, proved, or the tightest interval",
+    "sweep": "every combination of workloads, machines, orders and tiles, into one store of results",
+    "results": "what a store of a sweep holds: filtered, queried, exported",
     "replay": "a pebbling of your own: checked, costed, beside the optimum",
     "ncu": "a profiler's report: its kernels, and how far each is from the proved least",
     "coalesce": "requests and sectors of a warp's loads and stores",
@@ -165,5 +167,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to flush at exit
         return 2
     finally:
-        if argv is None:  # the process ends: to look through millions of objects for cycles would take seconds
+        # the process ends: to look through millions of objects for cycles would take seconds; but what of DuckDB is not
+        # freed complains on stderr
+        if argv is None and "duckdb" not in sys.modules:
             gc.freeze()

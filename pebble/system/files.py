@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from pebble.errors import InputError
 
@@ -57,6 +59,25 @@ def read_bytes(path: str | Path, what: str = "", most: int = MAX_BYTES, expected
     if len(content) > most:
         raise InputError(f"{what}{shown(path)}: it is larger than {most // 2**20} MiB, too large{expected}.")
     return content
+
+
+def parse_toml(content: bytes, path: str | Path, what: str = "", see: str = "") -> tuple[str, dict[str, Any]]:
+    """The text of a TOML file and its tables; InputError with the line where it is none.
+
+    ``what`` stands before the file's name, ``see`` says where the format is told.
+    """
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        told = "cannot be read: it is not UTF-8 text; expected a TOML file"
+        raise InputError(f"{what}{shown(path)}: {told}.") from None
+    try:
+        return text, tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        match = re.fullmatch(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)", str(error), re.DOTALL)
+        reason = match.group(1) if match else str(error)
+        line = int(match.group(2)) if match and match.group(2) else max(1, text.count("\n"))
+        raise InputError(f"{path}, line {line}: not TOML: {reason}{see and f'; {see}'}.") from None
 
 
 def lines_of(file: IO[str], where: str) -> Iterator[str]:

@@ -1,0 +1,291 @@
+"""From the axes of a sweep to its tasks: every combination once, in canonical form."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pebble.errors import InputError, PebbleError, UnknownNameError
+from pebble.families import FAMILIES, KernelFamily, find_dag_family, kernel_family, read_workload
+from pebble.game import Variant
+from pebble.models.caches import parse_policy
+from pebble.models.machine import MAX_FILE_BYTES, Machine, load_machine, machine_names, read_machine_bytes
+from pebble.reports.target import HARDWARE
+from pebble.schedules.execution import parse_execution
+from pebble.schedules.tile import TileShape
+from pebble.solvers import SOLVERS
+from pebble.sweeps.axes import Axes, Games
+from pebble.sweeps.task import GAME, MOST_TASKS, TRAFFIC, Batch, Task, batches_of
+from pebble.sweeps.work import kernel_of
+from pebble.system.files import read_bytes
+from pebble.units import parse_size
+from pebble.workloads import model_names
+from pebble.workloads.base import Workload, element_bytes
+from pebble.workloads.named import model_layers
+from pebble.workloads.parameters import Parameter, read_values
+
+_ALL = "all"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sweep computes.
+
+    Attributes
+    ----------
+    tasks : tuple of Task
+        Each once, in the order in which they are begun.
+    machine_files : mapping of str to str
+        The text of machine files of the user's own, by SHA-256.
+    """
+
+    tasks: tuple[Task, ...]
+    machine_files: Mapping[str, str]
+
+    @cached_property
+    def ids(self) -> frozenset[str]:
+        """The ids of all tasks."""
+        return frozenset(task.id for task in self.tasks)
+
+    def batches(self, done: frozenset[str] = frozenset()) -> list[Batch]:
+        """What is left to do."""
+        return batches_of((task for task in self.tasks if task.id not in done), self.machine_files)
+
+
+def plan_of(axes: Axes) -> Plan:
+    """The tasks of some axes.
+
+    Raises
+    ------
+    InputError
+        An entry that cannot be read, nothing to do, or too much: `MOST_TASKS`.
+    UnknownNameError
+        A name that no registry knows.
+    """
+    files: dict[str, str] = {}
+    tasks: dict[str, Task] = {}
+    with axes.at("games"):
+        games = list(itertools.islice(_games(axes.games), MOST_TASKS + 1))
+    for task in itertools.chain(_traffic(axes, files), games):
+        tasks.setdefault(task.id, task)
+        if len(tasks) > MOST_TASKS:
+            raise _too_many()
+    if not tasks:
+        raise InputError("sweep: got nothing to do, expected `workloads` with `machines` or `caches`, or [games].")
+    return Plan(tuple(tasks.values()), files)
+
+
+def _too_many() -> InputError:
+    return InputError(f"sweep: it has more than {MOST_TASKS:,} tasks, expected fewer; split it into several.")
+
+
+def _workloads(axes: Axes) -> Iterator[Workload]:
+    for number, entry in enumerate(axes.workloads, start=1):
+        if isinstance(entry, str):
+            if ":" not in entry:
+                raise InputError(
+                    f"workloads: got {entry[:80]!r}, expected a layer such as 'llama-3-8b:gate_up', a pattern such as "
+                    "'*:*', or a table such as { family = \"gemm\", m = 8192, n = 8192, k = 8192 }."
+                )
+            if not axes.tokens:
+                raise InputError(f"workloads: got {entry!r} without tokens, expected for example tokens = [8192].")
+            names = list(_layers(entry)) if "*" in entry else [entry]
+            types: Sequence[str | None] = axes.dtypes or (None,)
+            for name, tokens, dtype in itertools.product(names, axes.tokens, types):
+                yield read_workload(name, {"tokens": tokens, "dtype": dtype})
+        else:
+            yield from _table(entry, f"workloads, entry {number}", axes.dtypes)
+
+
+def _layers(pattern: str) -> Iterator[str]:
+    """The linear layers of named models whose names match."""
+    found = [f"{model}:{layer.name}" for model in model_names() for layer in model_layers(model)]
+    matching = [name for name in found if fnmatchcase(name, pattern.lower())]
+    if not matching:
+        raise UnknownNameError("layer", pattern, found, "pebble workloads")
+    yield from matching
+
+
+def _table(entry: Mapping[str, Any], where: str, dtypes: Sequence[str]) -> Iterator[Workload]:
+    """The workloads of ``{ family, ... }``: a list of counts stands for one workload each."""
+    values = dict(entry)
+    family = values.pop("family", None)
+    if not isinstance(family, str) or family.lower() not in FAMILIES:
+        raise UnknownNameError(f"family ({where})", str(family), FAMILIES, "pebble workloads")
+    for one in _expanded(values, FAMILIES[family.lower()].parameters):
+        for dtype in [None] if "dtype" in one or not dtypes else dtypes:
+            yield read_workload(family, {"dtype": dtype, **one})
+
+
+def _expanded(values: Mapping[str, Any], parameters: Iterable[Parameter]) -> Iterator[dict[str, Any]]:
+    listed = {p.name for p in parameters if p.kind in ("counts", "extents")}  # where a list is one value
+    axes = [value if isinstance(value, list) and key not in listed else [value] for key, value in values.items()]
+    if math.prod(map(len, axes)) > MOST_TASKS:
+        raise _too_many()
+    for combination in itertools.product(*axes):
+        yield dict(zip(values, combination, strict=True))
+
+
+def _machines(axes: Axes, files: dict[str, str]) -> list[Machine]:
+    found = []
+    for name in axes.machines:
+        if name.lower() == _ALL:
+            found += [load_machine(sku) for sku in machine_names()]
+        elif name.lower().endswith(".toml"):
+            path = Path(axes.folder) / name
+            content = read_bytes(path, "machine file ", MAX_FILE_BYTES)
+            machine = read_machine_bytes(content, path)
+            files[machine.file_sha256] = content.decode("utf-8")
+            found.append(machine)
+        else:
+            found.append(load_machine(name.lower()))
+    return found
+
+
+def _traffic(axes: Axes, files: dict[str, str]) -> Iterator[Task]:
+    with axes.at("machines"):
+        machines: list[Machine | None] = [*_machines(axes, files)]
+    if not axes.workloads:
+        if machines or axes.caches:
+            raise InputError("sweep: got machines or caches without workloads, expected both.")
+        return
+    if not machines:
+        if not axes.caches or not axes.sms:
+            raise InputError("sweep: got workloads alone, expected machines, or caches with sms, beside them.")
+        machines = [None]
+    with axes.at("tiles"):
+        for text in axes.tiles:
+            TileShape.parse(text)
+    with axes.at("policies"):
+        for text in axes.policies:
+            if text.partition("+")[0] != HARDWARE:
+                parse_policy(text)
+            elif not axes.machines:
+                raise InputError("policies: got hardware without machines, whose cache model is meant.")
+    with axes.at("executions"):
+        executions = [parse_execution(name, "1x1", axes.seed).name for name in axes.executions] or ["waves"]
+    with axes.at("dtypes"):
+        for dtype in axes.dtypes:
+            element_bytes(dtype.lower())
+    with axes.at("caches"):
+        for text in axes.caches:
+            parse_size(text, "caches")
+    found: dict[Workload, None] = {}
+    with axes.at("workloads"):
+        for workload in _workloads(axes):
+            kernel_family(workload)  # refused where it has none
+            found[workload] = None
+            if len(found) > MOST_TASKS:
+                raise _too_many()
+    workloads = list(found)
+    with axes.at("orders"):
+        _check_orders(axes, workloads)
+    tiles: list[str | None] = [tile.lower() for tile in axes.tiles]
+    policies = [None if policy == HARDWARE else policy for policy in axes.policies]
+    kernels = itertools.product(
+        workloads,
+        machines,
+        axes.caches or (None,),
+        axes.sms or (None,),
+        tiles or [None],
+        policies or [None],
+        executions,
+        axes.stages or (None,),
+        axes.blocks_per_sm or (1,),
+    )
+    for workload, machine, cache, sms, tile, policy, execution, stages, blocks in kernels:
+        question: dict[str, Any] = {
+            "kind": TRAFFIC,
+            "workload": _plain(workload),
+            "machine": machine and {"sku": machine.sku, "sha256": machine.file_sha256},
+            "cache_bytes": cache and parse_size(cache, "caches").to_bytes(workload.narrowest_bytes),
+            "sms": sms,
+            "tile": tile,
+            "policy": policy,
+            "execution": execution,
+            "seed": axes.seed,
+            "stages": stages,
+            "blocks_per_sm": blocks,
+        }
+        for name in _schedules(axes, workload, question, machine):
+            yield Task({**question, "schedule": name})
+
+
+def _plain(workload: Workload) -> dict[str, Any]:
+    fields = {f.name: getattr(workload, f.name) for f in dataclasses.fields(workload)}  # type: ignore[arg-type]
+    lists = {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()}
+    return {"family": workload.family, **lists}
+
+
+def _check_orders(axes: Axes, workloads: Sequence[Workload]) -> None:
+    """An order that no workload of the sweep has is a mistake; one that some have is not."""
+    families = list(dict.fromkeys(kernel_family(workload) for workload in workloads))
+    for name in axes.orders:
+        if name.lower() == _ALL:
+            continue
+        refusals = [refusal for family in families if (refusal := _named(family, name)[1])]
+        if len(refusals) == len(families):
+            raise refusals[0]
+
+
+def _named(family: KernelFamily[Any, Any], name: str) -> tuple[str | None, PebbleError | None]:
+    try:
+        return family.parse_schedule(name).name, None
+    except PebbleError as error:
+        return None, error
+
+
+def _schedules(axes: Axes, workload: Workload, question: dict[str, Any], machine: Machine | None) -> Iterable[str]:
+    family = kernel_family(workload)
+    names: dict[str, None] = {}
+    for name in axes.orders or (_ALL,):
+        if name.lower() != _ALL:
+            known, _ = _named(family, name)
+            names |= {known: None} if known else {}
+            continue
+        try:
+            tile = kernel_of(question, workload, machine).config.tile
+        except InputError:  # the tasks will say why
+            tile = family.cut_tile(family.default_tile(workload), workload)
+        names |= {schedule.name: None for schedule in family.all_schedules(workload, tile)}
+    return names
+
+
+def _games(games: Games) -> Iterator[Task]:
+    if games.instances and not games.capacities:
+        raise InputError("games: got instances without capacities, expected for example capacities = [4, 5].")
+    for solver in games.solvers:
+        if solver not in SOLVERS:
+            raise UnknownNameError("solver", solver, SOLVERS, "pebble solve --help")
+    for text in games.variants:
+        Variant.parse(text)
+    if not 0 < games.time_limit <= 1e9 or not math.isfinite(games.time_limit):
+        raise InputError(f"games: time_limit: got {games.time_limit}, expected seconds above 0, such as 60.")
+    for entry in games.instances:
+        values = dict(entry)
+        name = values.pop("family", None)
+        family = find_dag_family(str(name))
+        for one in _expanded(values, family.parameters):
+            read = read_values(family.name, family.parameters, one)
+            instance = {"family": family.name, **{k: list(v) if isinstance(v, tuple) else v for k, v in read.items()}}
+            for capacity, variant, solver in itertools.product(
+                games.capacities, games.variants or (None,), games.solvers or ("auto",)
+            ):
+                yield Task(
+                    {
+                        "kind": GAME,
+                        "instance": instance,
+                        "capacity": capacity,
+                        "variant": variant,
+                        "solver": solver,
+                        "time_limit": float(games.time_limit),
+                        "seed": games.seed,
+                    }
+                )

@@ -1,0 +1,228 @@
+"""The store of a sweep: one DuckDB file, written by one process, each batch of rows in one transaction.
+
+A file is data: it is opened without access to other files and without extensions, and nothing in it is run. What a
+killed process was writing is rolled back when the file is next opened, so that there is never half a row.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from pebble import __version__
+from pebble.errors import InputError
+from pebble.sweeps.columns import COLUMNS, FAILED, NAMES, TABLE
+from pebble.system.files import check_output, check_path, exists, shown
+
+SCHEMA = 1  # of the table; it rises when a column goes or changes its meaning
+MOST_STORE_BYTES = 64 * 2**30
+_ENDINGS = (".duckdb", ".db")
+_SHAPE = json.dumps([{column.name: column.type for column in COLUMNS}])
+_MEMORY = "2GB"
+
+_open: set[str] = set()  # stores that this process writes: DuckDB's lock is between processes
+_lock = threading.Lock()
+
+
+def duckdb() -> Any:
+    """The library, or one sentence."""
+    try:
+        import duckdb
+    except ImportError:
+        raise InputError(
+            "the store of a sweep needs DuckDB, which is not installed; run `pip install 'redblue-pebble[sweep]'`."
+        ) from None
+    return duckdb
+
+
+def _connect(path: Path, read_only: bool) -> Any:
+    library = duckdb()
+    config = {
+        "threads": "1",  # rows come in the order in which they are asked for
+        "memory_limit": _MEMORY,
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "allow_unsigned_extensions": "false",
+    }
+    with suppress(OSError):
+        if path.stat().st_size > MOST_STORE_BYTES:
+            raise InputError(f"store {shown(path)}: it is larger than {MOST_STORE_BYTES // 2**30} GiB, too large.")
+    try:
+        return library.connect(str(path), read_only=read_only, config=config)
+    except library.Error as error:
+        text = str(error)
+        if "lock" in text:
+            match = re.search(r"PID (\d+)", text)
+            who = f"process {match.group(1)}" if match else "another process"
+            raise InputError(
+                f"store {shown(path)}: {who} uses it, expected nobody: one sweep writes one store; wait until it has "
+                "ended, or name another."
+            ) from None
+        raise InputError(f"store {shown(path)}: it is no DuckDB file of `pebble sweep`, or is damaged.") from None
+
+
+def _shut(connection: Any, writes: Sequence[str] = ()) -> None:
+    """Take from a connection all access to files but to its own and those named."""
+    paths = ", ".join("'" + path.replace("'", "''") + "'" for path in writes)
+    connection.execute(f"SET allowed_paths = [{paths}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def _check(connection: Any, path: Path) -> None:
+    """Refuse a file that is no store of this program, or of another version."""
+    library = duckdb()
+    try:
+        found = dict(connection.execute("SELECT key, value FROM main.about").fetchall())
+        columns = connection.execute(
+            "SELECT column_name, data_type FROM information_schema.columns c JOIN information_schema.tables t "
+            "USING (table_schema, table_name) WHERE table_schema = 'main' AND table_name = ? "
+            "AND table_type = 'BASE TABLE' ORDER BY ordinal_position",
+            [TABLE],
+        ).fetchall()
+    except library.Error:
+        found, columns = {}, []
+    if found.get("schema") != str(SCHEMA) or columns != [(column.name, column.type) for column in COLUMNS]:
+        raise InputError(f"store {shown(path)}: it is no store of `pebble sweep`, or one of another version.")
+
+
+def _create(path: Path) -> None:
+    """An empty store, there as a whole or not at all."""
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    keyed = (f"{c.name} {c.type}{' PRIMARY KEY' if c.name == 'task_id' else ''}" for c in COLUMNS)
+    try:
+        connection = _connect(new, read_only=False)
+        connection.execute("CREATE TABLE about (key VARCHAR PRIMARY KEY, value VARCHAR)")
+        connection.execute("INSERT INTO about VALUES ('schema', ?), ('version', ?)", [str(SCHEMA), __version__])
+        connection.execute(f"CREATE TABLE {TABLE} ({', '.join(keyed)})")
+        connection.close()
+        os.link(new, path)  # unlike a rename, it fails where another sweep was faster
+    except FileExistsError:
+        raise _taken(path) from None
+    finally:
+        for left in (new, new.with_name(new.name + ".wal")):
+            left.unlink(missing_ok=True)
+
+
+def _taken(path: Path) -> InputError:
+    return InputError(
+        f"store {shown(path)}: it exists already, expected a new file; add --resume to compute what is missing in it, "
+        "or name another."
+    )
+
+
+class Store:
+    """A store that this process writes.
+
+    Parameters
+    ----------
+    path : str or Path
+    resume : bool
+        Whether it may exist already.
+
+    Raises
+    ------
+    InputError
+        It exists and may not; another process uses it; it is no store, or one of another version.
+    """
+
+    def __init__(self, path: str | Path, resume: bool = False) -> None:
+        self.path = Path(check_path("store", path))
+        check_output(self.path, "store", _ENDINGS)
+        self._key = os.path.realpath(self.path)
+        with _lock:
+            if self._key in _open:
+                raise InputError(f"store {shown(path)}: another sweep of this process writes it; name another.")
+            _open.add(self._key)
+        try:
+            there = exists(self.path)
+            if there and not resume:
+                raise _taken(self.path)
+            if not there:
+                duckdb()
+                _create(self.path)
+            self._empty = not there
+            self._connection = _connect(self.path, read_only=False)
+            try:
+                _check(self._connection, self.path)
+                _shut(self._connection)
+                self._check_version()
+            except BaseException:
+                self._connection.close()
+                raise
+        except BaseException:
+            _open.discard(self._key)
+            raise
+
+    def _check_version(self) -> None:
+        ((version,),) = self._connection.execute("SELECT value FROM about WHERE key = 'version'").fetchall()
+        if version != __version__:
+            raise InputError(
+                f"store {shown(self.path)}: it holds answers of pebble {version}, this is {__version__}; name another."
+            )
+
+    def done(self) -> frozenset[str]:
+        """The ids of tasks that have an answer; those that failed are asked again."""
+        rows = self._connection.execute(f"SELECT task_id FROM {TABLE} WHERE status <> ?", [FAILED]).fetchall()
+        return frozenset(row[0] for row in rows)
+
+    def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Add rows, all of them or none; one that failed before is replaced."""
+        full = [{name: row.get(name) for name in NAMES} for row in rows]
+        connection = self._connection
+        self._empty = False
+        connection.execute("BEGIN TRANSACTION")
+        try:
+            connection.execute(
+                f"INSERT OR REPLACE INTO {TABLE} SELECT unnest(from_json_strict(?::JSON, ?), recursive := true)",
+                [json.dumps(full, allow_nan=False), _SHAPE],
+            )
+            connection.execute("COMMIT")
+        except BaseException:
+            with suppress(duckdb().Error):
+                connection.execute("ROLLBACK")
+            raise
+
+    def close(self) -> None:
+        """Let others use it."""
+        self._connection.close()
+        _open.discard(self._key)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.close()
+        if kind is not None and self._empty:  # it was made for a sweep that could not begin
+            self.path.unlink(missing_ok=True)
+
+
+@contextmanager
+def reading(path: str | Path, writes: Sequence[str] = ()) -> Iterator[Any]:
+    """A connection that reads a store and no other file, and writes only the files named, by COPY.
+
+    Raises
+    ------
+    InputError
+        No such file; a sweep writes it; it is no store.
+    """
+    path = Path(check_path("store", path))
+    duckdb()
+    if not exists(path) or path.is_dir():
+        raise InputError(f"store {shown(path)}: there is no such file, expected one that `pebble sweep` wrote.")
+    with _lock:
+        if os.path.realpath(path) in _open:
+            raise InputError(f"store {shown(path)}: a sweep of this process writes it; wait until it has ended.")
+    connection = _connect(path, read_only=True)
+    try:
+        _shut(connection, writes)
+        _check(connection, path)
+        yield connection
+    finally:
+        connection.close()

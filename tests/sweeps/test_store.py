@@ -1,0 +1,244 @@
+"""The store: one writer, whole transactions, data only; and what is asked of it afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+duckdb = pytest.importorskip("duckdb", reason="the extra `sweep` is not installed")
+
+import pebble  # noqa: E402
+from pebble.cli import main  # noqa: E402
+from pebble.errors import InputError  # noqa: E402
+from pebble.sweeps import sweep as room  # noqa: E402
+from pebble.sweeps.columns import COLUMNS, NAMES, SAME_EACH_RUN  # noqa: E402
+from pebble.sweeps.runner import Ended  # noqa: E402
+from pebble.sweeps.store import Store  # noqa: E402
+from tests.sweeps.kills import Here  # noqa: E402
+
+SWEEP: dict[str, Any] = {
+    "workloads": [{"family": "gemm", "m": [64, 128], "n": 64, "k": 64}],
+    "machines": ["a40", "a2"],
+    "orders": ["row", "column", "snake"],
+}
+TASKS = 2 * 2 * 3
+
+
+@pytest.fixture(autouse=True)
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "Local", Here)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    path = tmp_path / "r.duckdb"
+    pebble.sweep(SWEEP, path)
+    return path
+
+
+def exported(store: Path) -> bytes:
+    file = store.with_suffix(".csv")
+    pebble.results(store, export=file)
+    return file.read_bytes()
+
+
+def test_a_store_that_exists_is_refused_without_resume(store: Path) -> None:
+    with pytest.raises(InputError, match="add --resume"):
+        pebble.sweep(SWEEP, store)
+    again = pebble.sweep(SWEEP, store, resume=True)
+    assert again.kept == TASKS and again.computed == 0 and again.complete
+
+
+def test_resume_computes_what_is_missing_and_more_may_be_asked(store: Path, tmp_path: Path) -> None:
+    more = {**SWEEP, "orders": ["row", "column", "snake", "hilbert"]}
+    grown = pebble.sweep(more, store, resume=True)
+    assert (grown.kept, grown.computed, grown.tasks) == (TASKS, TASKS // 3, TASKS * 4 // 3)
+    pebble.sweep(more, tmp_path / "at-once.duckdb")
+    assert exported(store) == exported(tmp_path / "at-once.duckdb")
+
+
+def test_an_interrupted_sweep_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(Here):
+        def ended(self) -> list[Ended]:
+            if len(answered) == 2:
+                raise KeyboardInterrupt
+            answered.extend(found := super().ended()[:1])
+            self._ended = []
+            return found
+
+    answered: list[Ended] = []
+    monkeypatch.setattr(room, "Local", Interrupted)
+    found = pebble.sweep(SWEEP, tmp_path / "r.duckdb")
+    assert not found.complete and found.computed == 6
+    monkeypatch.setattr(room, "Local", Here)
+    assert pebble.sweep(SWEEP, tmp_path / "r.duckdb", resume=True).computed == TASKS - 6
+
+
+def test_what_fails_is_tried_again_and_then_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Losing(Here):
+        """Loses its worker whenever a batch has this order."""
+
+        def begin(self, key: int, message: bytes) -> None:
+            if b'"schedule":"snake"' in message:
+                lost.append(len(json.loads(message)["tasks"]))
+                self._ended.append(Ended(key, None, "its worker process ended early"))
+            else:
+                super().begin(key, message)
+
+    lost: list[int] = []
+    monkeypatch.setattr(room, "Local", Losing)
+    path = tmp_path / "r.duckdb"
+    found = pebble.sweep(SWEEP, path, retries=2)
+    assert found.statuses == {"done": TASKS * 2 // 3, "refused": 0, "failed": TASKS // 3}
+    assert lost == [3] * 4 + [1] * 8  # together first, then alone, so that the others are not lost with it
+    columns = ["reason", "schedule", "attempts", "workload"]
+    assert set(pebble.results(path, filters={"status": "failed"}, columns=columns).found) == {
+        ("its worker process ended early.", "snake", 3, f"gemm m={m} n=64 k=64 bf16") for m in (64, 128)
+    }
+    monkeypatch.setattr(room, "Local", Here)  # what failed is asked again
+    assert pebble.sweep(SWEEP, path, resume=True).statuses["done"] == TASKS // 3
+    pebble.sweep(SWEEP, tmp_path / "well.duckdb")
+    assert exported(path) == exported(tmp_path / "well.duckdb")
+
+
+def test_two_sweeps_into_one_store_are_refused(store: Path) -> None:
+    with Store(store, resume=True):
+        with pytest.raises(InputError, match="another sweep of this process"):
+            pebble.sweep(SWEEP, store, resume=True)
+        with pytest.raises(InputError, match="a sweep of this process writes it"):
+            pebble.results(store)
+        other = subprocess.run(
+            [sys.executable, "-c", f"import pebble; pebble.sweep({SWEEP!r}, {str(store)!r}, resume=True)"],
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            capture_output=True,
+            text=True,
+        )
+    assert other.returncode != 0 and f"process {os.getpid()} uses it" in other.stderr
+    assert pebble.sweep(SWEEP, store, resume=True).kept == TASKS
+
+
+def test_one_of_two_that_begin_at_once_is_refused(tmp_path: Path) -> None:
+    refused: list[InputError] = []
+
+    def begin() -> None:
+        try:
+            pebble.sweep(SWEEP, tmp_path / "r.duckdb")
+        except InputError as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=begin) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(refused) == 1
+    assert len(pebble.results(tmp_path / "r.duckdb").found) == TASKS
+
+
+def test_rows_are_written_all_or_none(store: Path) -> None:
+    before = exported(store)
+    with Store(store, resume=True) as opened, pytest.raises(duckdb.Error):
+        opened.write([{"task_id": "a"}, {"task_id": "b", "sms": "no number"}])
+    assert exported(store) == before
+
+
+@pytest.mark.parametrize("what", ["text", "empty", "other", "view", "schema"])
+def test_what_is_no_store_is_refused(tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "r.duckdb"
+    if what == "text":
+        path.write_bytes(b"nothing of the kind" * 1000)
+    elif what == "empty":
+        path.write_bytes(b"")
+    else:
+        with duckdb.connect(str(path)) as connection:
+            if what != "other":
+                schema = "999" if what == "schema" else "1"
+                connection.execute(f"create table about as select 'schema' as key, '{schema}' as value")
+                columns = ", ".join(f"null::{c.type} as {c.name}" for c in COLUMNS)
+                kind = "view" if what == "view" else "table"
+                connection.execute(f"create {kind} results as select {columns}")
+    assert main(["results", str(path)]) == 2
+    assert "no store of `pebble sweep`" in (error := capsys.readouterr().err) or "no DuckDB file" in error
+
+
+def test_a_store_of_another_version_takes_no_more(store: Path) -> None:
+    with duckdb.connect(str(store)) as connection:
+        connection.execute("update about set value = '0.0.1' where key = 'version'")
+    with pytest.raises(InputError, match=r"holds answers of pebble 0.0.1"):
+        pebble.sweep(SWEEP, store, resume=True)
+
+
+def test_a_sweep_that_cannot_begin_leaves_no_store(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="expected tcp://"):
+        pebble.sweep(SWEEP, tmp_path / "r.duckdb", cluster="nowhere")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_results_are_filtered_sorted_and_queried(store: Path) -> None:
+    rows = pebble.results(store, filters={"machine": "a4*", "schedule": "row"}, sort=["-flops"]).rows()
+    assert [row["machine"] for row in rows] == ["a40", "a40"] and "m=128" in rows[0]["workload"]
+    assert len(pebble.results(store, where="ratio_to_lower_bound >= 1", limit=5).found) == 5
+    told = pebble.results(store, sql="select machine, count(*) as n from results group by 1 order by 1;").rows()
+    assert told == [{"machine": "a2", "n": 6}, {"machine": "a40", "n": 6}]
+    assert "12 done" in pebble.results(store).summary()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select * from read_csv('/etc/passwd')", "select * from read_text('{here}/secret')", "drop table results",
+        "attach '{here}/other.duckdb'", "copy results to '{here}/x.csv'", "select nothing from results",
+        "select 1); copy results to '{here}/x.csv'; select (1", "set enable_external_access = true", "install httpfs",
+    ],
+)  # fmt: skip
+def test_a_query_reaches_nothing_but_the_store(store: Path, query: str) -> None:
+    (store.parent / "secret").write_text("secret")
+    before = sorted(store.parent.iterdir())
+    with pytest.raises(InputError):
+        pebble.results(store, sql=query.format(here=store.parent))
+    assert sorted(store.parent.iterdir()) == before
+
+
+def test_an_export_has_what_is_the_same_in_each_run(store: Path) -> None:
+    head = exported(store).decode().splitlines()[0].split(",")
+    assert tuple(head) == SAME_EACH_RUN
+    parquet = store.with_suffix(".parquet")
+    pebble.results(store, export=parquet, timings=True)
+    with duckdb.connect() as connection:
+        table = connection.execute(f"select * from '{parquet}'")
+        assert tuple(column[0] for column in table.description) == NAMES
+        rows = table.fetchall()
+    assert [row[0] for row in rows] == sorted(row[0] for row in rows) and len(rows) == TASKS
+
+
+def test_the_command_line(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text('workloads = [{ family = "gemm", m = 64, n = 64, k = 64 }]\nmachines = "a40"\norders = "row"\n')
+    assert main(["sweep", str(file), "--store", str(tmp_path / "new.duckdb"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["tasks"] == told["done_tasks"] == 1 and told["complete"]
+    assert main(["sweep", str(file), "--store", str(tmp_path / "new.txt")]) == 2
+    assert "ends in .duckdb or .db" in capsys.readouterr().err
+    assert main(["results", str(store), "--json", "--limit", "2"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["rows"]) == 2
+    assert main(["results", str(store), "--filter", "machine=a2", "--columns", "schedule,dram_bytes"]) == 0
+    assert capsys.readouterr().out.count("snake") == 2
+    for wrong in (["--filter", "machine"], ["--columns", "x"], ["--limit", "0"], ["--sql", "x", "--where", "y"]):
+        assert main(["results", str(store), *wrong]) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("module", ["duckdb", "distributed"])
+def test_what_is_not_installed_is_told_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InputError, match=r"pip install 'redblue-pebble\[sweep\]'"):
+        pebble.sweep(SWEEP, tmp_path / "r.duckdb", cluster="local:1")
