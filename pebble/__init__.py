@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from pebble.reports.solve import Solution, solve
     from pebble.reports.target import find_gpu as gpu
     from pebble.reports.tune import Tuning, tune
+    from pebble.webpage.report import WebPage, report
     from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, TransformerLayer
 
 # name -> where it is, and what it is called there
@@ -78,6 +79,7 @@ _EXPORTS = {
     "Solution": "pebble.reports.solve",
     "Tuning": "pebble.reports.tune",
     "Verification": "pebble.reports.proof",
+    "WebPage": "pebble.webpage.report",
     "bound": "pebble.reports.bound",
     "certify": "pebble.reports.proof",
     "compare": "pebble.reports.compare",
@@ -88,6 +90,7 @@ _EXPORTS = {
     "gpu": "pebble.reports.target:find_gpu",
     "prove": "pebble.reports.proof",
     "replay": "pebble.reports.replay",
+    "report": "pebble.webpage.report",
     "simulate": "pebble.reports.simulate",
     "solve": "pebble.reports.solve",
     "tune": "pebble.reports.tune",
@@ -113,6 +116,7 @@ __all__ = [
     "TransformerLayer",
     "Tuning",
     "Verification",
+    "WebPage",
     "__version__",
     "bound",
     "certify",
@@ -124,6 +128,7 @@ __all__ = [
     "gpu",
     "prove",
     "replay",
+    "report",
     "simulate",
     "solve",
     "tune",

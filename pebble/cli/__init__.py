@@ -36,6 +36,7 @@ COMMANDS: dict[str, str] = {
     "dag": "a computation DAG: write it, count it, draw it",
     "solve": "the cheapest pebbling of a computation DAG, proved, or the tightest interval",
     "replay": "a pebbling of your own: checked, costed, beside the optimum",
+    "report": "one page for a browser, from documents of other commands",
     "schedules": "list the tile orders, with their sources",
     "machines": "list the GPUs, or explain one",
     "workloads": "list the workload families, models and layers",
