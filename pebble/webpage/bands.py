@@ -16,12 +16,13 @@ from pebble.errors import InputError
 from pebble.schedules.explicit.chain import best_band
 from pebble.schedules.explicit.ffn import ffn_chain
 from pebble.schedules.tile import TileShape
+from pebble.units import ceil_div
 from pebble.webpage.documents import Document, Fields
 from pebble.webpage.drawing import HEIGHT, WIDTH, Frame, binary_ticks, cursor, mark
 from pebble.webpage.shapes import setting, workload_of
 from pebble.workloads import Ffn
 
-_MOST_HEIGHTS = 96
+_MOST_HEIGHTS, _MOST_BANDS, _EVERY_COUNT = 64, 256, 33
 _FUSED = re.compile(r"row-fused-([0-9]{1,6})(\+sawtooth)?")
 
 
@@ -95,9 +96,9 @@ def bands_of(document: Document) -> Bands | None:
 
 
 def _spread(tokens: int) -> set[int]:
-    """Heights from one row to all, closer together where they are low; each the least that makes its number of bands."""
-    steps = (round(tokens ** (i / (_MOST_HEIGHTS - 1))) for i in range(_MOST_HEIGHTS))
-    return {-(-tokens // -(-tokens // height)) for height in steps}
+    """Heights of every small number of bands, and of some larger ones: the least that make so many."""
+    steps = (round(_MOST_BANDS ** (i / _MOST_HEIGHTS)) for i in range(_MOST_HEIGHTS + 1))
+    return {ceil_div(tokens, bands) for bands in (*range(1, _EVERY_COUNT), *steps) if bands <= tokens}
 
 
 def height_of(ffn: Ffn, rows: int, capacity: int, width: int) -> dict[str, Any]:

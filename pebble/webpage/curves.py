@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 from pebble.errors import InputError
@@ -62,7 +63,7 @@ def curve_of(document: Document) -> Curve:
     capacities = tuple(fields.numbers("capacities_bytes"))
     lines = [("proved lower bound", tuple(fields.numbers("lower_bound_bytes")))]
     lines += [(s.text("name"), tuple(s.numbers("dram_bytes"))) for s in fields.parts("schedules")]
-    rises = all(0 < a < b for a, b in zip(capacities, capacities[1:], strict=False))
+    rises = all(0 < a < b for a, b in pairwise(capacities))
     if not 2 <= len(capacities) <= MAX_POINTS or len(lines) > MAX_SERIES or not rises:
         raise InputError(
             f"report: {document.name}: got {len(capacities)} cache sizes and {len(lines)} curves, expected 2 to "

@@ -9,11 +9,11 @@ from pebble.webpage.shapes import setting
 
 _MOVED = ("dram_bytes", "cost_bytes", "worst_dram_bytes", "bytes")
 _BOUNDS = {
-    "lower_bound": "proved lower bound: no schedule moves less",
-    "chip_bound": "proved with all on-chip memory as one",
-    "cache_only_bound": "proved for one memory of the size of the cache alone",
-    "separate_kernels_bound": "proved where every intermediate goes through memory",
-    "upper_bound": "a legal schedule under explicit control",
+    "lower_bound": "proved bound: no schedule moves less",
+    "chip_bound": "proved bound, all on-chip memory as one",
+    "cache_only_bound": "proved bound, one memory of the cache's size alone",
+    "separate_kernels_bound": "proved bound, every intermediate through memory",
+    "upper_bound": "best legal schedule known, under explicit control",
 }
 
 
@@ -75,12 +75,12 @@ def gap_table(document: Document) -> GapTable:
     bars: list[Bar] = []
     if "exact" in fields:  # a tile game that a solver played
         least = fields.part("exact").number("lower_bound")
-        bars.append(Bar(fields.part("exact").text("stop_reason", "solver"), "bound", _BOUNDS["lower_bound"], least, 1))
+        bars.append(Bar(_BOUNDS["lower_bound"], "bound", fields.part("exact").text("stop_reason", "solver"), least, 1))
     bars += [
         Bar(
-            part.text("schedule" if key == "upper_bound" else "method", key.replace("_", " ")),
-            "explicit" if key == "upper_bound" else "bound",
             _BOUNDS[key],
+            "explicit" if key == "upper_bound" else "bound",
+            part.text("schedule" if key == "upper_bound" else "method", ""),
             part.number(unit),
             _over(part.number(unit), least),
         )

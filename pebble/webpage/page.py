@@ -75,7 +75,8 @@ def page_of(documents: Sequence[Document], title: str) -> tuple[str, dict[str, i
     page = re.sub(r"\{\{([a-z]+)\}\}", lambda match: filled[match[1]], _asset("page.html"))
     if len(page) > MAX_PAGE_BYTES:
         raise InputError(
-            f"report: the page has {len(page) // 2**20} MiB, expected at most {MAX_PAGE_BYTES // 2**20}; give fewer files."
+            f"report: the page has {len(page) // 2**20} MiB, expected at most {MAX_PAGE_BYTES // 2**20}; give fewer "
+            "files."
         )
     return page, {section.ident: len(section.parts) for section in there}
 
@@ -180,7 +181,8 @@ def _walk_section(documents: Sequence[Document], data: dict[str, Any]) -> _Secti
     found = _Section(
         "walks", "Tile walks",
         "Tile by tile: when each is computed, on which SM, and whether what it reads was in the cache. "
-        "● all of it hit, ◐ a part, × nothing; the frame is the tile of this step.",
+        "◐ the operand of its row (A, X, H, Q) was there, ◑ that of its column (B, weights, K and V), ● both, × "
+        "neither; there means half of its tiles or more. The thick frame is this step, thin ones run on other SMs meanwhile.",
     )  # fmt: skip
     for number, document in enumerate(d for d in documents if d.kind == "compare" and "kernel" in d.data):
         walks: Walks | None = walks_of(document)

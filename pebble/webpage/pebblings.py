@@ -96,7 +96,7 @@ def _game(instance: str, variant: str) -> Game | None:
         while words:
             key = known[words.pop(0)]
             values[key] = words.pop(0) if words and words[0] not in known else True
-        if prod(max(1, int(v)) for v in values.values() if str(v).isdecimal()) > MAX_MOVES:
+        if prod(max(1, int(str(v))) for v in values.values() if str(v).isdecimal()) > MAX_MOVES:
             return None  # more computations than moves may be shown
         return read_game(name, values, variant, False)[1]
     except (PebbleError, KeyError, ValueError, IndexError):
@@ -153,7 +153,7 @@ def svg(stepper: Stepper, ident: str) -> str:
     """The DAG: a box a value, with room for a red pebble (a disc) and a blue one (a square)."""
     wide = max(len(node["name"]) for node in stepper.nodes)
     box = min(220, 46 + 8 * wide)
-    across, down = box + 56, 46
+    across, down = box + 34, 46
     place = [(12 + node["column"] * across, 12 + node["row"] * down) for node in stepper.nodes]
     width = max(x for x, _ in place) + box + 12
     height = max(y for _, y in place) + down

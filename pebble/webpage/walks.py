@@ -43,8 +43,8 @@ class Walks:
     reads : tuple of str
         Operands that are read.
     orders : list of dict
-        ``name``, ``blocks``; a block is ``[result, row, column, sm, turn, bytes fetched, [touched, hit] of each read
-        operand]``, tile by tile, in the order in which blocks begin.
+        ``name``, ``blocks``; a block is ``[tiles, sm, turn, bytes fetched, [touched, hit] of each operand that is
+        read]``, a tile ``[result, row, column]``; blocks in the order in which they begin.
     left_out : tuple of str
         Orders without a walk, with the reason.
     """
@@ -151,14 +151,15 @@ def blocks_of(
 ) -> tuple[tuple[tuple[str, int, int], ...], tuple[str, ...], list[list[Any]]]:
     """What each block of a trace touches and finds, told from the trace and the cache alone.
 
-    An SM runs one block at a time here, and a block ends with the tile that it writes: so what an SM has read since
+    An SM runs one block at a time here, and a block ends with the tiles that it writes: so what an SM has read since
     its last write belongs to the block that writes next.
     """
     engine = parse_policy("lru").runs(trace, config.cache_bytes // LINE_BYTES, parse_policy("lru"))
     names = trace.operand_names
     operand = trace.tile_operand
     open_blocks: dict[int, _Open] = {}
-    done: list[tuple[int, int, _Open]] = []
+    last: dict[int, _Open] = {}
+    done: list[tuple[int, _Open]] = []
     turns: dict[int, int] = {}
     touched = 0
     for chunk, missed in engine.passed():
@@ -167,32 +168,36 @@ def blocks_of(
         for tile, op, sm, lost in zip(
             chunk.ids.tolist(), chunk.ops.tolist(), sms.tolist(), missed.tolist(), strict=True
         ):
-            block = open_blocks.setdefault(sm, _Open(touched, np.zeros((len(names), 2), np.int64)))
             touched += 1
             if op == WRITE:
-                done.append((tile, sm, open_blocks.pop(sm)))
+                if sm in open_blocks:
+                    last[sm] = open_blocks.pop(sm)
+                    done.append((sm, last[sm]))
+                last[sm].tiles.append(tile)
                 continue
+            block = open_blocks.setdefault(sm, _Open(touched, np.zeros((len(names), 2), np.int64), []))
             block.found[operand[tile]] += (1, lost == 0)
             block.fetched_lines += lost
-    written = sorted({int(operand[tile]) for tile, _, _ in done})
+    written = sorted({int(operand[tile]) for _, block in done for tile in block.tiles})
     places = {o: _Place(trace, o) for o in written}
     grids = tuple((names[o], *places[o].shape) for o in written)
-    reads = [o for o in range(len(names)) if any(block.found[o, 0] for _, _, block in done)]
+    reads = [o for o in range(len(names)) if any(block.found[o, 0] for _, block in done)]
     rows = []
-    for tile, sm, block in sorted(done, key=lambda entry: entry[2].began):
-        at = int(operand[tile])
+    for sm, block in sorted(done, key=lambda entry: entry[1].began):
         turn = turns[sm] = turns.get(sm, -1) + 1
+        tiles = [[written.index(int(operand[tile])), *places[int(operand[tile])].of(tile)] for tile in block.tiles]
         found = [block.found[o].tolist() for o in reads]
-        rows.append([written.index(at), *places[at].of(tile), sm, turn, block.fetched_lines * LINE_BYTES, found])
+        rows.append([tiles, sm, turn, block.fetched_lines * LINE_BYTES, found])
     return grids, tuple(names[o] for o in reads), rows
 
 
 @dataclass
 class _Open:
-    """A block that runs: its first touch, the tiles of each operand that it read and found, the lines it fetched."""
+    """A block that runs: its first touch, tiles of each operand that it read and found, tiles written, lines fetched."""
 
     began: int
     found: Any
+    tiles: list[int]
     fetched_lines: int = 0
 
 

@@ -87,8 +87,8 @@ function player(root, count, what, show) {
     go(to);
   });
   root.append(element("div", { class: "controls" },
-    button("⏮", "to the start", () => by(-count)), button("◀", "one step back", () => by(-1)), play,
-    button("▶", "one step on", () => by(1)), button("⏭", "to the end", () => by(count)), slider, speed));
+    button("|◀", "to the start", () => by(-count)), button("◀", "one step back", () => by(-1)), play,
+    button("▶", "one step on", () => by(1)), button("▶|", "to the end", () => by(count)), slider, speed));
   return { go: (to) => by(to - step), by };
 }
 

@@ -1,6 +1,6 @@
 // Tile walks: one player, one or two orders side by side.
 const CELL = 20;
-const GAP = 26;
+const GAP = 28;
 
 widgets("walk", (root, walk) => {
   const views = element("div", { class: "views" });
@@ -28,31 +28,32 @@ function walkView(root, walk, first, control) {
 
   function load() {
     order = walk.orders[Number(select.value)];
-    number = new Map(order.blocks.map((block, i) => [block.slice(0, 3).join(), i]));
+    number = new Map(order.blocks.flatMap((block, i) => block[0].map((tile) => [tile.join(), i])));
     svg.setAttribute("aria-label",
       `Tile walk of ${order.name}. Arrow keys choose a tile, Enter goes to its step.`);
-    order.blocks.forEach((block) => {
-      const cell = cells.get(block.slice(0, 3).join());
-      cell.kind = share(block) === 1 ? "hit" : share(block) === 0 ? "miss" : "part";
-      cell.mark.setAttribute("d", glyph(cell));
-    });
+    for (const block of order.blocks) {
+      for (const tile of block[0]) {
+        const cell = cells.get(tile.join());
+        cell.kind = kindOf(block[4]);
+        cell.mark.setAttribute("d", glyph(cell));
+      }
+    }
   }
 
   function show(to, playing) {
     step = Math.min(to, order.blocks.length);
     const now = order.blocks[step - 1];
     let fetched = 0, touched = 0, hit = 0;
-    order.blocks.forEach((block, i) => {
-      const cell = cells.get(block.slice(0, 3).join());
+    order.blocks.forEach(([tiles, , turn, moved, reads], i) => {
       const names = ["tile"];
       if (i < step) {
-        names.push("done", cell.kind);
-        fetched += block[5];
-        for (const [all, found] of block[6]) { touched += all; hit += found; }
+        names.push("done", kindOf(reads));
+        fetched += moved;
+        for (const [all, found] of reads) { touched += all; hit += found; }
+        if (turn === now[2]) names.push("wave");
       }
-      if (now && block[4] === now[4] && block[0] === now[0] && i < step) names.push("wave");
       if (i === step - 1) names.push("now");
-      cell.group.setAttribute("class", names.join(" "));
+      for (const tile of tiles) cells.get(tile.join()).group.setAttribute("class", names.join(" "));
     });
     const rate = touched ? `, ${(100 * hit / touched).toFixed(1)} % of the tiles read were in the cache` : "";
     figures.textContent = `Tile ${step} of ${order.blocks.length}: ${bytesText(fetched)} fetched so far${rate}`;
@@ -61,7 +62,7 @@ function walkView(root, walk, first, control) {
   }
 
   function tell(block, at) {
-    const [grid, row, column, sm, turn, fetched, reads] = block;
+    const [[[grid, row, column]], sm, turn, fetched, reads] = block;
     const found = reads.flatMap(([all, hit], i) => (all ? [`${walk.reads[i]} ${hit} of ${all} hit`] : []));
     return `${walk.grids[grid][0]} tile (${row}, ${column}): number ${at}, tile ${turn + 1} of SM ${sm}; ` +
       `${found.join(", ")}; ${bytesText(fetched)} fetched.`;
@@ -98,18 +99,21 @@ function walkView(root, walk, first, control) {
   return { show };
 }
 
-function share(block) {
-  let touched = 0, hit = 0;
-  for (const [all, found] of block[6]) { touched += all; hit += found; }
-  return touched ? hit / touched : 1;
+// Whether half or more of the tiles was there: of the first operand that is read, and of the others together.
+function kindOf(reads) {
+  const [first, ...rest] = reads.filter(([all]) => all > 0);
+  const there = (all, found) => all > 0 && 2 * found >= all;
+  const left = first !== undefined && there(...first);
+  const right = there(...rest.reduce(([a, b], [all, found]) => [a + all, b + found], [0, 0]));
+  return left && right ? "hit" : left ? "left" : right ? "right" : "miss";
 }
 
-// A disc, half a disc, or a cross: told apart without colour.
+// A disc, half a disc or a cross: told apart without colour.
 function glyph({ x, y, kind }) {
-  const a = x + CELL / 2, b = y + CELL / 2, r = CELL * 0.3;
+  const a = x + CELL / 2, b = y + CELL / 2, r = CELL * 0.32;
+  const half = (turn) => `M${a} ${b - r}A${r} ${r} 0 0 ${turn} ${a} ${b + r}Z`;
   if (kind === "miss") return `M${a - r} ${b - r}L${a + r} ${b + r}M${a - r} ${b + r}L${a + r} ${b - r}`;
-  if (kind === "part") return `M${a} ${b - r}A${r} ${r} 0 0 0 ${a} ${b + r}Z`;
-  return `M${a - r} ${b}A${r} ${r} 0 1 0 ${a + r} ${b}A${r} ${r} 0 1 0 ${a - r} ${b}Z`;
+  return (kind === "right" ? "" : half(0)) + (kind === "left" ? "" : half(1));
 }
 
 // The cells of every grid, one grid below the other, by "grid,row,column".
@@ -117,7 +121,7 @@ function walkCells(svg, grids) {
   const cells = new Map();
   let top = 0;
   grids.forEach(([name, rows, columns], grid) => {
-    svg.append(drawn("text", { x: 1, y: top + 17 }, `${name}: ${rows} × ${columns} tiles`));
+    svg.append(drawn("text", { x: 1, y: top + 19 }, `${name}: ${rows} × ${columns} tiles`));
     top += GAP;
     for (let row = 0; row < rows; row += 1) {
       for (let column = 0; column < columns; column += 1) {
