@@ -182,7 +182,7 @@ def _walk_section(documents: Sequence[Document], data: dict[str, Any]) -> _Secti
         "walks", "Tile walks",
         "Tile by tile: when each is computed, on which SM, and whether what it reads was in the cache. "
         "◐ the operand of its row (A, X, H, Q) was there, ◑ that of its column (B, weights, K and V), ● both, × "
-        "neither; there means half of its tiles or more. The thick frame is this step, thin ones run on other SMs meanwhile.",
+        "neither; there means half of its tiles or more. The thick frame is this step, thin ones run meanwhile.",
     )  # fmt: skip
     for number, document in enumerate(d for d in documents if d.kind == "compare" and "kernel" in d.data):
         walks: Walks | None = walks_of(document)

@@ -27,7 +27,7 @@ from pebble.workloads.base import Workload
 SIDE = 24  # tiles on the longer side of the grid
 DEPTH = 4  # steps of k that are kept
 MAX_ORDERS = 12
-_MAX_HEADS = 4
+_MAX_HEADS = _LEAST_SMS = 4
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,9 @@ class Walks:
     ----------
     title, about : str
         ``about`` says what was cut.
-    grids : tuple
-        (operand, rows, columns) of each result, in tiles.
-    reads : tuple of str
-        Operands that are read.
     orders : list of dict
-        ``name``, ``blocks``; a block is ``[tiles, sm, turn, bytes fetched, [touched, hit] of each operand that is
+        ``name``; ``grids``, the (operand, rows, columns) of each result in tiles; ``reads``, the operands that are
+        read; ``blocks``; a block is ``[tiles, sm, turn, bytes fetched, [touched, hit] of each operand that is
         read]``, a tile ``[result, row, column]``; blocks in the order in which they begin.
     left_out : tuple of str
         Orders without a walk, with the reason.
@@ -51,14 +48,12 @@ class Walks:
 
     title: str
     about: str
-    grids: tuple[tuple[str, int, int], ...]
-    reads: tuple[str, ...]
     orders: list[dict[str, Any]]
     left_out: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """What the script needs."""
-        return {"title": self.title, "grids": self.grids, "reads": self.reads, "orders": self.orders}
+        return {"orders": self.orders}
 
 
 def walks_of(document: Document) -> Walks | None:
@@ -82,8 +77,6 @@ def walks_of(document: Document) -> Walks | None:
     if len(names) > MAX_ORDERS:
         left_out = [f"{len(names) - MAX_ORDERS} orders between the best and the worst"]
         names = [*names[: MAX_ORDERS - 1], names[-1]]
-    grids: tuple[tuple[str, int, int], ...] = ()
-    reads: tuple[str, ...] = ()
     for name in names:
         try:  # by name only: a document must not lead to a file
             trace = family.trace(small, family.parse_schedule(name), config)
@@ -91,12 +84,12 @@ def walks_of(document: Document) -> Walks | None:
         except InputError as error:
             left_out.append(f"{name}: {error}")
             continue
-        orders.append({"name": name, "blocks": blocks})
+        orders.append({"name": name, "grids": grids, "reads": reads, "blocks": blocks})
     about = (
         f"Reduced to {small.label}: tile {family.tile_text(config.tile)}, {config.sms} SMs, one LRU of "
         f"{config.cache_bytes / 2**10:,.0f} KiB, in waves. Its figures are not those of the whole problem."
     )
-    return Walks(fields.part("workload").text("label", ""), about, grids, reads, orders, tuple(left_out))
+    return Walks(fields.part("workload").text("label", ""), about, orders, tuple(left_out))
 
 
 def _reduced(workload: Workload, tile: TileShape, kernel: Fields) -> tuple[Workload, KernelConfig]:
@@ -105,7 +98,7 @@ def _reduced(workload: Workload, tile: TileShape, kernel: Fields) -> tuple[Workl
     small = _cut(workload, tile)
     tile = kernel_family(small).cut_tile(tile, small)
     blocks, fewer = (_blocks(w, tile) for w in (workload, small))
-    sms = min(fewer, max(2, round(kernel.whole("sms") * fewer / blocks)))
+    sms = min(fewer, max(_LEAST_SMS, round(kernel.whole("sms") * fewer / blocks)))
     inputs = [sum(o.elements * o.element_bytes for o in w.operands if o.read) for w in (workload, small)]
     cache = ceil(kernel.whole("cache_bytes") * inputs[1] / inputs[0])
     largest = max(tile.bm, tile.bn) * max(tile.bk, tile.bm, tile.bn, 1) * workload.widest_bytes
@@ -193,7 +186,7 @@ def blocks_of(
 
 @dataclass
 class _Open:
-    """A block that runs: its first touch, tiles of each operand that it read and found, tiles written, lines fetched."""
+    """A block that runs: its first touch, what it read and found of each operand, tiles written, lines fetched."""
 
     began: int
     found: Any
