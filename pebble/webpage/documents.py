@@ -142,6 +142,11 @@ def _measured_rows(text: str, path: str | Path) -> list[dict[str, str]]:
     return rows
 
 
+def _is_size(value: object) -> bool:
+    """Whether it is a number that can stand on a log axis, or 0."""
+    return type(value) in (int, float) and (value == 0 or 1e-9 <= value <= 1e30)  # type: ignore[operator]
+
+
 class Fields:
     """A part of a document whose keys are checked as they are read, so that a wrong one is one sentence.
 
@@ -175,7 +180,7 @@ class Fields:
 
     def number(self, key: str) -> int | float:
         """A number that is not negative."""
-        found: int | float = self._read(key, lambda v: type(v) in (int, float) and v >= 0, "a number from 0")
+        found: int | float = self._read(key, _is_size, "0, or a number from 1e-9 to 1e30")
         return found
 
     def whole(self, key: str) -> int:
@@ -200,7 +205,7 @@ class Fields:
         """A list of numbers that are not negative."""
 
         def good(values: Any) -> bool:
-            return isinstance(values, list) and all(type(x) in (int, float) and x >= 0 for x in values)
+            return isinstance(values, list) and all(map(_is_size, values))
 
         found: list[int | float] = self._read(key, good, "a list of numbers from 0")
         return found

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 WIDTH, HEIGHT = 640, 400
-LEFT, RIGHT, TOP, BOTTOM = 92, 18, 14, 64
+LEFT, RIGHT, TOP, BOTTOM = 92, 40, 14, 64
 _MOST_TICKS = 6
 _MARKS = ("circle", "square", "triangle", "diamond", "cross")
 _SHAPES = {

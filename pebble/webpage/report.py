@@ -47,7 +47,7 @@ class WebPage(Report):
     def document(self) -> dict[str, Any]:
         return {
             "title": self.title, "sources": list(self.sources), "sections": self.sections,
-            "page_bytes": len(self.html.encode()),
+            "page_bytes": len(self.html.encode("utf-8", "backslashreplace")),
         }  # fmt: skip
 
     def save(self, path: str | Path) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.models.caches import parse_policy
+from pebble.schedules.grid import round_up
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.traces import LINE_BYTES, WRITE, Trace
@@ -28,6 +29,8 @@ SIDE = 24  # tiles on the longer side of the grid
 DEPTH = 4  # steps of k that are kept
 MAX_ORDERS = 12
 _MAX_HEADS = _LEAST_SMS = 4
+_MOST_BLOCKS, _MOST_TOUCHES = 5_000, 200_000
+_MOST_CACHE_BYTES = 2**40
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,11 @@ def walks_of(document: Document) -> Walks | None:
     for name in names:
         try:  # by name only: a document must not lead to a file
             trace = family.trace(small, family.parse_schedule(name), config)
+            if trace.touches > _MOST_TOUCHES or any(o.shares_lines for o in trace.operands):
+                raise InputError("its tiles are too many, or begin inside lines of the cache.")
             grids, reads, blocks = blocks_of(trace, config)
+            if max(cols for _, _, cols in grids) > 2 * SIDE:
+                raise InputError("a result that it writes has too many tile columns to show.")
         except InputError as error:
             left_out.append(f"{name}: {error}")
             continue
@@ -94,23 +101,26 @@ def walks_of(document: Document) -> Walks | None:
 
 def _reduced(workload: Workload, tile: TileShape, kernel: Fields) -> tuple[Workload, KernelConfig]:
     """The same workload with at most ``SIDE`` tiles a side, and SMs and cache cut in proportion."""
-    tile = kernel_family(workload).cut_tile(tile, workload)
+    lines = round_up(tile.bk, LINE_BYTES // workload.in_bytes)  # so that no two tiles share a line
+    tile = kernel_family(workload).cut_tile(replace(tile, bk=lines), workload)
     small = _cut(workload, tile)
     tile = kernel_family(small).cut_tile(tile, small)
     blocks, fewer = (_blocks(w, tile) for w in (workload, small))
+    if fewer > _MOST_BLOCKS:
+        raise InputError(f"report: {small.label}: got {fewer:,} tiles, expected at most {_MOST_BLOCKS:,} for a walk.")
     sms = min(fewer, max(_LEAST_SMS, round(kernel.whole("sms") * fewer / blocks)))
     inputs = [sum(o.elements * o.element_bytes for o in w.operands if o.read) for w in (workload, small)]
     cache = ceil(kernel.whole("cache_bytes") * inputs[1] / inputs[0])
     largest = max(tile.bm, tile.bn) * max(tile.bk, tile.bm, tile.bn, 1) * workload.widest_bytes
     # room for the tiles of one step of every block: below that nothing is ever found again
     floor = largest + sms * (tile.bm + tile.bn) * tile.bk * workload.narrowest_bytes
-    return small, KernelConfig(tile, sms, 1, max(cache, floor, LINE_BYTES))
+    return small, KernelConfig(tile, sms, 1, min(_MOST_CACHE_BYTES, max(cache, floor, LINE_BYTES)))
 
 
 def _cut(workload: Workload, tile: TileShape) -> Workload:
     def share(value: int, side: int, longest: int) -> int:
         tiles = ceil_div(value, side)
-        return min(value, side * max(1, round(tiles / max(1, longest / SIDE))))
+        return min(value, side * min(SIDE, max(1, round(tiles / max(1, longest / SIDE)))))
 
     if isinstance(workload, Gemm):
         longest = max(ceil_div(workload.m, tile.bm), ceil_div(workload.n, tile.bn))
