@@ -1,6 +1,7 @@
 """One page for a browser, from what other commands printed with --json: tables, curves, tile walks, pebblings.
 
-FILE is a document of compare, curve, bound, solve, replay, simulate or tune, a certificate, or measured rows (.csv).
+FILE is a document of compare, curve, bound, solve, replay, simulate, tune or results, a store of a sweep (.duckdb), a
+certificate, or measured rows (.csv).
 The page is one file and loads nothing from a network. Sections appear for what the files hold.
 
 examples:

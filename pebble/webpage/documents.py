@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pebble
 from pebble.errors import InputError
 from pebble.system.files import check_path, read_bytes, shown
 
 MAX_FILES = 64
 MAX_FILE_BYTES = 16 * 2**20
-MAX_ROWS = 5000
+MAX_ROWS = 20_000
+_STORES = (".duckdb", ".db")
 _LONGEST_TEXT = 400
 _MOST_VALUES = 2_000_000
 _CSV_COLUMNS = {"family", "tile", "order", "execution", "dram_bytes", "dram_read_bytes", "dram_write_bytes"}
@@ -33,6 +35,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "replay": ("instance", "capacity", "legal", "cost"),
     "bound": ("workload", "capacity", "lower_bound"),
     "verify": ("verified", "proved"),
+    "results": ("store", "columns", "rows"),
 }
 
 
@@ -73,6 +76,8 @@ def read_documents(paths: list[str | Path]) -> list[Document]:
 
 def read_document(path: str | Path) -> Document:
     """Read one file; errors as for `read_documents`."""
+    if Path(path).suffix.lower() in _STORES:
+        return _read_store(path)
     content = read_bytes(path, "report: ", MAX_FILE_BYTES)
     try:
         text = content.decode("utf-8-sig")
@@ -90,11 +95,25 @@ def read_document(path: str | Path) -> Document:
             if all(key in data for key in keys):
                 _check_size(data, path)
                 return Document(name, kind, data, text)
-    commands = "compare, curve, bound, solve, replay, simulate or tune"
+    commands = "compare, curve, bound, solve, replay, simulate, tune or results"
     raise InputError(
         f"report: {shown(path)} is no document that a page shows; expected what {commands} print with --json, a "
         "certificate, or measured rows (.csv)."
     )
+
+
+def _read_store(path: str | Path) -> Document:
+    """The rows of a store of a sweep, through the front door, as the room of sweeps need not be there."""
+    results = getattr(pebble, "results", None)
+    if results is None:
+        raise InputError(f"report: {shown(path)}: this version reads no stores; give it what `--json` printed.")
+    found = results(path, limit=MAX_ROWS + 1).to_dict()
+    if len(found["rows"]) > MAX_ROWS:
+        raise InputError(
+            f"report: {shown(path)}: got over {MAX_ROWS:,} rows, expected at most that many; choose some with "
+            "`pebble results STORE --where CONDITION --json`."
+        )
+    return Document(Path(path).name, "results", found, "")
 
 
 def _no_constant(name: str) -> float:
@@ -118,9 +137,10 @@ def _check_size(data: Mapping[str, Any], path: str | Path) -> None:
             waiting += value
         if count > _MOST_VALUES:
             raise InputError(f"report: {shown(path)}: it has over {_MOST_VALUES:,} values, too many for a page.")
-    rows = data.get("schedules")
-    if isinstance(rows, list) and len(rows) > MAX_ROWS:
-        raise InputError(f"report: {shown(path)}: got {len(rows):,} schedules, expected at most {MAX_ROWS:,}.")
+    for key in ("schedules", "rows"):
+        rows = data.get(key)
+        if isinstance(rows, list) and len(rows) > MAX_ROWS:
+            raise InputError(f"report: {shown(path)}: got {len(rows):,} {key}, expected at most {MAX_ROWS:,}.")
 
 
 def _measured_rows(text: str, path: str | Path) -> list[dict[str, str]]:

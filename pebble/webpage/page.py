@@ -22,6 +22,7 @@ from pebble.webpage.documents import Document, Fields
 from pebble.webpage.drawing import mark
 from pebble.webpage.gaps import Bar, GapTable, gap_table
 from pebble.webpage.measured import Pair, pairs
+from pebble.webpage.sweeps import Asked, swept
 from pebble.webpage.walks import Walks, walks_of
 
 MAX_PAGE_BYTES = 48 * 2**20
@@ -51,6 +52,7 @@ def page_of(documents: Sequence[Document], title: str) -> tuple[str, dict[str, i
     data: dict[str, Any] = {}
     sections = [
         _gap_section(documents),
+        _sweep_section(documents),
         _curve_section(documents, data),
         _walk_section(documents, data),
         _band_section(documents, data),
@@ -151,6 +153,36 @@ def _gap_html(table: GapTable) -> str:
             "</details>"
         )
     return body
+
+
+def _sweep_section(documents: Sequence[Document]) -> _Section:
+    found = _Section(
+        "sweeps", "Sweeps",
+        "For every workload and place, the order that moves least and the one that moves most; those whose best order "
+        "is farthest from the proved bound first.",
+    )  # fmt: skip
+    for document in documents:
+        if document.kind != "results":
+            continue
+        told = swept(document)
+
+        def row(one: Asked) -> str:
+            ratio = "–" if one.ratio is None else f"{format_ratio(one.ratio)}×"
+            worse = f"{one.orders} orders; most: {one.worst}, {format_bytes(one.worst_bytes)}"
+            return (
+                f'<tr><th scope="row">{escape(one.workload)}<small>{escape(one.where)}</small></th>'
+                f"<td>{ratio}</td><td>{format_bytes(one.best_bytes)}</td>"
+                f'<td class="name">{escape(one.best)}<small>{escape(worse)}</small></td></tr>'
+            )
+
+        head = "".join(f'<th scope="col">{word}</th>' for word in ("Workload", "Over bound", "Moves", "Best order"))
+        body = (
+            '<div class="filtered"></div>'
+            f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(map(row, told.asked))}</tbody></table>"
+        )
+        statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(told.statuses.items()))
+        found.parts.append(_article(told.title, f"{len(told.asked)} questions; rows: {statuses}", body))
+    return found
 
 
 def _curve_section(documents: Sequence[Document], data: dict[str, Any]) -> _Section:

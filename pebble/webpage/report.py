@@ -73,8 +73,9 @@ def report(*sources: str | Path, title: str = "pebble") -> WebPage:
     Parameters
     ----------
     *sources : str or Path
-        Files: what compare, curve, bound, solve, replay, simulate and tune print with ``--json``, certificates, and
-        measured rows (.csv, with the columns of ``benchmarks/hardware``). Sections appear for what is there.
+        Files: what compare, curve, bound, solve, replay, simulate, tune and results print with ``--json``, a store
+        of a sweep (.duckdb), certificates, and measured rows (.csv, with the columns of ``benchmarks/hardware``).
+        Sections appear for what is there.
     title : str
         Of the page.
 

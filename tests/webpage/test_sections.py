@@ -21,6 +21,7 @@ from pebble.webpage.drawing import Frame, binary_ticks, decimal_ticks
 from pebble.webpage.gaps import gap_table
 from pebble.webpage.measured import pairs
 from pebble.webpage.pebblings import stepper_of
+from pebble.webpage.sweeps import swept
 from pebble.webpage.walks import SIDE, blocks_of, walks_of
 from pebble.workloads import Attention, Ffn, Gemm
 from pebble.workloads.base import Workload
@@ -204,3 +205,31 @@ def test_frames_put_points_inside() -> None:
     assert frame.x(10) - frame.x(1) == pytest.approx(frame.x(100) - frame.x(10))
     assert binary_ticks(1, 2**40)[1] / binary_ticks(1, 2**40)[0] >= 2**6
     assert decimal_ticks(3, 60) == [5, 10, 20, 50]
+
+
+def test_a_sweep_is_told_question_by_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = {"workload": "gemm <b>", "machine": "a40", "cache_bytes": 2**20, "tile": "8x8", "status": "done"}
+    rows = [
+        {**place, "schedule": "row", "dram_bytes": 300, "ratio_to_lower_bound": 3.0},
+        {**place, "schedule": "hilbert", "dram_bytes": 150, "ratio_to_lower_bound": 1.5},
+        {**place, "machine": "l4", "schedule": "row", "dram_bytes": 400, "ratio_to_lower_bound": 4.0},
+        {**place, "status": "refused", "dram_bytes": None, "schedule": "row", "reason": "no"},
+    ]
+    document = {"store": "s.duckdb", "columns": {}, "rows": rows}
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps(document))
+    found = swept(read_document(path))
+    assert [(a.where.split(",")[0], a.orders, a.best, a.ratio) for a in found.asked] == [
+        ("l4", 1, "row", 4.0),
+        ("a40", 2, "hilbert", 1.5),
+    ]
+    assert found.statuses == {"done": 3, "refused": 1}
+    html = pebble.report(path).html
+    assert "gemm &lt;b&gt;" in html and "2 questions; rows: 3 done, 1 refused" in html
+
+    class Answer:
+        def to_dict(self) -> dict[str, object]:
+            return document
+
+    monkeypatch.setattr(pebble, "results", lambda path, limit: Answer(), raising=False)
+    assert pebble.report(tmp_path / "s.duckdb").sections == {"sweeps": 1}

@@ -72,3 +72,20 @@ function nearest(simulated, rows) {
   const far = (s) => Math.abs(Math.log(s.rows / rows));
   return simulated.reduce((best, s) => (best === null || far(s) < far(best) ? s : best), null)?.rows;
 }
+
+// A long table, narrowed to the rows that have what is typed.
+for (const place of document.querySelectorAll(".filtered")) {
+  const field = element("input", { type: "search", placeholder: "words of a row", maxlength: 100 });
+  const count = element("span", { role: "status" });
+  const rows = [...place.nextElementSibling.tBodies[0].rows].map((row) => [row, row.textContent.toLowerCase()]);
+  field.addEventListener("input", () => {
+    const words = field.value.toLowerCase().split(/\s+/);
+    let left = 0;
+    for (const [row, text] of rows) {
+      row.hidden = !words.every((word) => text.includes(word));
+      left += row.hidden ? 0 : 1;
+    }
+    count.textContent = `${left} of ${rows.length} rows`;
+  });
+  place.append(element("div", { class: "controls" }, element("label", {}, "show rows with", field), count));
+}
