@@ -168,14 +168,13 @@ def _sweep_section(documents: Sequence[Document]) -> _Section:
 
         def row(one: Asked) -> str:
             ratio = "–" if one.ratio is None else f"{format_ratio(one.ratio)}×"
-            worse = f"{one.orders} orders; most: {one.worst}, {format_bytes(one.worst_bytes)}"
+            told = f"best of {one.orders}: {one.best}; most: {one.worst}, {format_bytes(one.worst_bytes)}"
             return (
-                f'<tr><th scope="row">{escape(one.workload)}<small>{escape(one.where)}</small></th>'
-                f"<td>{ratio}</td><td>{format_bytes(one.best_bytes)}</td>"
-                f'<td class="name">{escape(one.best)}<small>{escape(worse)}</small></td></tr>'
+                f'<tr><th scope="row">{escape(one.workload)}<small>{escape(one.where)}</small>'
+                f"<small>{escape(told)}</small></th><td>{ratio}</td><td>{format_bytes(one.best_bytes)}</td></tr>"
             )
 
-        head = "".join(f'<th scope="col">{word}</th>' for word in ("Workload", "Over bound", "Moves", "Best order"))
+        head = "".join(f'<th scope="col">{word}</th>' for word in ("Workload", "Over bound", "Best moves"))
         body = (
             '<div class="filtered"></div>'
             f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(map(row, told.asked))}</tbody></table>"
