@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -283,3 +284,22 @@ def test_print_shows_tables_and_no_controls(opened: Any) -> None:
     opened.emulate_media(media="print")
     assert opened.locator("#gap table").first.is_visible()
     assert not opened.locator(".controls").first.is_visible() and not opened.locator("#theme").is_visible()
+
+
+def test_rows_of_a_sweep_are_narrowed_by_words(browser: Any, tmp_path: Path) -> None:
+    rows = [
+        {"workload": f"gemm {size}", "machine": machine, "schedule": "row", "dram_bytes": size}
+        for size in (100, 200, 300)
+        for machine in ("a40", "l40s")
+    ]
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps({"store": "s", "columns": {}, "rows": rows}))
+    pebble.report(path).save(tmp_path / "report.html")
+    page = browser.new_page()
+    page.goto((tmp_path / "report.html").as_uri())
+    visible = page.locator("#sweeps tbody tr:visible")
+    assert visible.count() == 6
+    page.get_by_label("show rows with").fill("L40S 200")
+    assert visible.count() == 1 and "gemm 200" in visible.inner_text()
+    assert page.get_by_text("1 of 6 rows").is_visible()
+    page.close()

@@ -38,7 +38,7 @@ widgets("curve", (root, curve) => {
       return `${name} ${bytesText(value)}${over}`;
     });
     const at = `At ${sizeText(curve.capacities[i])}: bound ${bytesText(bound.values[i])}`;
-    readout.textContent = [at, ...best].join("; ") + (told.length > 5 ? `; ${told.length - 5} more move more` : "");
+    readout.textContent = [at, ...best].join("; ") + (told.length > 5 ? `; ${told.length - 5} others move as much or more` : "");
   });
 });
 
