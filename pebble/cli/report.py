@@ -1,8 +1,9 @@
 """One page for a browser, from what other commands printed with --json: tables, curves, tile walks, pebblings.
 
-FILE is a document of compare, curve, bound, solve, replay, simulate, tune or results, a store of a sweep (.duckdb), a
-certificate, or measured rows (.csv).
-The page is one file and loads nothing from a network. Sections appear for what the files hold.
+FILE is what compare, curve, bound, solve, replay, simulate, tune or results
+printed, a store of a sweep (.duckdb), a certificate, or measured rows (.csv).
+The page is one file and loads nothing from a network; it has sections for what
+the files hold.
 
 examples:
   pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb --json > compare.json

@@ -49,11 +49,17 @@ def pairs(documents: Iterable[Document]) -> tuple[list[Pair], int]:
 
 
 def _profiled(fields: Fields) -> list[Pair]:
-    """A launch that a profiler measured, beside every schedule."""
+    """A launch that a profiler measured, beside the order that comes nearest to it: which it ran is not known."""
     measured = fields.part("measured").number("dram_bytes")
-    label = fields.part("workload").text("label", "")
-    rows = [row for row in fields.parts("schedules") if "dram_bytes" in row] if measured else []
-    return [Pair(f"{label}, {row.text('name', '')}", measured, row.number("dram_bytes")) for row in rows]
+    if not measured or "nearest" not in fields:
+        return []
+    name, execution = (fields.part("nearest").text(key, "") for key in ("name", "execution"))
+    label = f"{fields.part('workload').text('label', '')}, profiled; nearest order: {name}, {execution}"
+    return [
+        Pair(label, measured, row.number("dram_read_bytes") + row.number("dram_write_bytes"))
+        for row in fields.parts("schedules")
+        if (row.text("name", ""), row.text("execution", "")) == (name, execution)
+    ]
 
 
 def _pair(row: Mapping[str, str], compared: list[Fields]) -> Pair | None:

@@ -26,7 +26,7 @@ from pebble.webpage.sweeps import Asked, swept
 from pebble.webpage.walks import Walks, walks_of
 
 MAX_PAGE_BYTES = 48 * 2**20
-_SCRIPTS = ("page.js", "plots.js", "walks.js", "pebblings.js")
+SCRIPTS = ("page.js", "plots.js", "walks.js", "pebblings.js")
 _FIRST_ROWS = 40
 _MARKS = {"bound": "▲", "explicit": "◇", "order": "●"}  # told apart without colour
 
@@ -61,7 +61,7 @@ def page_of(documents: Sequence[Document], title: str) -> tuple[str, dict[str, i
         _certificate_section(documents),
     ]
     there = [section for section in sections if section.parts]
-    script = '"use strict";\n(() => {\n' + "\n".join(_asset(name) for name in _SCRIPTS) + "\n})();"
+    script = '"use strict";\n(() => {\n' + "\n".join(_asset(name) for name in SCRIPTS) + "\n})();"
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     filled = {
         "title": escape(title),

@@ -233,3 +233,24 @@ def test_a_sweep_is_told_question_by_question(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(pebble, "results", lambda path, limit: Answer(), raising=False)
     assert pebble.report(tmp_path / "s.duckdb").sections == {"sweeps": 1}
+
+
+def test_a_profiled_launch_stands_beside_the_order_that_is_nearest(tmp_path: Path) -> None:
+    rows = [
+        {"name": "row", "execution": "waves", "dram_read_bytes": 90, "dram_write_bytes": 20},
+        {"name": "row", "execution": "free", "dram_read_bytes": 70, "dram_write_bytes": 20},
+    ]
+    document = {
+        "workload": {"label": "gemm"},
+        "measured": {"dram_bytes": 100.0},
+        "nearest": {"name": "row", "execution": "waves"},
+        "schedules": rows,
+    }
+    path = tmp_path / "ncu.json"
+    path.write_text(json.dumps(document))
+    found, alone = pairs([read_document(path)])
+    assert [(p.name, p.measured, p.predicted, alone) for p in found] == [
+        ("gemm, profiled; nearest order: row, waves", 100.0, 110, 0)
+    ]
+    path.write_text(json.dumps({**document, "nearest": None}))
+    assert pairs([read_document(path)]) == ([], 0)
