@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from pebble.reports.tune import Tuning, tune
     from pebble.sweeps.results import Results, results
     from pebble.sweeps.sweep import Sweep, sweep
+    from pebble.webpage.report import WebPage, report
     from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, TransformerLayer
 
 # name -> where it is, and what it is called there
@@ -98,6 +99,7 @@ _EXPORTS = {
     "Sweep": "pebble.sweeps.sweep",
     "Tuning": "pebble.reports.tune",
     "Verification": "pebble.reports.proof",
+    "WebPage": "pebble.webpage.report",
     "bound": "pebble.reports.bound",
     "certify": "pebble.reports.proof",
     "coalesce": "pebble.reports.coalesce",
@@ -113,6 +115,7 @@ _EXPORTS = {
     "recover_dims": "pebble.reports.ncu_dims",
     "replay": "pebble.reports.replay",
     "results": "pebble.sweeps.results",
+    "report": "pebble.webpage.report",
     "simulate": "pebble.reports.simulate",
     "solve": "pebble.reports.solve",
     "time": "pebble.reports.time",
@@ -151,6 +154,7 @@ __all__ = [
     "TransformerLayer",
     "Tuning",
     "Verification",
+    "WebPage",
     "__version__",
     "bound",
     "certify",
@@ -166,6 +170,7 @@ __all__ = [
     "prove",
     "recover_dims",
     "replay",
+    "report",
     "results",
     "simulate",
     "solve",

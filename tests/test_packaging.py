@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pebble
+from pebble.webpage.page import SCRIPTS
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -20,6 +21,13 @@ def test_package_list_matches_the_tree() -> None:
             if inside.parts[:1] not in (("schedules",), ("models",)) or folder != "pebble":
                 found.add(".".join([package, *inside.parts]))
     assert set(PROJECT["tool"]["setuptools"]["packages"]) == found
+
+
+def test_the_page_has_its_assets_in_the_package() -> None:
+    patterns = PROJECT["tool"]["setuptools"]["package-data"]["pebble.webpage"]
+    packed = {path.name for pattern in patterns for path in (ROOT / "pebble" / "webpage").glob(pattern)}
+    assert packed == {path.name for path in (ROOT / "pebble" / "webpage" / "assets").iterdir()}
+    assert {"page.html", "style.css", *SCRIPTS} == packed
 
 
 def test_version_is_told_once() -> None:

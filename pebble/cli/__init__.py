@@ -44,6 +44,7 @@ COMMANDS: dict[str, str] = {
     "replay": "a pebbling of your own: checked, costed, beside the optimum",
     "ncu": "a profiler's report: its kernels, and how far each is from the proved least",
     "coalesce": "requests and sectors of a warp's loads and stores",
+    "report": "one page for a browser, from documents of other commands",
     "schedules": "list the tile orders, with their sources",
     "machines": "list the GPUs, or explain one",
     "workloads": "list the workload families, models and layers",

@@ -1,0 +1,136 @@
+"""A log-log frame in SVG: where a value lies, ticks and their words. Colours come from the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+WIDTH, HEIGHT = 640, 400
+LEFT, RIGHT, TOP, BOTTOM = 92, 40, 14, 64
+_MOST_TICKS = 6
+_MARKS = ("circle", "square", "triangle", "diamond", "cross")
+_SHAPES = {
+    "square": "m-4 -4h8v8h-8z",
+    "triangle": "m0 -5.5l5 9h-10z",
+    "diamond": "m0 -6l5 6l-5 6l-5 -6z",
+    "cross": "m-5 -5l10 10m0 -10l-10 10",
+}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Ranges of both axes; all positive.
+
+    Attributes
+    ----------
+    low_x, high_x, low_y, high_y : float
+    """
+
+    low_x: float
+    high_x: float
+    low_y: float
+    high_y: float
+
+    @classmethod
+    def around(cls, xs: Sequence[float], ys: Iterable[float]) -> Frame:
+        """The frame of some points: x to its ends, y with room above and below."""
+        values = [y for y in ys if y > 0]
+        high = xs[-1] if xs[-1] > xs[0] else 2 * xs[0]
+        return cls(xs[0], high, min(values) / 1.3, max(values) * 1.3)
+
+    def x(self, value: float) -> float:
+        """Where a value lies across."""
+        return LEFT + (WIDTH - LEFT - RIGHT) * _share(value, self.low_x, self.high_x)
+
+    def y(self, value: float) -> float:
+        """Where a value lies down; one that is below the frame on its edge."""
+        share = _share(max(value, self.low_y), self.low_y, self.high_y)
+        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share
+
+    def line(self, xs: Sequence[float], ys: Sequence[float]) -> str:
+        """The path through points."""
+        points = (f"{self.x(x):.1f} {self.y(y):.1f}" for x, y in zip(xs, ys, strict=True))
+        return f'<path class="line" d="M{"L".join(points)}"/>'
+
+    def axes(self, ticks: Sequence[float], words: Callable[[float], str], label: str) -> str:
+        """Grid lines and words; ``ticks`` across, and 1, 2, 5 times powers of ten down, in bytes."""
+        bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
+        parts = []
+        for tick in ticks:
+            x = self.x(tick)
+            parts.append(f'<path class="grid" d="M{x:.1f} {TOP}V{bottom}"/>')
+            parts.append(f'<text x="{x:.1f}" y="{bottom + 24}" text-anchor="middle">{words(tick)}</text>')
+        for tick in decimal_ticks(self.low_y, self.high_y):
+            y = self.y(tick)
+            parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{right}"/>')
+            parts.append(f'<text x="{LEFT - 8}" y="{y + 5:.1f}" text-anchor="end">{bytes_text(tick)}</text>')
+        parts.append(f'<text x="{(LEFT + right) / 2:.0f}" y="{HEIGHT - 10}" text-anchor="middle">{label}</text>')
+        return "".join(parts)
+
+
+def cursor() -> str:
+    """The line that the script moves."""
+    return f'<path class="cursor" d="M0 {TOP}V{HEIGHT - BOTTOM}" visibility="hidden"/>'
+
+
+def mark(rank: int, x: float, y: float) -> str:
+    """The mark of series number ``rank`` from 1 on, which tells it apart without colour."""
+    kind = _MARKS[(rank - 1) % len(_MARKS)]
+    if kind == "circle":
+        return f'<circle class="mark" cx="{x:.1f}" cy="{y:.1f}" r="4.5"/>'
+    return f'<path class="mark {kind}" d="M{x:.1f} {y:.1f}{_SHAPES[kind]}"/>'
+
+
+def size_text(size: float) -> str:
+    """A cache size, in binary units.
+
+    Examples
+    --------
+    >>> size_text(2**21), size_text(128)
+    ('2 MiB', '128 B')
+    """
+    for limit, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if size >= limit:
+            return f"{size / limit:.3g} {unit}"
+    return f"{size:.3g} B"
+
+
+def bytes_text(size: float) -> str:
+    """Traffic, in decimal units.
+
+    Examples
+    --------
+    >>> bytes_text(2e9)
+    '2 GB'
+    """
+    for limit, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if size >= limit:
+            return f"{size / limit:.4g} {unit}"
+    return f"{size:.4g} B"
+
+
+def _share(value: float, low: float, high: float) -> float:
+    return math.log(value / low) / math.log(high / low)
+
+
+def _thinned(ticks: list[float]) -> list[float]:
+    return ticks[:: max(1, math.ceil(len(ticks) / _MOST_TICKS))]
+
+
+def binary_ticks(low: float, high: float) -> list[float]:
+    """Powers of two, at most six.
+
+    Examples
+    --------
+    >>> binary_ticks(3, 20)
+    [4.0, 8.0, 16.0]
+    """
+    return _thinned([2.0**e for e in range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)])
+
+
+def decimal_ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 times powers of ten, or the powers alone where the range is wide; at most six."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1, 2, 5) if high / low < 300 else (1,)
+    return _thinned([step * 10.0**e for e in powers for step in steps if low <= step * 10.0**e <= high])

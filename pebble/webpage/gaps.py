@@ -1,0 +1,120 @@
+"""The gap table: what each schedule moves, over what every one must move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pebble.webpage.documents import Document, Fields
+from pebble.webpage.shapes import setting
+
+_MOVED = ("dram_bytes", "cost_bytes", "worst_dram_bytes", "bytes")
+_BOUNDS = {
+    "lower_bound": "proved bound: no schedule moves less",
+    "chip_bound": "proved bound, all on-chip memory as one",
+    "cache_only_bound": "proved bound, one memory of the cache's size alone",
+    "separate_kernels_bound": "proved bound, every intermediate through memory",
+    "upper_bound": "best legal schedule known, under explicit control",
+}
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A line of the table.
+
+    Attributes
+    ----------
+    name, kind, detail : str
+        ``kind`` is ``bound``, ``explicit`` (a schedule under explicit control) or ``order`` (a simulated one).
+    moved : float
+        Bytes, or values where a document has no bytes.
+    ratio : float or None
+        Over the proved lower bound.
+    """
+
+    name: str
+    kind: str
+    detail: str
+    moved: float
+    ratio: float | None
+
+
+@dataclass(frozen=True)
+class GapTable:
+    """What one document says of bounds and schedules.
+
+    Attributes
+    ----------
+    title, where, unit : str
+    bars : tuple of Bar
+        Bounds first, then schedules, the one that moves least first.
+    notes : tuple of str
+    """
+
+    title: str
+    where: str
+    unit: str
+    bars: tuple[Bar, ...]
+    notes: tuple[str, ...]
+
+
+def gap_table(document: Document) -> GapTable:
+    """The table of a document of compare, simulate, tune or bound.
+
+    Raises
+    ------
+    InputError
+        A key that has not the type it should have.
+    """
+    fields = Fields(document.data, document.name)
+    unit = "bytes"
+    if document.kind == "bound" and "bytes" not in fields.part("lower_bound"):
+        unit = "elements"
+    found = [(key, fields.part(key)) for key in _BOUNDS if key in fields]
+    bounds = [(key, part) for key, part in found if unit in part]
+    least = next((part.number(unit) for key, part in bounds if key == "lower_bound"), None)
+    bars: list[Bar] = []
+    if "exact" in fields:  # a tile game that a solver played
+        least = fields.part("exact").number("lower_bound")
+        bars.append(Bar(_BOUNDS["lower_bound"], "bound", fields.part("exact").text("stop_reason", "solver"), least, 1))
+    bars += [
+        Bar(
+            _BOUNDS[key],
+            "explicit" if key == "upper_bound" else "bound",
+            part.text("schedule" if key == "upper_bound" else "method", ""),
+            part.number(unit),
+            _over(part.number(unit), least),
+        )
+        for key, part in bounds
+    ]
+    orders = [_order(row, least) for row in _schedules(document, fields)]
+    return GapTable(
+        fields.part("workload").text("label", document.name),
+        setting(fields),
+        unit,
+        (*bars, *sorted(orders, key=lambda bar: bar.moved)),
+        tuple(fields.texts("notes")),
+    )
+
+
+def _schedules(document: Document, fields: Fields) -> list[Fields]:
+    if document.kind in ("compare", "tune"):
+        return fields.parts("schedules")
+    return [fields] if document.kind == "simulate" else []
+
+
+def _order(row: Fields, least: float | None) -> Bar:
+    moved = next((row.number(key) for key in _MOVED if key in row), None)
+    moved = row.number("dram_bytes") if moved is None else moved
+    parts = []
+    if "dram_read_bytes" in row and "dram_write_bytes" in row:
+        parts.append(f"{row.number('dram_read_bytes') / 1e6:,.1f} MB read")
+        parts.append(f"{row.number('dram_write_bytes') / 1e6:,.1f} MB written")
+    if "l2_hit_rate" in row:
+        parts.append(f"{row.number('l2_hit_rate'):.1%} of lines hit")
+    if "words" in row:
+        parts.append(row.text("words"))
+    return Bar(row.text("name", row.text("schedule", "")), "order", ", ".join(parts), moved, _over(moved, least))
+
+
+def _over(moved: float, least: float | None) -> float | None:
+    return moved / least if least else None

@@ -1,0 +1,305 @@
+"""The page itself: sections for what there is, data as JSON, styles and scripts inside, nothing from elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import pebble
+from pebble.errors import InputError
+from pebble.units import format_bytes, format_ratio
+from pebble.webpage import bands, curves, pebblings
+from pebble.webpage.certificates import listed
+from pebble.webpage.documents import Document, Fields
+from pebble.webpage.drawing import mark
+from pebble.webpage.gaps import Bar, GapTable, gap_table
+from pebble.webpage.measured import Pair, pairs
+from pebble.webpage.sweeps import Asked, swept
+from pebble.webpage.walks import Walks, walks_of
+
+MAX_PAGE_BYTES = 48 * 2**20
+SCRIPTS = ("page.js", "plots.js", "walks.js", "pebblings.js")
+_FIRST_ROWS = 40
+_MARKS = {"bound": "▲", "explicit": "◇", "order": "●"}  # told apart without colour
+
+
+@dataclass
+class _Section:
+    """A part of the page: its heading, and its content so far."""
+
+    ident: str
+    heading: str
+    lead: str
+    parts: list[str] = field(default_factory=list)
+
+
+def page_of(documents: Sequence[Document], title: str) -> tuple[str, dict[str, int]]:
+    """The page, and how many entries each of its sections has.
+
+    Raises
+    ------
+    InputError
+        A document that cannot be shown, or a page that becomes too large.
+    """
+    data: dict[str, Any] = {}
+    sections = [
+        _gap_section(documents),
+        _sweep_section(documents),
+        _curve_section(documents, data),
+        _walk_section(documents, data),
+        _band_section(documents, data),
+        _measured_section(documents),
+        _pebbling_section(documents, data),
+        _certificate_section(documents),
+    ]
+    there = [section for section in sections if section.parts]
+    script = '"use strict";\n(() => {\n' + "\n".join(_asset(name) for name in SCRIPTS) + "\n})();"
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    filled = {
+        "title": escape(title),
+        "version": escape(pebble.__version__),
+        "hash": digest,
+        "style": _asset("style.css"),
+        "script": script,
+        "navigation": "".join(f'<li><a href="#{s.ident}">{s.heading}</a></li>' for s in there),
+        "sections": "".join(_section_html(section) for section in there),
+        "data": json_for_html(data),
+    }
+    # one pass, so that what was filled in is never looked at for places to fill
+    page = re.sub(r"\{\{([a-z]+)\}\}", lambda match: filled[match[1]], _asset("page.html"))
+    if len(page) > MAX_PAGE_BYTES:
+        raise InputError(
+            f"report: the page has {len(page) // 2**20} MiB, expected at most {MAX_PAGE_BYTES // 2**20}; give fewer "
+            "files."
+        )
+    return page, {section.ident: len(section.parts) for section in there}
+
+
+def json_for_html(data: object) -> str:
+    """JSON that can stand in a script element: no character in it begins or ends anything of HTML.
+
+    Examples
+    --------
+    >>> json_for_html("</script>")
+    '"\\\\u003c/script\\\\u003e"'
+    """
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _asset(name: str) -> str:
+    return files("pebble.webpage").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _section_html(section: _Section) -> str:
+    ident = section.ident
+    return (
+        f'<section id="{ident}" aria-labelledby="{ident}-h"><h2 id="{ident}-h">{section.heading}</h2>'
+        f"<p>{section.lead}</p>{''.join(section.parts)}</section>"
+    )
+
+
+def _article(title: str, where: str, body: str, notes: Iterable[str] = ()) -> str:
+    about = f'<p class="where">{escape(where)}</p>' if where else ""
+    listed_notes = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    told = f"<details><summary>Notes</summary><ul>{listed_notes}</ul></details>" if listed_notes else ""
+    return f"<article><h3>{escape(title)}</h3>{about}{body}{told}</article>"
+
+
+def _gap_section(documents: Sequence[Document]) -> _Section:
+    found = _Section(
+        "gap", "Gap table",
+        "What each schedule moves, over the least that any can move. "
+        "▲ proved bound, ◇ schedule under explicit control, ● simulated order; the bars have a log scale.",
+    )  # fmt: skip
+    for document in documents:
+        if document.kind in ("compare", "simulate", "tune", "bound"):
+            table = gap_table(document)
+            found.parts.append(_article(table.title, table.where, _gap_html(table), table.notes))
+    return found
+
+
+def _gap_html(table: GapTable) -> str:
+    moved = [bar.moved for bar in table.bars if bar.moved > 0]
+    low, high = (min(moved) / 1.5, max(moved)) if moved else (1.0, 2.0)
+
+    def row(bar: Bar) -> str:
+        share = 100 * math.log(bar.moved / low) / math.log(high / low) if bar.moved > 0 else 0
+        ratio = "–" if bar.ratio is None else f"{format_ratio(bar.ratio)}×"
+        size = format_bytes(bar.moved) if table.unit == "bytes" else f"{bar.moved:,.0f}"
+        return (
+            f'<tr class="{bar.kind}"><th scope="row"><span class="kind" aria-hidden="true">{_MARKS[bar.kind]}</span> '
+            f"{escape(bar.name)}<small>{escape(bar.detail)}</small></th><td>{size}</td><td>{ratio}</td>"
+            f'<td class="bar"><span style="width:{share:.1f}%"></span></td></tr>'
+        )
+
+    head = (
+        f'<thead><tr><th scope="col">What</th><th scope="col">{"Moves" if table.unit == "bytes" else "Values"}</th>'
+        '<th scope="col">Over bound</th><th scope="col" class="bar">Log scale</th></tr></thead>'
+    )
+    first, rest = table.bars[:_FIRST_ROWS], table.bars[_FIRST_ROWS:]
+    body = f"<table>{head}<tbody>{''.join(map(row, first))}</tbody></table>"
+    if rest:
+        body += (
+            f"<details><summary>{len(rest)} more</summary><table>{head}<tbody>{''.join(map(row, rest))}</tbody></table>"
+            "</details>"
+        )
+    return body
+
+
+def _sweep_section(documents: Sequence[Document]) -> _Section:
+    found = _Section(
+        "sweeps", "Sweeps",
+        "For every workload and place, the order that moves least and the one that moves most; those whose best order "
+        "is farthest from the proved bound first.",
+    )  # fmt: skip
+    for document in documents:
+        if document.kind != "results":
+            continue
+        told = swept(document)
+
+        def row(one: Asked) -> str:
+            ratio = "–" if one.ratio is None else f"{format_ratio(one.ratio)}×"
+            told = f"best of {one.orders}: {one.best}; most: {one.worst}, {format_bytes(one.worst_bytes)}"
+            return (
+                f'<tr><th scope="row">{escape(one.workload)}<small>{escape(one.where)}</small>'
+                f"<small>{escape(told)}</small></th><td>{ratio}</td><td>{format_bytes(one.best_bytes)}</td></tr>"
+            )
+
+        head = "".join(f'<th scope="col">{word}</th>' for word in ("Workload", "Over bound", "Best moves"))
+        body = (
+            '<div class="filtered"></div>'
+            f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(map(row, told.asked))}</tbody></table>"
+        )
+        statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(told.statuses.items()))
+        found.parts.append(_article(told.title, f"{len(told.asked)} questions; rows: {statuses}", body))
+    return found
+
+
+def _curve_section(documents: Sequence[Document], data: dict[str, Any]) -> _Section:
+    found = _Section(
+        "curves", "Ski-slopes",
+        "What each schedule moves at every cache size, over the proved bound. Point at a curve, or use the arrow keys.",
+    )  # fmt: skip
+    for number, document in enumerate(d for d in documents if d.kind == "curve"):
+        curve, ident = curves.curve_of(document), f"curve{number}"
+        data[ident] = {"kind": "curve", **curve.to_json()}
+        keys = "".join(
+            f'<li class="s s{s.rank}"><svg viewBox="0 0 40 16" aria-hidden="true"><path class="line" d="M2 8H38"/>'
+            f"{mark(s.rank, 20, 8) if 0 < s.rank <= curves.SHOWN else ''}</svg>{escape(s.name)}</li>"
+            for s in curve.series
+            if s.rank <= curves.SHOWN
+        )
+        others = len(curve.series) - curves.SHOWN - 1
+        keys += f"<li>thin: {others} more</li>" if others > 0 else ""
+        body = (
+            f'<div class="widget" data-id="{ident}"><ul class="legend">{keys}</ul>{curves.svg(curve, ident)}'
+            '<p class="readout" role="status"></p></div>'
+        )
+        found.parts.append(_article(curve.title, curve.where, body, curve.notes))
+    return found
+
+
+def _walk_section(documents: Sequence[Document], data: dict[str, Any]) -> _Section:
+    found = _Section(
+        "walks", "Tile walks",
+        "Tile by tile: when each is computed, on which SM, and whether what it reads was in the cache. "
+        "◐ the operand of its row (A, X, H, Q) was there, ◑ that of its column (B, weights, K and V), ● both, × "
+        "neither; there means half of its tiles or more. The thick frame is this step, thin ones run meanwhile.",
+    )  # fmt: skip
+    for number, document in enumerate(d for d in documents if d.kind == "compare" and "kernel" in d.data):
+        walks: Walks | None = walks_of(document)
+        if walks is None or not walks.orders:
+            continue
+        data[f"walk{number}"] = {"kind": "walk", **walks.to_json()}
+        body = f'<div class="widget" data-id="walk{number}"></div>'
+        left_out = [f"without a walk: {reason}" for reason in walks.left_out]
+        found.parts.append(_article(walks.title, walks.about, body, left_out))
+    return found
+
+
+def _band_section(documents: Sequence[Document], data: dict[str, Any]) -> _Section:
+    found = _Section(
+        "bands", "Band heights of a feed-forward network",
+        "A band of rows goes through both products before the next begins, so every band reads all weights once. The "
+        "line is a schedule under explicit control that has the whole memory; squares are simulated orders.",
+    )  # fmt: skip
+    for number, document in enumerate(d for d in documents if d.kind == "compare" and "kernel" in d.data):
+        told = bands.bands_of(document)
+        if told is None:
+            continue
+        data[f"bands{number}"] = {"kind": "bands", **told.to_json()}
+        body = f'<div class="widget" data-id="bands{number}">{bands.svg(told, f"bands{number}")}</div>'
+        found.parts.append(_article(told.title, told.where, body))
+    return found
+
+
+def _measured_section(documents: Sequence[Document]) -> _Section:
+    found = _Section(
+        "measured", "Predicted against measured",
+        "DRAM bytes that counters read, beside what the documents above predict for the same launch; the worst first. "
+        "A prediction counts lines that are still dirty in the cache at the end; a counter that stops with the kernel "
+        "does not see them.",
+    )  # fmt: skip
+    if not any(d.kind in ("measured", "ncu") for d in documents):
+        return found
+    told, alone = pairs(documents)
+
+    def row(pair: Pair) -> str:
+        return (
+            f'<tr><th scope="row">{escape(pair.name)}</th><td>{format_bytes(pair.measured)}</td>'
+            f"<td>{format_bytes(pair.predicted)}</td><td>{pair.error:+.1%}</td></tr>"
+        )
+
+    head = "".join(f'<th scope="col">{word}</th>' for word in ("Launch", "Measured", "Predicted", "Error"))
+    body = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(map(row, told))}</tbody></table>" if told else ""
+    notes = [f"{alone} measured rows are of launches that no document here predicts"] if alone else []
+    found.parts.append(_article(f"{len(told)} launches", "", body, notes))
+    return found
+
+
+def _pebbling_section(documents: Sequence[Document], data: dict[str, Any]) -> _Section:
+    found = _Section(
+        "pebblings", "Pebblings",
+        "Move by move: a red pebble (disc) is a value in fast memory, a blue one (square) a value in slow memory. "
+        "Only loads, stores and copies cost.",
+    )  # fmt: skip
+    for number, document in enumerate(d for d in documents if d.kind == "solve"):
+        stepper, ident = pebblings.stepper_of(document), f"pebbling{number}"
+        data[ident] = {"kind": "pebbling", **stepper.to_json()}
+        body = f'<div class="widget" data-id="{ident}"><div class="wide">{pebblings.svg(stepper, ident)}</div></div>'
+        found.parts.append(_article(stepper.title, stepper.about, body))
+    for document in documents:
+        if document.kind == "replay":
+            fields = Fields(document.data, document.name)
+            legal = document.data["legal"] is True
+            cost = f"legal, costs {fields.number('cost'):g}" if legal else f"illegal: {fields.text('illegal', '?')}"
+            least = f"; at least {fields.number('lower_bound'):g} is proved" if "lower_bound" in fields else ""
+            where = f"{fields.text('variant', '')}, {fields.number('capacity'):g} pebbles, replayed"
+            found.parts.append(_article(fields.text("instance"), where, f"<p>{escape(cost + least)}</p>"))
+    return found
+
+
+def _certificate_section(documents: Sequence[Document]) -> _Section:
+    found = _Section(
+        "certificates", "Certificates",
+        "Checked by the stand-alone checker when this page was made. Save one and check it again: "
+        "<code>pebble verify FILE</code>.",
+    )  # fmt: skip
+    for document in documents:
+        if document.kind in ("certificate", "verify"):
+            one = listed(document)
+            sign = {"verified": "✓", "refused": "✗"}.get(one.verdict, "?")
+            body = f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in one.sentences)}</ul>"
+            if one.link:
+                body += f'<p><a download="{escape(one.name)}" href="{one.link}">Save {escape(one.name)}</a></p>'
+            found.parts.append(_article(one.name, f"{sign} {one.verdict}", body))
+    return found

@@ -1,0 +1,37 @@
+"""The workload that a document is about, made again from its plain data, and where its schedules ran."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pebble.errors import InputError
+from pebble.families import DTYPES, FAMILIES
+from pebble.webpage.documents import Fields
+from pebble.workloads.base import Workload
+
+
+def workload_of(fields: Fields) -> Workload:
+    """The workload; InputError where the family or a dimension is none."""
+    told: Mapping[str, Any] = fields.part("workload").plain
+    family = FAMILIES.get(str(told.get("family")))
+    if family is None:
+        raise InputError(
+            f"report: {fields.where}: got the family {str(told.get('family'))[:40]!r}, expected a known one."
+        )
+    names = [p.name for p in (*family.parameters, *DTYPES)]
+    return family.read({name: told[name] for name in names if told.get(name) not in (None, False)})
+
+
+def setting(fields: Fields) -> str:
+    """Machine, kernel and cache in a line."""
+    parts = []
+    if "machine" in fields:
+        parts.append(fields.part("machine").text("name", "a machine"))
+    if "kernel" in fields:
+        kernel = fields.part("kernel")
+        parts += [f"tile {kernel.text('tile', '?')}", f"{kernel.whole('sms')} SMs"] if "sms" in kernel else []
+        if "cache_bytes" in kernel:
+            parts.append(f"cache {kernel.whole('cache_bytes') / 2**20:.4g} MiB")
+        parts += [kernel.text(key) for key in ("policy", "execution") if key in kernel]
+    return ", ".join(parts)

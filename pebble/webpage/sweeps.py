@@ -1,0 +1,78 @@
+"""What a sweep found: for every question that was asked, the order that moves least, over the proved bound."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pebble.webpage.documents import Document, Fields
+
+_ASKED = ("workload", "machine", "cache_bytes", "sms", "tile", "policy", "execution")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """All orders of one workload in one place.
+
+    Attributes
+    ----------
+    workload, where : str
+    orders : int
+        How many were simulated.
+    best, worst : str
+        The order that moves least, and the one that moves most.
+    best_bytes, worst_bytes : float
+    ratio : float or None
+        The best over the proved bound.
+    """
+
+    workload: str
+    where: str
+    orders: int
+    best: str
+    best_bytes: float
+    worst: str
+    worst_bytes: float
+    ratio: float | None
+
+
+@dataclass(frozen=True)
+class Swept:
+    """One store: its questions, those that leave most to gain first, and how its rows ended."""
+
+    title: str
+    asked: tuple[Asked, ...]
+    statuses: dict[str, int]
+
+
+def swept(document: Document) -> Swept:
+    """What the rows of a store say of traffic.
+
+    Raises
+    ------
+    InputError
+        A value that has not the type it should have.
+    """
+    rows = Fields(document.data, document.name).parts("rows")
+    groups: dict[tuple[str, ...], list[Fields]] = {}
+    for row in rows:
+        if "dram_bytes" in row and "workload" in row:
+            groups.setdefault(tuple(str(row.plain.get(key) or "") for key in _ASKED), []).append(row)
+    statuses = Counter(row.text("status", "done") for row in rows)
+    found = sorted((_asked(group) for group in groups.values()), key=lambda a: -(a.ratio or 0))
+    return Swept(document.name, tuple(found), dict(statuses))
+
+
+def _asked(rows: Iterable[Fields]) -> Asked:
+    ordered = sorted(rows, key=lambda row: row.number("dram_bytes"))
+    best, worst = ordered[0], ordered[-1]
+    place = [best.text("machine")] if "machine" in best else []
+    if "cache_bytes" in best:
+        place.append(f"cache {best.number('cache_bytes') / 2**20:.4g} MiB")
+    place += [f"tile {best.text('tile')}"] if "tile" in best else []
+    place += [best.text(key) for key in ("policy", "execution") if key in best]
+    return Asked(
+        best.text("workload"), ", ".join(place), len(ordered), best.text("schedule", "?"), best.number("dram_bytes"),
+        worst.text("schedule", "?"), worst.number("dram_bytes"), best.maybe("ratio_to_lower_bound"),
+    )  # fmt: skip

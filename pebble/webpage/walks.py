@@ -1,0 +1,219 @@
+"""Tile walks: which block runs when and where, and which of the tiles that it reads were in the cache.
+
+A whole problem has too many tiles to look at, so every dimension, the cache and the number of SMs are cut together;
+the walk is that of the named order on the smaller grid, simulated touch by touch under one LRU.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil, prod
+from typing import Any
+
+import numpy as np
+
+from pebble.errors import InputError
+from pebble.families import kernel_family
+from pebble.models.caches import parse_policy
+from pebble.schedules.grid import round_up
+from pebble.schedules.tile import TileShape
+from pebble.simulation import KernelConfig
+from pebble.traces import LINE_BYTES, WRITE, Trace
+from pebble.units import ceil_div
+from pebble.webpage.documents import Document, Fields
+from pebble.webpage.shapes import workload_of
+from pebble.workloads import Attention, Ffn, Gemm
+from pebble.workloads.base import Workload
+
+SIDE = 24  # tiles on the longer side of the grid
+DEPTH = 4  # steps of k that are kept
+MAX_ORDERS = 12
+_MAX_HEADS = _LEAST_SMS = 4
+_MOST_BLOCKS, _MOST_TOUCHES = 5_000, 200_000
+_MOST_CACHE_BYTES = 2**40
+
+
+@dataclass(frozen=True)
+class Walks:
+    """The walks of one document.
+
+    Attributes
+    ----------
+    title, about : str
+        ``about`` says what was cut.
+    orders : list of dict
+        ``name``; ``grids``, the (operand, rows, columns) of each result in tiles; ``reads``, the operands that are
+        read; ``blocks``; a block is ``[tiles, sm, turn, bytes fetched, [touched, hit] of each operand that is
+        read]``, a tile ``[result, row, column]``; blocks in the order in which they begin.
+    left_out : tuple of str
+        Orders without a walk, with the reason.
+    """
+
+    title: str
+    about: str
+    orders: list[dict[str, Any]]
+    left_out: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """What the script needs."""
+        return {"orders": self.orders}
+
+
+def walks_of(document: Document) -> Walks | None:
+    """The walks of the orders of a compare document, the best first; None for a family whose tiles have no walk.
+
+    Raises
+    ------
+    InputError
+        A workload or a kernel that is none.
+    """
+    fields = Fields(document.data, document.name)
+    workload, kernel = workload_of(fields), fields.part("kernel")
+    if not isinstance(workload, Gemm | Ffn | Attention):
+        return None
+    tile = TileShape.parse(kernel.text("tile"), 1)
+    small, config = _reduced(workload, tile, kernel)
+    family = kernel_family(small)
+    names = [row.text("name") for row in fields.parts("schedules")]
+    orders: list[dict[str, Any]] = []
+    left_out = []
+    if len(names) > MAX_ORDERS:
+        left_out = [f"{len(names) - MAX_ORDERS} orders between the best and the worst"]
+        names = [*names[: MAX_ORDERS - 1], names[-1]]
+    for name in names:
+        try:  # by name only: a document must not lead to a file
+            trace = family.trace(small, family.parse_schedule(name), config)
+            if trace.touches > _MOST_TOUCHES or any(o.shares_lines for o in trace.operands):
+                raise InputError("its tiles are too many, or begin inside lines of the cache.")
+            grids, reads, blocks = blocks_of(trace, config)
+            if max(cols for _, _, cols in grids) > 2 * SIDE:
+                raise InputError("a result that it writes has too many tile columns to show.")
+        except InputError as error:
+            left_out.append(f"{name}: {error}")
+            continue
+        orders.append({"name": name, "grids": grids, "reads": reads, "blocks": blocks})
+    about = (
+        f"Reduced to {small.label}: tile {family.tile_text(config.tile)}, {config.sms} SMs, one LRU of "
+        f"{config.cache_bytes / 2**10:,.0f} KiB, in waves. Its figures are not those of the whole problem."
+    )
+    return Walks(fields.part("workload").text("label", ""), about, orders, tuple(left_out))
+
+
+def _reduced(workload: Workload, tile: TileShape, kernel: Fields) -> tuple[Workload, KernelConfig]:
+    """The same workload with at most ``SIDE`` tiles a side, and SMs and cache cut in proportion."""
+    lines = round_up(tile.bk, LINE_BYTES // workload.in_bytes)  # so that no two tiles share a line
+    tile = kernel_family(workload).cut_tile(replace(tile, bk=lines), workload)
+    small = _cut(workload, tile)
+    tile = kernel_family(small).cut_tile(tile, small)
+    blocks, fewer = (_blocks(w, tile) for w in (workload, small))
+    if fewer > _MOST_BLOCKS:
+        raise InputError(f"report: {small.label}: got {fewer:,} tiles, expected at most {_MOST_BLOCKS:,} for a walk.")
+    sms = min(fewer, max(_LEAST_SMS, round(kernel.whole("sms") * fewer / blocks)))
+    inputs = [sum(o.elements * o.element_bytes for o in w.operands if o.read) for w in (workload, small)]
+    cache = ceil(kernel.whole("cache_bytes") * inputs[1] / inputs[0])
+    largest = max(tile.bm, tile.bn) * max(tile.bk, tile.bm, tile.bn, 1) * workload.widest_bytes
+    # room for the tiles of one step of every block: below that nothing is ever found again
+    floor = largest + sms * (tile.bm + tile.bn) * tile.bk * workload.narrowest_bytes
+    return small, KernelConfig(tile, sms, 1, min(_MOST_CACHE_BYTES, max(cache, floor, LINE_BYTES)))
+
+
+def _cut(workload: Workload, tile: TileShape) -> Workload:
+    def share(value: int, side: int, longest: int) -> int:
+        tiles = ceil_div(value, side)
+        return min(value, side * min(SIDE, max(1, round(tiles / max(1, longest / SIDE)))))
+
+    if isinstance(workload, Gemm):
+        longest = max(ceil_div(workload.m, tile.bm), ceil_div(workload.n, tile.bn))
+        m, n = share(workload.m, tile.bm, longest), share(workload.n, tile.bn, longest)
+        return replace(workload, m=m, n=n, k=min(workload.k, DEPTH * tile.bk), name="")
+    if isinstance(workload, Ffn):
+        hidden_side = tile.bn // workload.up_products  # a block of a gated network computes a gate and an up tile
+        longest = max(ceil_div(workload.tokens, tile.bm), ceil_div(workload.hidden, max(1, hidden_side)))
+        tokens, hidden = share(workload.tokens, tile.bm, longest), share(workload.hidden, tile.bn, longest)
+        wide, out = share(workload.d_model, tile.bn, longest), share(workload.d_out, tile.bn, longest)
+        return replace(workload, tokens=tokens, hidden=hidden, d_model=wide, d_out=out, name="")
+    assert isinstance(workload, Attention)
+    queries, keys = (min(value, SIDE * side) for value, side in ((workload.queries, tile.bm), (workload.keys, tile.bn)))
+    if workload.causal:
+        queries = keys = min(queries, keys)
+    group = workload.heads // workload.kv_heads
+    heads = max(group, _MAX_HEADS // group * group)
+    return replace(
+        workload, queries=queries, keys=keys, heads=min(workload.heads, heads),
+        kv_heads=min(workload.heads, heads) // group, batch=1, name="",
+    )  # fmt: skip
+
+
+def _blocks(workload: Workload, tile: TileShape) -> int:
+    results = [o for o in workload.operands if o.written]
+    return sum(prod((ceil_div(o.rows, tile.bm), max(1, ceil_div(o.cols, tile.bn)))) for o in results)
+
+
+def blocks_of(
+    trace: Trace, config: KernelConfig
+) -> tuple[tuple[tuple[str, int, int], ...], tuple[str, ...], list[list[Any]]]:
+    """What each block of a trace touches and finds, told from the trace and the cache alone.
+
+    An SM runs one block at a time here, and a block ends with the tiles that it writes: so what an SM has read since
+    its last write belongs to the block that writes next.
+    """
+    engine = parse_policy("lru").runs(trace, config.cache_bytes // LINE_BYTES, parse_policy("lru"))
+    names = trace.operand_names
+    operand = trace.tile_operand
+    open_blocks: dict[int, _Open] = {}
+    last: dict[int, _Open] = {}
+    done: list[tuple[int, _Open]] = []
+    turns: dict[int, int] = {}
+    touched = 0
+    for chunk, missed in engine.passed():
+        sms = chunk.sm
+        assert sms is not None, "a trace of the program says which SM touches"
+        for tile, op, sm, lost in zip(
+            chunk.ids.tolist(), chunk.ops.tolist(), sms.tolist(), missed.tolist(), strict=True
+        ):
+            touched += 1
+            if op == WRITE:
+                if sm in open_blocks:
+                    last[sm] = open_blocks.pop(sm)
+                    done.append((sm, last[sm]))
+                last[sm].tiles.append(tile)
+                continue
+            block = open_blocks.setdefault(sm, _Open(touched, np.zeros((len(names), 2), np.int64), []))
+            block.found[operand[tile]] += (1, lost == 0)
+            block.fetched_lines += lost
+    written = sorted({int(operand[tile]) for _, block in done for tile in block.tiles})
+    places = {o: _Place(trace, o) for o in written}
+    grids = tuple((names[o], *places[o].shape) for o in written)
+    reads = [o for o in range(len(names)) if any(block.found[o, 0] for _, block in done)]
+    rows = []
+    for sm, block in sorted(done, key=lambda entry: entry[1].began):
+        turn = turns[sm] = turns.get(sm, -1) + 1
+        tiles = [[written.index(int(operand[tile])), *places[int(operand[tile])].of(tile)] for tile in block.tiles]
+        found = [block.found[o].tolist() for o in reads]
+        rows.append([tiles, sm, turn, block.fetched_lines * LINE_BYTES, found])
+    return grids, tuple(names[o] for o in reads), rows
+
+
+@dataclass
+class _Open:
+    """A block that runs: its first touch, what it read and found of each operand, tiles written, lines fetched."""
+
+    began: int
+    found: Any
+    tiles: list[int]
+    fetched_lines: int = 0
+
+
+class _Place:
+    """Where the tiles of an operand lie; copies, such as heads, stand side by side."""
+
+    def __init__(self, trace: Trace, operand: int) -> None:
+        self.tiles = next(o for o in trace.operands if o.operand == operand)
+        rows, cols = self.tiles.grid
+        self.shape = rows, cols * self.tiles.copies
+
+    def of(self, tile: int) -> tuple[int, int]:
+        rows, cols = self.tiles.grid
+        copy, rest = divmod(tile - self.tiles.first, rows * cols)
+        row, col = divmod(rest, cols)
+        return row, copy * cols + col

@@ -1,0 +1,256 @@
+"""What sections show is what the program's own simulation, formulas and referee say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import pebble
+from pebble.errors import InputError
+from pebble.families import FAMILIES
+from pebble.schedules.explicit.chain_search import best_chain_plan
+from pebble.schedules.explicit.ffn import ffn_chain
+from pebble.schedules.tile import TileShape
+from pebble.simulation import KernelConfig
+from pebble.webpage.bands import bands_of, height_of
+from pebble.webpage.documents import read_document
+from pebble.webpage.drawing import Frame, binary_ticks, decimal_ticks
+from pebble.webpage.gaps import gap_table
+from pebble.webpage.measured import pairs
+from pebble.webpage.pebblings import stepper_of
+from pebble.webpage.sweeps import swept
+from pebble.webpage.walks import SIDE, blocks_of, walks_of
+from pebble.workloads import Attention, Ffn, Gemm
+from pebble.workloads.base import Workload
+
+WALKS: list[tuple[Workload, str, TileShape, list[int]]] = [
+    (Gemm(1024, 768, 256), "grouped-4+sawtooth", TileShape(128, 128, 64), [8 * 6]),
+    (Gemm(1000, 700, 250, accumulate=True), "hilbert", TileShape(128, 128, 64), [8 * 6]),
+    (Ffn(512, 256, 512, gated=True), "row-fused-2", TileShape(128, 128, 64), []),
+    (Ffn(512, 256, 512), "separate:row", TileShape(128, 128, 64), []),
+    (Attention(512, 512, 64, heads=2, kv_heads=1, causal=True), "fa2", TileShape(128, 64, 1), [4 * 2]),
+]
+
+
+@pytest.mark.parametrize(("workload", "name", "tile", "tiles"), WALKS)
+def test_a_walk_adds_up_to_the_simulation(workload: Workload, name: str, tile: TileShape, tiles: list[int]) -> None:
+    family = FAMILIES[workload.family]
+    config = KernelConfig(tile, 5, 1, 2**18)
+    schedule = family.parse_schedule(name)  # type: ignore[attr-defined]
+    grids, reads, blocks = blocks_of(family.trace(workload, schedule, config), config)  # type: ignore[attr-defined]
+    traffic = family.simulate(workload, schedule, config)  # type: ignore[attr-defined]
+    assert sum(block[3] for block in blocks) == traffic.dram_read_bytes > 0
+    written = {tuple(tile) for block in blocks for tile in block[0]}
+    assert written == {(g, r, c) for g, (_, rows, cols) in enumerate(grids) for r in range(rows) for c in range(cols)}
+    assert not tiles or [rows * cols for _, rows, cols in grids] == tiles
+    assert {sm for _, sm, *_ in blocks} == set(range(5))
+    for _, sm, turn, _, found in blocks:
+        assert 0 <= sm < 5 and turn >= 0 and len(found) == len(reads)
+        assert all(0 <= hit <= touched for touched, hit in found)
+
+
+def test_a_walk_of_one_block_at_a_time_by_hand() -> None:
+    gemm, config = Gemm(256, 256, 64), KernelConfig(TileShape(128, 128, 64), 1, 1, 2**20)
+    family = FAMILIES["gemm"]
+    trace = family.trace(gemm, family.parse_schedule("row"), config)  # type: ignore[attr-defined]
+    grids, reads, blocks = blocks_of(trace, config)
+    tile = 128 * 64 * 2
+    assert (grids, reads) == ((("C", 2, 2),), ("A", "B"))
+    assert blocks == [
+        [[[0, 0, 0]], 0, 0, 2 * tile, [[1, 0], [1, 0]]],
+        [[[0, 0, 1]], 0, 1, tile, [[1, 1], [1, 0]]],
+        [[[0, 1, 0]], 0, 2, tile, [[1, 0], [1, 1]]],
+        [[[0, 1, 1]], 0, 3, 0, [[1, 1], [1, 1]]],
+    ]
+
+
+@pytest.mark.parametrize("name", ["compare-gemm-a100", "compare-mlp", "compare-attention", "compare-gemm-cache"])
+def test_walks_are_small_and_of_the_orders_named(golden: Callable[..., list[str]], name: str) -> None:
+    document = read_document(golden(name)[0])
+    found = walks_of(document)
+    assert found is not None and found.orders
+    names = [row["name"] for row in document.data["schedules"]]
+    chosen = [*names[:11], names[-1]] if len(names) > 12 else names
+    left_out = {reason.partition(":")[0] for reason in found.left_out}
+    assert [order["name"] for order in found.orders] == [name for name in chosen if name not in left_out]
+    assert len(found.orders) > len(chosen) / 2
+    for order in found.orders:
+        assert all(rows <= SIDE and cols <= 2 * SIDE for _, rows, cols in order["grids"])
+
+
+def test_a_name_in_a_document_opens_no_file(golden: Callable[..., list[str]], tmp_path: Path) -> None:
+    document = json.loads(Path(golden("compare-gemm-a100")[0]).read_text())
+    csv = tmp_path / "own.csv"
+    csv.write_text("wave,slot,row,col,k_start,k_direction\n0,0,0,0,0,1\n")
+    document["schedules"] = [{**document["schedules"][0], "name": str(csv)}, document["schedules"][1]]
+    path = tmp_path / "d.json"
+    path.write_text(json.dumps(document))
+    found = walks_of(read_document(path))
+    assert found is not None and len(found.orders) == 1
+    assert "unknown schedule" in found.left_out[0]
+
+
+def test_hostile_sizes_end_soon(golden: Callable[..., list[str]], tmp_path: Path) -> None:
+    path = tmp_path / "d.json"
+    document = json.loads(Path(golden("compare-mlp")[0]).read_text())
+    document["workload"] |= {"tokens": 2**31, "d_model": 2**31, "hidden": 3}
+    document["kernel"] |= {"tile": "1x65536x1", "sms": 10**29, "cache_bytes": 10**29}
+    path.write_text(json.dumps(document))
+    assert pebble.report(path).sections["gap"] == 1
+    document = json.loads(Path(golden("solve-gemm")[0]).read_text())
+    document["instance"] = "gemm -m 90 -n 90 -k 90"
+    path.write_text(json.dumps(document))
+    assert "values without edges" in stepper_of(read_document(path)).about
+
+
+def test_bands_agree_with_the_best_plan(golden: Callable[..., list[str]]) -> None:
+    document = read_document(golden("compare-mlp")[0])
+    found = bands_of(document)
+    assert found is not None
+    fitting = [h for h in found.heights if h["moved_bytes"] is not None]
+    assert fitting and all(h["room_bytes"] <= found.capacity_bytes for h in fitting)
+    assert all(h["moved_bytes"] >= found.bound_bytes for h in fitting)
+    assert {s["rows"] for s in found.simulated} == {128, 512, 1024, 2048, 8192}
+    ffn = Ffn(640, 32, 96)
+    capacity = 4000
+    plan = best_chain_plan(ffn_chain(ffn), "rows", capacity)
+    assert plan is not None
+    least = min(
+        told for rows in range(1, 641) if (told := height_of(ffn, rows, capacity, 1)["moved_bytes"]) is not None
+    )
+    assert plan.elements <= least <= 1.1 * plan.elements  # the plan also keeps weights from band to band
+
+
+@pytest.mark.parametrize("name", ["solve-gemm", "solve-gemm-search", "solve-diamond", "solve-batch", "solve-buffers"])
+def test_a_stepper_ends_with_all_outputs_in_slow_memory(golden: Callable[..., list[str]], name: str) -> None:
+    document = read_document(golden(name)[0])
+    found = stepper_of(document)
+    red: set[tuple[int, int]] = set()
+    blue = {i for i, node in enumerate(found.nodes) if node["blue"]}
+    before = {last: {first for first, to in found.edges if to == last} for _, last in found.edges}
+    slow = most = 0
+    for op, node, source, sm, _ in found.moves:
+        assert node >= 0
+        if op in ("load", "store"):
+            assert node in blue if op == "load" else (node, sm) in red
+            slow += 1
+        elif op == "copy":
+            assert (node, source) in red
+        elif op == "compute":  # a cell has some of its operands in each update
+            assert any((first, sm) in red for first in before[node])
+        if op == "store":
+            blue.add(node)
+        elif op == "delete":
+            red.remove((node, sm))
+        else:
+            red.add((node, sm))
+        most = max(most, *(sum(at == s for _, at in red) for s in range(found.sms)))
+    assert {i for i, node in enumerate(found.nodes) if node["output"]} <= blue
+    assert most <= document.data["capacity"]
+    copies = sum(op == "copy" for op, *_ in found.moves)
+    assert slow + copies * document.data.get("omega", 0) == document.data["upper_bound"]
+    places = [(node["column"], node["row"]) for node in found.nodes]
+    assert len(set(places)) == len(places)
+
+
+def test_gap_tables_say_what_documents_say(golden: Callable[..., list[str]]) -> None:
+    document = read_document(golden("compare-gemm-a100")[0])
+    table = gap_table(document)
+    orders = [bar for bar in table.bars if bar.kind == "order"]
+    rows = document.data["schedules"]
+    assert [(bar.name, bar.moved) for bar in orders] == [(row["name"], row["dram_bytes"]) for row in rows]
+    assert [bar.ratio for bar in orders] == pytest.approx([row["ratio_to_lower_bound"] for row in rows])
+    assert [bar.moved for bar in table.bars if bar.kind != "order"] == [
+        document.data[key]["bytes"] for key in ("lower_bound", "chip_bound", "cache_only_bound", "upper_bound")
+    ]
+    assert gap_table(read_document(golden("bound-dag")[0])).unit == "elements"
+    exact = gap_table(read_document(golden("compare-gemm-exact")[0]))
+    assert [bar.kind for bar in exact.bars][:2] == ["bound", "order"] and exact.bars[1].ratio == 1.0
+
+
+MEASURED = """family,m,n,k,chip,dtype,tile,order,execution,dram_read_bytes,dram_write_bytes,dram_bytes
+gemm,8192,8192,8192,a100-sxm4-40gb,bf16,128x128x64,row,waves,5000000000,100000000,
+gemm,8192,8192,8192,a100-sxm4-40gb,bf16,128x128x64,row,free,,,4000000000
+gemm,8192,8192,8192,a100-sxm4-40gb,bf16,128x128x64,row,staggered,,,4000000000
+gemm,8192,8192,4096,a100-sxm4-40gb,bf16,128x128x64,row,waves,,,4000000000
+gemm,8192,8192,8192,a100-sxm4-40gb,fp16,128x128x64,row,waves,,,4000000000
+gemm,8192,8192,8192,a100-sxm4-40gb,bf16,128x128x64,row,waves,x,y,z
+"""
+
+
+def test_measured_rows_meet_their_predictions(golden: Callable[..., list[str]], tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(MEASURED)
+    compare = read_document(golden("compare-gemm-a100")[0])
+    row = next(row for row in compare.data["schedules"] if row["name"] == "row")
+    found, alone = pairs([compare, read_document(path)])
+    told = {pair.name.rpartition(", ")[2]: (pair.measured, pair.predicted) for pair in found}
+    assert told == {"waves": (5.1e9, row["dram_bytes"]), "free": (4e9, row["free_dram_bytes"])}
+    assert alone == 4
+    assert found[0].error == pytest.approx(max((p.error for p in found), key=abs))
+    html = pebble.report(*golden("compare-gemm-a100"), path).html
+    assert "2 launches" in html and "4 measured rows" in html
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="need the columns dram_bytes"):
+        read_document(path)
+
+
+def test_frames_put_points_inside() -> None:
+    frame = Frame.around([1, 10, 100], [5, 50])
+    assert frame.x(1) < frame.x(10) < frame.x(100)
+    assert frame.y(5) > frame.y(50) and frame.y(0) >= frame.y(5)
+    assert frame.x(10) - frame.x(1) == pytest.approx(frame.x(100) - frame.x(10))
+    assert binary_ticks(1, 2**40)[1] / binary_ticks(1, 2**40)[0] >= 2**6
+    assert decimal_ticks(3, 60) == [5, 10, 20, 50]
+
+
+def test_a_sweep_is_told_question_by_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = {"workload": "gemm <b>", "machine": "a40", "cache_bytes": 2**20, "tile": "8x8", "status": "done"}
+    rows = [
+        {**place, "schedule": "row", "dram_bytes": 300, "ratio_to_lower_bound": 3.0},
+        {**place, "schedule": "hilbert", "dram_bytes": 150, "ratio_to_lower_bound": 1.5},
+        {**place, "machine": "l4", "schedule": "row", "dram_bytes": 400, "ratio_to_lower_bound": 4.0},
+        {**place, "status": "refused", "dram_bytes": None, "schedule": "row", "reason": "no"},
+    ]
+    document = {"store": "s.duckdb", "columns": {}, "rows": rows}
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps(document))
+    found = swept(read_document(path))
+    assert [(a.where.split(",")[0], a.orders, a.best, a.ratio) for a in found.asked] == [
+        ("l4", 1, "row", 4.0),
+        ("a40", 2, "hilbert", 1.5),
+    ]
+    assert found.statuses == {"done": 3, "refused": 1}
+    html = pebble.report(path).html
+    assert "gemm &lt;b&gt;" in html and "2 questions; rows: 3 done, 1 refused" in html
+
+    class Answer:
+        def to_dict(self) -> dict[str, object]:
+            return document
+
+    monkeypatch.setattr(pebble, "results", lambda path, limit: Answer(), raising=False)
+    assert pebble.report(tmp_path / "s.duckdb").sections == {"sweeps": 1}
+
+
+def test_a_profiled_launch_stands_beside_the_order_that_is_nearest(tmp_path: Path) -> None:
+    rows = [
+        {"name": "row", "execution": "waves", "dram_read_bytes": 90, "dram_write_bytes": 20},
+        {"name": "row", "execution": "free", "dram_read_bytes": 70, "dram_write_bytes": 20},
+    ]
+    document = {
+        "workload": {"label": "gemm"},
+        "measured": {"dram_bytes": 100.0},
+        "nearest": {"name": "row", "execution": "waves"},
+        "schedules": rows,
+    }
+    path = tmp_path / "ncu.json"
+    path.write_text(json.dumps(document))
+    found, alone = pairs([read_document(path)])
+    assert [(p.name, p.measured, p.predicted, alone) for p in found] == [
+        ("gemm, profiled; nearest order: row, waves", 100.0, 110, 0)
+    ]
+    path.write_text(json.dumps({**document, "nearest": None}))
+    assert pairs([read_document(path)]) == ([], 0)
