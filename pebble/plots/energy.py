@@ -24,7 +24,10 @@ def plot_energy(found: Comparison, ax: Axes | None = None) -> Axes:
     """
     timed = found.timed
     assert timed is not None and timed.energy is not None and timed.table is not None
-    energies = [("at the bounds", timed.energy), *((t.order, energy) for t in found.orders if (energy := found.energy_of(t)))]
+    energies = [
+        ("at the bounds", timed.energy),
+        *((t.order, energy) for t in found.orders if (energy := found.energy_of(t))),
+    ]
     levels = [level for level in _PARTS if level in timed.energy.joules]
     bars = [(name, [energy.joules[level] for level in levels]) for name, energy in energies]
     title = f"{found.workload.label}\n{'' if found.machine is None else found.machine.name}, table {timed.table.key}"

@@ -327,7 +327,9 @@ def measured_price(machine: Machine | None) -> CopyPrice:
         No machine, or its file has no bandwidth between SMs.
     """
     if machine is None:
-        raise InputError(f"--omega: got {MEASURED}, expected a machine with it (--gpu of bound and compare), or a number such as 0.25.")
+        raise InputError(
+            f"--omega: got {MEASURED}, expected a machine with it (--gpu of bound and compare), or a number such as 0.25."
+        )
     price = copy_price(machine)
     if price is None:
         raise InputError(
