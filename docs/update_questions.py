@@ -3,8 +3,9 @@
     python docs/update_questions.py            # everything, some minutes
     python docs/update_questions.py 03 11      # these questions, the others as they are in the page
 
-A template runs its commands (``run``), shows them (``shown``) and quotes what they print. ``holds`` says what the words around
-the numbers claim; where that is no longer so the page is not written. A template that takes long says ``slow`` in its first line.
+A template runs its commands (``run``), shows them (``shown``) and quotes what they print. ``holds`` says what the words
+around the numbers claim; where that is no longer so the page is not written. A template that takes long says ``slow``
+in its first line.
 """
 
 from __future__ import annotations

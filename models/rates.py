@@ -72,7 +72,8 @@ class CopyPrice:
 
     def __str__(self) -> str:
         l2, far = (f"{rate.per_second / 1e12:.4g} TB/s" for rate in (self.l2, self.copies))
-        return f"{float(self.omega):g} reads of L2: {l2} of L2 ({self.l2.mark}) over {far} between SMs ({self.copies.mark})"
+        price = f"{float(self.omega):g} reads of L2"
+        return f"{price}: {l2} of L2 ({self.l2.mark}) over {far} between SMs ({self.copies.mark})"
 
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""

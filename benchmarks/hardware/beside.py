@@ -2,8 +2,8 @@
 
     python benchmarks/hardware/beside.py --figure beside.svg
 
-Reads ``side_by_side/measured.csv`` (`benchmarks/gpu/side_by_side.py`): a GEMM on some SMs, a kernel that only reads on the
-others, each also alone on all of them.
+Reads ``side_by_side/measured.csv`` (`benchmarks/gpu/side_by_side.py`): a GEMM on some SMs, a kernel that only
+reads on the others, each also alone on all of them.
 """
 
 from __future__ import annotations
@@ -114,8 +114,9 @@ def main() -> int:
     for case in found:
         sms, gain = case.best
         print(
-            f"{case.chip:<15}{case.side:>6} {case.gemm_ms:>10.3f} {case.read_bytes / 1e9:>5.1f} GB {case.read_ms:>10.3f}"
-            f"   {sms:>3} read   {gain:>6.2f} {case.at_most:>8.2f} {min(case.gains.values()):>12.2f}"
+            f"{case.chip:<15}{case.side:>6} {case.gemm_ms:>10.3f} {case.read_bytes / 1e9:>5.1f} GB"
+            f" {case.read_ms:>10.3f}   {sms:>3} read   {gain:>6.2f} {case.at_most:>8.2f}"
+            f" {min(case.gains.values()):>12.2f}"
         )
     return 0
 

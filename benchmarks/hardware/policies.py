@@ -2,8 +2,7 @@
 
     python benchmarks/hardware/policies.py --figure policies.svg      # a minute on two cores
 
-Rows: the GEMMs of the held-out plans (``h100_kit_held_out.csv``, ``h200_kit_held_out.csv``). ``hardware`` is the model of the
-machine file.
+Rows: the GEMMs of the held-out plans (``*_kit_held_out.csv``). ``hardware`` is the model of the machine file.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def plot_against_omega(
     omegas: Sequence[Fraction] = _OMEGAS,
     points: Sequence[Fraction] = _POINTS,
 ) -> Axes:
-    """Bound (at ``omegas``) and schedules (at ``points``) against the price of a copy: all SMs joined, clusters of 16."""
+    """Bound (``omegas``) and schedules (``points``) against the price of a copy: all SMs joined, and clusters of 16."""
     for chip, color in zip(chips, (BLUE, ORANGE), strict=False):
         capacity = chip.sm_bytes // workload.narrowest_bytes
         fits = chip.sm_bytes // workload.widest_bytes

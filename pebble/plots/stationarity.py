@@ -1,4 +1,4 @@
-"""Which operand should stay: traffic of A-, B- and C-stationary schedules as k grows past the side of a square cache."""
+"""Which operand should stay: traffic of A-, B- and C-stationary schedules against kappa = k / sqrt(S)."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def stationarity(gemm: Gemm, capacity: int) -> Stationarity:
 
     Notes
     -----
-    With m, n far above sqrt(S) a slab of A (rows x k, all that fits) is held while B passes: k^2 / S + 1 values for each
-    output, besides A itself; a square of C while A and B pass: 2 k / sqrt(S) + 1. They meet at k = 2 sqrt(S).
+    With m, n far above sqrt(S) a slab of A (rows x k, all that fits) is held while B passes: k^2 / S + 1 values for
+    each output, besides A itself; a square of C while A and B pass: 2 k / sqrt(S) + 1. They meet at k = 2 sqrt(S).
     """
     powers = (_LEAST + (_MOST - _LEAST) * i / _STEPS for i in range(_STEPS + 1))
     depths = sorted({max(1, round(math.sqrt(capacity) * 2**power)) for power in powers})

@@ -328,7 +328,7 @@ def measured_price(machine: Machine | None) -> CopyPrice:
     """
     if machine is None:
         raise InputError(
-            f"--omega: got {MEASURED}, expected a machine with it (--gpu of bound and compare), or a number such as 0.25."
+            f"--omega: got {MEASURED}, expected a machine with it (--gpu of bound, compare), or a number such as 0.25."
         )
     price = copy_price(machine)
     if price is None:
