@@ -157,13 +157,19 @@ def is_slow(template: Path) -> bool:
     return "slow" in template.read_text().split("\n", 1)[0]
 
 
-if __name__ == "__main__":
-    known = sections(PAGE.read_text()) if PAGE.exists() else {}
-    asked = sys.argv[1:]
+def assembled(found: dict[str, str]) -> str:
+    """The page of these questions, in their order."""
     page = (DOCS / "questions" / "head.rst.txt").read_text().rstrip("\n")
     for template in TEMPLATES:
-        wanted = not asked or any(template.stem.startswith(name) for name in asked) or template.stem not in known
-        if wanted:
+        if template.stem in found:
+            page += BETWEEN.format(template.stem) + found[template.stem].rstrip("\n")
+    return page + "\n"
+
+
+if __name__ == "__main__":
+    found = sections(PAGE.read_text()) if PAGE.exists() else {}
+    for template in TEMPLATES:
+        if not sys.argv[1:] or template.stem.startswith(tuple(sys.argv[1:])):
             print(template.stem, file=sys.stderr)
-        page += BETWEEN.format(template.stem) + (rendered(template) if wanted else known[template.stem]).rstrip("\n")
-    PAGE.write_text(page + "\n")
+            found[template.stem] = rendered(template)
+            PAGE.write_text(assembled(found))  # after each, so that a run that is cut short loses nothing
