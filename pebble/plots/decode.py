@@ -15,7 +15,14 @@ def plot_decode(found: Decode, ax: Axes | None = None) -> Axes:
     ax = axes(ax)
     for batch in dict.fromkeys(step.batch for step in found.steps):
         steps = [step for step in found.steps if step.batch == batch]
-        ax.plot([step.context for step in steps], [step.kv_share for step in steps], marker="o", ms=3, lw=1, label=f"batch {batch}")
+        ax.plot(
+            [step.context for step in steps],
+            [step.kv_share for step in steps],
+            marker="o",
+            ms=3,
+            lw=1,
+            label=f"batch {batch}",
+        )
     ax.set_xscale("log", base=2)
     ax.set_ylim(0, 1)
     ax.set_xlabel("context, keys")

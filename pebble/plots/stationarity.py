@@ -60,7 +60,13 @@ class Stationarity:
         """Plain data for ``--json``."""
         at = zip(self.depths, self.kappas, self.winners, self.bounds, strict=True)
         rows = [
-            {"k": k, "kappa": kappa, "best": best, "bound_elements": bound}
+            {
+                "k": k,
+                "kappa": kappa,
+                "best": best,
+                "bound_elements": bound,
+                "best_over_bound": self.moved[best][i] / bound,
+            }
             | {f"{name.lower()}_stationary_elements": moved[i] for name, moved in self.moved.items()}
             for i, (k, kappa, best, bound) in enumerate(at)
         ]
