@@ -21,6 +21,7 @@ high. Optional: ``vendor``, ``compute_capability``, ``dram_kind`` such as hbm3 (
     l2_partitions  line  sector  boost_clock
     dram_bandwidth (peak)  l2_bandwidth (measured)  l2_peak_bandwidth (never exceeded, one direction)
     memory_side_bandwidth
+    dsmem_bandwidth (measured: shared memory of other SMs, all SMs together)
     stores.memory_side_cache (whole chip)
     stores.tensor_memory_per_sm
     limits.shared_per_sm  limits.shared_per_block

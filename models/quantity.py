@@ -40,6 +40,7 @@ FIELDS: dict[str, str] = {
     "dram_bandwidth": "bandwidth",
     "l2_bandwidth": "bandwidth",
     "l2_peak_bandwidth": "bandwidth",
+    "dsmem_bandwidth": "bandwidth",
     "memory_side_bandwidth": "bandwidth",
     "stores.l2": "size",
     "stores.memory_side_cache": "size",

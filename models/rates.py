@@ -8,6 +8,7 @@ own (``[sustained]``, ``l2_bandwidth``), else what free-running kernels were fou
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from pebble.errors import UnknownNameError, check_text
 from pebble.models.machine import Machine
@@ -49,6 +50,34 @@ class Rate:
             "note": self.note or None,
             "source": self.source,
         }
+
+
+@dataclass(frozen=True)
+class CopyPrice:
+    """The price of a copy between SMs.
+
+    Attributes
+    ----------
+    l2, copies : Rate
+        Bytes per second from L2, and from the shared memories of other SMs.
+    """
+
+    l2: Rate
+    copies: Rate
+
+    @property
+    def omega(self) -> Fraction:
+        """Reads of L2, to the hundredth: no bandwidth is known better."""
+        return Fraction(round(100 * self.l2.per_second / self.copies.per_second), 100)
+
+    def __str__(self) -> str:
+        l2, far = (f"{rate.per_second / 1e12:.4g} TB/s" for rate in (self.l2, self.copies))
+        price = f"{float(self.omega):g} reads of L2"
+        return f"{price}: {l2} of L2 ({self.l2.mark}) over {far} between SMs ({self.copies.mark})"
+
+    def to_json(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        return {"omega": float(self.omega), "l2": self.l2.to_json("bytes"), "copies": self.copies.to_json("bytes")}
 
 
 def check_accumulator(name: object) -> str:
@@ -126,6 +155,22 @@ def sustained_l2(machine: Machine) -> Rate | None:
     rate = L2_BYTES_PER_CLOCK * machine.sms * clock
     note = f"{L2_BYTES_PER_CLOCK:g} bytes per clock and SM"
     return Rate(rate, "guess", "times of launches on an H100 and an H200", clock / 1e6, note)
+
+
+def copy_price(machine: Machine) -> CopyPrice | None:
+    """What a value from another SM's shared memory costs in reads of L2, by bandwidth; None where it was not measured.
+
+    Both rates are those of all SMs together, so a price above 1 says that a load of L2 is over sooner. Latency is
+    left out: it can be hidden, bandwidth cannot.
+
+    Examples
+    --------
+    >>> from pebble.models.machine import load_machine
+    >>> print(copy_price(load_machine("h100-pcie-80gb")))
+    2.14 reads of L2: 7 TB/s of L2 (measured) over 3.27 TB/s between SMs (guess)
+    """
+    far, l2 = machine.get("dsmem_bandwidth"), sustained_l2(machine)
+    return None if far is None or l2 is None else CopyPrice(l2, _plain(far))
 
 
 def _plain(quantity: Quantity) -> Rate:

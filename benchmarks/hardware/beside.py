@@ -1,187 +1,125 @@
-"""Two kernels on one GPU: the modelled time of a product beside a reader, against clocks.
+"""Compute-bound beside memory-bound, measured: what the best split of the SMs gains over one after the other.
 
-    python benchmarks/hardware/beside.py --csv benchmarks/hardware/predicted/side_by_side.csv
-    python benchmarks/hardware/beside.py --recorded benchmarks/hardware/predicted/side_by_side.csv
+    python benchmarks/hardware/beside.py --figure beside.svg
 
-Measured is `side_by_side/measured.csv` (`benchmarks/gpu/side_by_side.py`): a product of 128 x 256 tiles on some SMs, a
-kernel that reads an array once on the others. Modelled as `pebble time --beside` does, blocks running free. The reader
-is no kernel of `pebble`: it is a group of blocks that load and compute nothing. What one of its SMs takes at most is no
-number of the model; it is read off its time on four SMs, so of the reader's times alone only the others are a check. At
-every split the product moves what it moves by itself on all SMs. Ten seconds; with --recorded, which takes modelled
-times from what --csv wrote, one.
+Reads ``side_by_side/measured.csv`` (`benchmarks/gpu/side_by_side.py`): a GEMM on some SMs, a kernel that only
+reads on the others, each also alone on all of them.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import groupby
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
 
-sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
+sys.path[:0] = [str(Path(__file__).parents[2])]
 
-MEASURED = Path(__file__).parent / "side_by_side/measured.csv"
-RECORDED = Path(__file__).parent / "predicted/side_by_side.csv"
-PROBLEM = ("chip", "m", "n", "k", "read_bytes")
-TIMES = ("gemm_alone_ms", "read_alone_ms", "gemm_on_its_sms_ms", "read_on_its_sms_ms", "together_ms")
-FLIGHT_ROWS, FLIGHTS = 192, 3  # of 128 values: what nine stages of 64 rows hold, in the stages of the product
-Row = dict[str, str]
+MEASURED = Path(__file__).parent / "side_by_side" / "measured.csv"
 
 
-class Split(NamedTuple):
-    """A row: SMs of the reader, and milliseconds by the names of `TIMES`."""
+@dataclass(frozen=True)
+class Case:
+    """One GEMM and one amount to read on one chip.
 
-    problem: tuple[str, ...]
-    read_sms: int
-    measured: dict[str, float]
-    modelled: dict[str, float]
+    Attributes
+    ----------
+    chip : str
+    side : int
+        m, n and k of the GEMM.
+    read_bytes : int
+    gemm_ms, read_ms : float
+        Each alone on all SMs.
+    gains : dict of int to float
+        SMs that read: time of one after the other over time of both together.
+    """
+
+    chip: str
+    side: int
+    read_bytes: int
+    gemm_ms: float
+    read_ms: float
+    gains: dict[int, float]
+
+    @property
+    def best(self) -> tuple[int, float]:
+        """SMs that read at the best split, and its gain."""
+        return max(self.gains.items(), key=lambda pair: pair[1])
+
+    @property
+    def at_most(self) -> float:
+        """The gain if the shorter of the two cost nothing."""
+        return (self.gemm_ms + self.read_ms) / max(self.gemm_ms, self.read_ms)
+
+    def to_json(self) -> dict[str, object]:
+        """Plain data."""
+        return {
+            "chip": self.chip, "side": self.side, "read_bytes": self.read_bytes, "gemm_ms": self.gemm_ms,
+            "read_ms": self.read_ms, "best_read_sms": self.best[0], "gain": self.best[1], "at_most": self.at_most,
+            "least_gain": min(self.gains.values()),
+        }  # fmt: skip
 
 
-class Chip:
-    """Two kernels on one chip; a reader's SM takes at most ``port`` bytes in a nanosecond."""
+def cases(path: Path = MEASURED) -> list[Case]:
+    """The cases of a table, in its order."""
+    found: dict[tuple[str, int, int], Case] = {}
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            key = (row["chip"], int(row["m"]), int(row["read_bytes"]))
+            alone = float(row["gemm_alone_ms"]), float(row["read_alone_ms"])
+            case = found.setdefault(key, Case(*key, *alone, {}))
+            case.gains[int(row["read_sms"])] = sum(alone) / float(row["together_ms"])
+    return list(found.values())
 
-    def __init__(self, name: str, port: float) -> None:
-        from pebble.models.machine import load_machine
-        from pebble.models.speeds import speeds_of
-        from pebble.schedules.execution import FREE
-        from pebble.schedules.tile import TileShape
-        from pebble.simulation import KernelConfig
-        from pebble.timing.sustained import sustained_rates
-        from pebble.traces import LINE_BYTES
 
-        machine = load_machine(name)
-        self.rates = sustained_rates(machine, "bf16")
-        self.both = replace(self.rates, port=min(self.rates.port, port / LINE_BYTES))
-        self.config = KernelConfig(
-            TileShape(128, 256, 64), machine.sms, 1, machine.l2_bytes, machine.default_model.policy, FREE, 3,
-            speeds_of(machine, "bf16"),
-        )  # fmt: skip
-        self.moved: dict[tuple[int, ...], int] = {}
+def draw(found: list[Case], path: str) -> None:
+    """The gain of each case against the SMs that read."""
+    from pebble.plots.save import BLUE, GREEN, ORANGE, PURPLE, page, save_figure, small_title
 
-    def product(self, sizes: tuple[int, ...], sms: int) -> Any:
-        """On so many SMs."""
-        from pebble.families import kernel_family
-        from pebble.workloads import Gemm
-
-        gemm = Gemm(*sizes)
-        family = kernel_family(gemm)
-        return family.program(gemm, family.parse_schedule("grouped-8"), replace(self.config, sms=sms))
-
-    def reader(self, read_bytes: int, sms: int) -> Any:
-        """A block an SM; each takes every ``sms``-th tile."""
-        import numpy as np
-
-        from pebble.traces import READ
-        from pebble.traces.layout import Layout, Strided
-        from pebble.traces.program import Group, Phase, Program, Steps
-        from pebble.traces.walk import Walk
-
-        layout = Layout()
-        array = layout.add("X", read_bytes // 256, 128, FLIGHT_ROWS, 128, 2)
-        first = np.arange(sms)
-        steps = Steps([Strided(first, sms)], [READ], Walk(0, (array.grid[0] - 1 - first) // sms + 1))
-        return Program(layout, [Group([Phase(steps)], sms)])
-
-    def modelled(self, row: Row) -> dict[str, float]:
-        """Milliseconds of one split."""
-        from pebble.timing.waves import modelled_time
-
-        sizes = tuple(int(row[name]) for name in "mnk")
-        gemm_sms, read_sms, read = (int(row[name]) for name in ("gemm_sms", "read_sms", "read_bytes"))
-        if sizes not in self.moved:
-            alone = modelled_time(self.product(sizes, self.config.sms), self.config, self.rates)
-            self.moved[sizes] = alone.dram_bytes
-        moved = self.moved[sizes]
-
-        def ms(program: Any, rates: Any, *dram_bytes: int) -> float:
-            return modelled_time(program, self.config, rates, dram_bytes).seconds * 1e3
-
-        product, reader = self.product(sizes, gemm_sms), self.reader(read, read_sms)
-        found = (
-            ms(self.product(sizes, self.config.sms), self.rates, moved),
-            ms(self.reader(read, self.config.sms), self.both, read),
-            ms(product, self.rates, moved),
-            ms(reader, self.both, read),
-            ms(product.beside(reader), self.both, moved, read),
+    with page(3.33, 3.2) as figure:
+        ax = figure.add_subplot()
+        chips = list(dict.fromkeys(case.chip for case in found))
+        kinds = list(dict.fromkeys((case.side, round(case.read_bytes / 1e9, 1)) for case in found))
+        for case in found:
+            kind = (case.side, round(case.read_bytes / 1e9, 1))
+            label = f"GEMM of {kind[0]}, {kind[1]:g} GB" if case.chip == chips[0] else None
+            color = (BLUE, ORANGE, GREEN, PURPLE)[kinds.index(kind)]
+            line = ("o-", "s--")[chips.index(case.chip)]
+            ax.plot(list(case.gains), list(case.gains.values()), line, ms=3, lw=1, color=color, label=label)
+        ax.axhline(1, color="black", lw=0.8)
+        ax.set_xlabel("SMs that read, of 132")
+        ax.set_ylabel("one after the other / side by side")
+        small_title(
+            ax, "measured on " + ",\n".join(f"{c} ({w})" for c, w in zip(chips, ("full", "dashed"), strict=False))
         )
-        return dict(zip(TIMES, found, strict=True))
-
-
-def ports(rows: Sequence[Row]) -> dict[str, float]:
-    """Bytes in a nanosecond that an SM of the reader was measured to take, where few of them run."""
-    found = {}
-    for row in rows:
-        few = min(int(one["read_sms"]) for one in rows)
-        if int(row["read_sms"]) == few:
-            found[row["chip"]] = int(row["read_bytes"]) / few / float(row["read_on_its_sms_ms"]) / 1e6
-    return found
-
-
-def splits(rows: Sequence[Row], known: Sequence[Row] = ()) -> Iterator[Split]:
-    """Every measured row beside its modelled times."""
-    chips = {} if known else {name: Chip(name, port) for name, port in ports(rows).items()}
-    for at, row in enumerate(rows):
-        times = {name: float(known[at][name]) for name in TIMES} if known else chips[row["chip"]].modelled(row)
-        measured = {name: float(row[name]) for name in TIMES}
-        yield Split(tuple(row[name] for name in PROBLEM), int(row["read_sms"]), measured, times)
-
-
-def gain(of: dict[str, float]) -> float:
-    """One after the other over side by side."""
-    return (of["gemm_alone_ms"] + of["read_alone_ms"]) / of["together_ms"]
-
-
-def show(found: Sequence[Split]) -> None:
-    """Ratios of times, and per problem the best split and what it gains."""
-    from clocks import summary
-
-    print("a product beside a reader, each on SMs of its own; modelled / measured")
-    for name in TIMES:
-        print(f"{name:<58}{summary([one.modelled[name] / one.measured[name] for one in found])}")
-    print("chip and problem: gain over one after the other, at SMs of the reader; measured, and by the model")
-    for problem, group in groupby(found, lambda one: one.problem):
-        here = list(group)
-        best = max(here, key=lambda one: gain(one.measured))
-        chosen = max(here, key=lambda one: gain(one.modelled))
-        chip, m, n, k, read = problem
-        print(
-            f"{chip:<16}{m}x{n}x{k}, {int(read) / 1e9:.1f} GB{'':<6} {gain(best.measured):.2f} at {best.read_sms:2}, "
-            f"{gain(chosen.modelled):.2f} at {chosen.read_sms:2}; the model's split was measured to gain "
-            f"{gain(chosen.measured):.2f}"
-        )
-
-
-def show_recorded() -> None:
-    """What --csv wrote, as --recorded does."""
-    show(list(splits(read_rows(MEASURED), read_rows(RECORDED))))
-
-
-def read_rows(path: str | Path) -> list[Row]:
-    """A table."""
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
+        figure.legend(loc="outside lower center", ncols=2, fontsize=6.5, frameon=False)
+    save_figure(figure, path)
 
 
 def main() -> int:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--csv", metavar="FILE", help="write each row's modelled times")
-    parser.add_argument("--recorded", metavar="FILE", help="take the modelled times from what --csv wrote")
+    parser.add_argument("--figure", metavar="FILE", help="draw the gain against the split")
+    parser.add_argument("--json", action="store_true", help="one JSON document")
     args = parser.parse_args()
-    found = list(splits(read_rows(MEASURED), read_rows(args.recorded) if args.recorded else ()))
-    if args.csv:
-        with open(args.csv, "w", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow([*PROBLEM, "read_sms", *TIMES])
-            for one in found:
-                writer.writerow([*one.problem, one.read_sms, *(f"{ms:.6g}" for ms in one.modelled.values())])
-    show(found)
+    found = cases()
+    if args.figure:
+        draw(found, args.figure)
+    if args.json:
+        print(json.dumps({"cases": [case.to_json() for case in found]}))
+        return 0
+    print("chip             GEMM   alone ms    reads   alone ms   best split   gain   at most   worst split")
+    for case in found:
+        sms, gain = case.best
+        print(
+            f"{case.chip:<15}{case.side:>6} {case.gemm_ms:>10.3f} {case.read_bytes / 1e9:>5.1f} GB"
+            f" {case.read_ms:>10.3f}   {sms:>3} read   {gain:>6.2f} {case.at_most:>8.2f}"
+            f" {min(case.gains.values()):>12.2f}"
+        )
     return 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(main())

@@ -8,7 +8,7 @@ Rows that a kernel of `pebble` ran are modelled as `pebble time` does; libraries
 known, at the rates that kernels sustain for their operations (a line of their own). What was fitted on which rows
 stands in `fit_clocks.py`: products of the drift plans and of the H100's tile plan, attention of the H200's daily
 plan; all others are a check. Rows whose time is not that of queued launches (`*_triton.csv`) hold the CPU's launch
-work, or a profiler's, and count apart. What `beside.py` recorded of two kernels on one GPU is shown below.
+work, or a profiler's, and count apart. What `beside_clocks.py` recorded of two kernels on one GPU is shown below.
 
 Half an hour on two cores. With --bytes, which takes what each kernel moves between L2 and DRAM from what --csv wrote
 and lets waves share it evenly, a minute; a kernel of an H200 that is not there takes what it moves on an H100, whose
@@ -30,7 +30,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
 
-import beside  # noqa: E402 - beside this file
+import beside_clocks  # noqa: E402 - beside this file
 from library import HERE, SHAPE_COLUMNS, Row, read_rows  # noqa: E402
 from predict import MODELLED, Key, asked, named, question  # noqa: E402
 
@@ -319,7 +319,7 @@ def main() -> int:
         write(found, args.csv)
     show(found)
     if not args.files:
-        beside.show_recorded()
+        beside_clocks.show_recorded()
     return 0
 
 

@@ -16,8 +16,9 @@ def add_buffer_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("buffers")
     group.add_argument("--buffers", default=None, metavar="MODEL", help=f"{', '.join(KINDS)} (single)")
     group.add_argument(
-        "--omega", metavar="W", help="connected: cost of a value copied between SMs, in reads of L2 (0.25)"
-    )
+        "--omega", metavar="W",
+        help="connected: cost of a value copied between SMs, in reads of L2; measured: the machine's own (0.25)",
+    )  # fmt: skip
     group.add_argument("--topology", metavar="NET", help=f"connected: {', '.join(TOPOLOGIES)} (all-to-all)")
 
 

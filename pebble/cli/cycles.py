@@ -11,10 +11,13 @@ examples:
 from __future__ import annotations
 
 import argparse
+import sys
 
 from pebble.cli import _output
 from pebble.models.sm_constants import SETS
 from pebble.models.tile_model import KTile
+from pebble.plots.cycles import cycles_figure
+from pebble.plots.save import check_figure_path, save_figure
 from pebble.reports.cycles import OVERRIDES, Cycles, cycles
 from pebble.workloads.base import DTYPE_BYTES
 
@@ -38,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", metavar="N", help="of a block (the fewest that can have the accumulators)")
     parser.add_argument("--registers", metavar="N", help="a budget for each thread, refused where it is too small")
     parser.add_argument("--stages", metavar="N", help="steps whose tiles a block holds at once (what fits)")
+    parser.add_argument("--figure", metavar="FILE", help="write the figure: .pdf, .svg or .png")
     group = parser.add_argument_group("constants (those of the machine file, unless given)")
     group.add_argument("--constants", metavar="SET", help=f"A100: {' or '.join(SETS)}, to judge by ({SETS[1]})")
     group.add_argument("--mma", metavar="MxNxK", help="tensor-core instruction (16x16x16)")
@@ -48,12 +52,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Count and print."""
+    if args.figure is not None:
+        check_figure_path(args.figure)
     names = ("dtype", "gpu", "machine", "constants", "threads", "registers", "stages", "mma", *OVERRIDES)
     found = cycles(args.tile, **{name: getattr(args, name) for name in names})
     if args.json:
         _output.print_report(found)
     else:
         _print(found)
+    if args.figure is not None:
+        save_figure(cycles_figure(found), args.figure)
+        print(f"figure: {args.figure}", file=sys.stderr)
     return 0
 
 

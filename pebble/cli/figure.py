@@ -1,4 +1,5 @@
-"""A figure of a proof: ski-slope, projections, segments, pebbling, walk, gap, fusion, buffers, placement, roofline.
+"""A figure of a proof: ski-slope, projections, segments, pebbling, walk, gap, fusion, buffers, omega,
+placement, roofline, stationarity, energy.
 
 examples:
   pebble figure ski-slope --out ski-slope.pdf
@@ -8,8 +9,11 @@ examples:
   pebble figure walk --schedules row,hilbert --grid 16x16 --out walk.png
   pebble figure fusion llama-2-7b:mlp --tokens 8192 --out fusion.pdf
   pebble figure buffers --out buffers.svg
+  pebble figure omega gemm -m 8192 -n 8192 -k 8192 --gpu h100-sxm5-80gb --out omega.svg
   pebble figure placement --grid 16x16 --sms 8 --out placement.svg
   pebble figure roofline gemm -m 8192 -n 8192 -k 8192 --gpu h100-sxm5-80gb --out roofline.svg
+  pebble figure stationarity --cache 6MiB --out stationarity.svg
+  pebble figure energy llama-2-7b:mlp --tokens 8192 --gpu a40 --schedules row-fused-8,separate:row --out energy.svg
 """
 
 from __future__ import annotations
@@ -23,13 +27,15 @@ from pebble.cli import _output
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError, UnknownNameError
 from pebble.families import accounting, family_of
-from pebble.reports.target import whole
+from pebble.reports.target import chip_of, whole
 from pebble.system.files import read_bytes, shown
 from pebble.units import parse_size
 from pebble.workloads import Ffn, Gemm
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    Drawn = Figure | tuple[Figure, dict[str, Any]]  # some have numbers for --json beside
 
 _MAX_SIDE = 128
 _MAX_ORDERS = 4
@@ -40,13 +46,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help=", ".join(FIGURES))
     add_workload_arguments(parser, required=False)
     parser.add_argument("--out", metavar="FILE", help="a name that ends in .pdf, .svg or .png; default NAME.svg")
-    parser.add_argument("--cache", metavar="SIZE", help="projections, segments, pebbling: fast memory, such as 60el")
     parser.add_argument(
-        "--schedules", metavar="A,B", help="ski-slope, walk: tile orders, up to four; roofline: any number (all)"
+        "--cache", metavar="SIZE", help="projections, segments, pebbling, stationarity: fast memory, such as 60el"
     )
-    parser.add_argument("--gpu", metavar="SKU", help="roofline: a GPU of `pebble machines`")
-    parser.add_argument("--machine", metavar="FILE", help="roofline: a machine file of your own")
+    parser.add_argument(
+        "--schedules",
+        metavar="A,B",
+        help="ski-slope, walk: tile orders, up to four; roofline, energy: any number (all)",
+    )
+    parser.add_argument("--gpu", metavar="SKU", help="omega, roofline, energy: a GPU of `pebble machines`")
+    parser.add_argument("--machine", metavar="FILE", help="omega, roofline, energy: a machine file of your own")
     parser.add_argument("--accumulator", metavar="TYPE", help="roofline: of sums, fp32 or fp16 (fp32)")
+    parser.add_argument("--energy", metavar="TABLE", help="energy: the published table, 7nm or k40 (7nm)")
     parser.add_argument("--sms", metavar="P", help="ski-slope, walk: SMs of the kernel (108); placement: SMs (8)")
     parser.add_argument("--grid", metavar="RxC", help="walk, placement: the tile grid (32x32, 16x16)")
     parser.add_argument("--segments", metavar="H", help="segments: how many (as many as prove most)")
@@ -62,16 +73,29 @@ def run(args: argparse.Namespace) -> int:
     path = args.out or f"{args.name}.svg"
     check_figure_path(path)
     draw, allowed = FIGURES[args.name]
-    for option in ("cache", "schedules", "sms", "grid", "segments", "solution", "gpu", "machine", "accumulator"):
+    for option in (
+        "cache",
+        "schedules",
+        "sms",
+        "grid",
+        "segments",
+        "solution",
+        "gpu",
+        "machine",
+        "accumulator",
+        "energy",
+    ):
         if getattr(args, option) is not None and option not in allowed:
             raise InputError(f"{args.name}: got --{option}, which this figure does not take; leave it out.")
     if args.workload is not None and "workload" not in allowed:
         raise InputError(
             f"{args.name}: got the workload {args.workload!r}, which this figure does not take; leave it out."
         )
-    save_figure(draw(args), path)
+    drawn = draw(args)
+    figure, numbers = drawn if isinstance(drawn, tuple) else (drawn, {})
+    save_figure(figure, path)
     if args.json:
-        _output.print_json({"figure": args.name, "out": path})
+        _output.print_json({"figure": args.name, "out": path, **numbers})
     else:
         _output.say(f"{args.name}: written to {path}")
     return 0
@@ -198,6 +222,21 @@ def _buffers(args: argparse.Namespace) -> Figure:
     return buffers_figure(workload, chips)
 
 
+def _omega(args: argparse.Namespace) -> Figure:
+    from pebble.bounds.memories import check_workload
+    from pebble.models.rates import copy_price
+    from pebble.plots.buffers import Chip, omega_figure
+
+    workload = Gemm(8192, 8192, 8192) if args.workload is None else workload_of(args)
+    check_workload(accounting(workload))
+    if args.gpu is None and args.machine is None:
+        raise InputError("omega: expected --gpu SKU or --machine FILE, whose SMs copy from each other.")
+    machine = chip_of(args.gpu, args.machine)
+    price = copy_price(machine)
+    chip = Chip(machine.name, machine.sms, machine.sm_bytes)
+    return omega_figure(workload, chip, None if price is None else price.omega)
+
+
 def _placement(args: argparse.Namespace) -> Figure:
     from pebble.game.buffer_model import Topology
     from pebble.plots.placement import placement_figure
@@ -232,8 +271,27 @@ def _roofline(args: argparse.Namespace) -> Figure:
     return roofline_figure(roofline(workload, args.schedules or "all", args.accumulator, **where))
 
 
+def _stationarity(args: argparse.Namespace) -> tuple[Figure, dict[str, Any]]:
+    from pebble.plots.stationarity import stationarity, stationarity_figure
+
+    gemm = _workload(args, Gemm(32768, 32768, 32768))
+    found = stationarity(gemm, _capacity(args, gemm, "6MiB"))
+    return stationarity_figure(found), found.to_json()
+
+
+def _energy(args: argparse.Namespace) -> Figure:
+    from pebble.plots.energy import energy_figure
+    from pebble.reports.kernel_compare import compare_kernels
+
+    workload = Gemm(8192, 8192, 8192) if args.workload is None else workload_of(args)
+    if args.gpu is None and args.machine is None:
+        raise InputError("energy: expected --gpu SKU or --machine FILE, whose DRAM is priced.")
+    where = {"gpu": args.gpu, "machine": args.machine}
+    return energy_figure(compare_kernels(workload, args.schedules or "all", energy=args.energy or "7nm", **where))
+
+
 # name -> how it is drawn, and the arguments it takes
-FIGURES: dict[str, tuple[Callable[[argparse.Namespace], Figure], tuple[str, ...]]] = {
+FIGURES: dict[str, tuple[Callable[[argparse.Namespace], Drawn], tuple[str, ...]]] = {
     "ski-slope": (_ski_slope, ("workload", "schedules", "sms")),
     "projections": (_projections, ("workload", "cache")),
     "segments": (_segments, ("workload", "cache", "segments")),
@@ -242,6 +300,9 @@ FIGURES: dict[str, tuple[Callable[[argparse.Namespace], Figure], tuple[str, ...]
     "gap": (_gap, ()),
     "fusion": (_fusion, ("workload",)),
     "buffers": (_buffers, ("workload",)),
+    "omega": (_omega, ("workload", "gpu", "machine")),
     "placement": (_placement, ("grid", "sms")),
     "roofline": (_roofline, ("workload", "schedules", "gpu", "machine", "accumulator")),
+    "stationarity": (_stationarity, ("workload", "cache")),
+    "energy": (_energy, ("workload", "schedules", "gpu", "machine", "energy")),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pebble.plots.save import BLUE, ORANGE, axes
+from pebble.plots.save import BLUE, GREEN, ORANGE, RED, axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +25,7 @@ def plot_bars(
     Parameters
     ----------
     bars : sequence of (str, sequence of float)
-        Name, and the parts that make up the bar, from left to right; two at most.
+        Name, and the parts that make up the bar, from left to right; four at most.
     xlabel, title : str
     ax : matplotlib.axes.Axes, optional
         By default those of a new figure.
@@ -37,7 +37,7 @@ def plot_bars(
     ax = axes(ax)
     names = [name for name, _ in bars]
     left = [0.0] * len(bars)
-    for number, (part, color) in enumerate(zip(parts, (BLUE, ORANGE), strict=False)):
+    for number, (part, color) in enumerate(zip(parts, (BLUE, ORANGE, GREEN, RED), strict=False)):
         widths = [values[number] for _, values in bars]
         ax.barh(range(len(bars)), widths, left=left, color=color, height=0.75, label=part or None)
         left = [a + b for a, b in zip(left, widths, strict=True)]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 
 from pebble.bounds.memories import balanced_share, buffer_lower_bound
 from pebble.families import accounting, family_of
 from pebble.game.buffer_model import BufferModel
-from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, Axes, Figure, page
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, Axes, Figure, page, small_title
 from pebble.workloads.base import Workload
 
 _OMEGAS = tuple(Fraction(i, 20) for i in range(21))
@@ -63,15 +64,21 @@ def plot_against_size(workload: Workload, chip: Chip, ax: Axes) -> Axes:
     return ax
 
 
-def plot_against_omega(workload: Workload, chips: Sequence[Chip], ax: Axes) -> Axes:
-    """Bound and schedules against the price of a copy: all SMs joined, and clusters of 16."""
+def plot_against_omega(
+    workload: Workload,
+    chips: Sequence[Chip],
+    ax: Axes,
+    omegas: Sequence[Fraction] = _OMEGAS,
+    points: Sequence[Fraction] = _POINTS,
+) -> Axes:
+    """Bound (``omegas``) and schedules (``points``) against the price of a copy: all SMs joined, and clusters of 16."""
     for chip, color in zip(chips, (BLUE, ORANGE), strict=False):
         capacity = chip.sm_bytes // workload.narrowest_bytes
         fits = chip.sm_bytes // workload.widest_bytes
         for net, line, mark in (("all-to-all", "-", "o"), ("cluster-16", "--", "^")):
-            values = [_gb(workload, capacity, BufferModel("connected", chip.sms, w, net)) for w in _OMEGAS]
-            ax.plot([float(w) for w in _OMEGAS], values, color=color, ls=line, label=f"{chip.name}, {net}")
-            for w in _POINTS:
+            values = [_gb(workload, capacity, BufferModel("connected", chip.sms, w, net)) for w in omegas]
+            ax.plot([float(w) for w in omegas], values, color=color, ls=line, label=f"{chip.name}, {net}")
+            for w in points:
                 found = family_of(workload).best_in_buffers(workload, fits, BufferModel("connected", chip.sms, w, net))
                 assert found is not None
                 ax.plot(float(w), float(found.cost_bytes(w)) / 1e9, mark, color=color, ms=4, mfc="none")
@@ -96,4 +103,27 @@ def buffers_figure(workload: Workload, chips: Sequence[Chip]) -> Figure:
         plot_against_size(workload, chips[0], axes[1])
         plot_against_omega(workload, chips, axes[2])
         figure.suptitle(f"{workload.label}: balanced bounds at the L2-to-SM boundary, {chips[0].name}", fontsize=8)
+    return figure
+
+
+def omega_figure(workload: Workload, chip: Chip, measured: Fraction | None) -> Figure:
+    """Bound and schedules against the price of a copy, with the measured price where it is known.
+
+    Parameters
+    ----------
+    workload : Gemm, Ffn or Attention
+    chip : Chip
+    measured : Fraction or None
+        Reads of L2 that a copy costs.
+    """
+    steps = tuple(Fraction(i, 10) for i in range(ceil(10 * max(Fraction(2), measured or 0)) + 1))
+    with page(3.33, 2.9) as figure:
+        ax = plot_against_omega(workload, [chip], figure.add_subplot(), steps, (Fraction(0), _QUARTER, *steps[5::5]))
+        if measured is not None:
+            ax.axvline(float(measured), color=RED, lw=1, ls="--", label=f"measured, {float(measured):.2f}")
+        ax.axvline(float(_QUARTER), color=GREY, lw=0.8, ls=":", label="1/4, hypothetical")
+        ax.set_xlabel("omega: cost of a copied value, in reads of L2")
+        ax.set_ylabel("cost into and out of SMs, GB")
+        ax.legend(frameon=False, fontsize=6, title="bound (lines), best schedule (marks)", title_fontsize=6)
+        small_title(ax, f"{workload.label}\n{chip.name}, balanced")
     return figure

@@ -19,6 +19,7 @@ from pebble.errors import InputError, check_text
 from pebble.families import OnSms, accounting, family_of
 from pebble.game.buffer_model import BufferModel, parse_omega
 from pebble.models.machine import Machine
+from pebble.models.rates import CopyPrice, copy_price
 from pebble.reports.base import Report
 from pebble.reports.capacity import chip_capacity
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, read_target, whole
@@ -27,6 +28,9 @@ from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+MEASURED = "measured"
+"""An omega that stands for the machine's own."""
 
 OMEGAS = (Fraction(1, 10), Fraction(1, 4), Fraction(1, 2))
 
@@ -263,16 +267,23 @@ class SmBound(Report):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of the assumptions."""
-        net = self.buffers.topology
-        if self.buffers.kind != "connected" or not net.startswith(("ring", "mesh")):
+        if self.buffers.kind != "connected":
             return ()
-        return (
-            f"the bounds are those of all-to-all: every copy counts as one hop; {net} may need more, so they hold, but "
-            "longer ways are not proved",
-        )
+        net, notes = self.buffers.topology, []
+        if net.startswith(("ring", "mesh")):
+            notes.append(
+                f"the bounds are those of all-to-all: every copy counts as one hop; {net} may need more, so they hold, "
+                "but longer ways are not proved"
+            )
+        price = None if self.machine is None else copy_price(self.machine)
+        if price is not None:
+            notes.append(f"by bandwidth a copy on this chip costs {price}; `--omega {MEASURED}` takes that")
+        return tuple(notes)
 
     def document(self) -> dict[str, Any]:
-        return {**self.found, "notes": list(self.notes)}
+        price = None if self.machine is None else copy_price(self.machine)
+        priced = {} if price is None else {"measured_copy_price": price.to_json()}
+        return {**self.found, **priced, "notes": list(self.notes)}
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The bound under each buffer model, as bars."""
@@ -283,14 +294,18 @@ class SmBound(Report):
 
 
 def read_buffers(
-    kind: str | None, sms: int, omega: str | float | None = None, topology: str | None = None
+    kind: str | None,
+    sms: int,
+    omega: str | float | None = None,
+    topology: str | None = None,
+    machine: Machine | None = None,
 ) -> BufferModel:
-    """The buffer model of that name, for that many SMs.
+    """The buffer model of that name, for that many SMs; omega ``measured`` is that of the machine.
 
     Raises
     ------
     InputError
-        An option out of range, or one that its model does not have.
+        An option out of range, or one that its model does not have; a price that was not measured.
     """
     kind = "sm-local" if kind is None else kind
     if topology is not None:
@@ -299,7 +314,29 @@ def read_buffers(
         raise InputError(f"--omega, --topology: got buffers {kind}, expected --buffers connected with them.")
     if kind != "connected":
         return BufferModel(kind, 1 if kind == "single" else sms)
-    return BufferModel(kind, sms, parse_omega("0.25" if omega is None else str(omega)), topology or "all-to-all")
+    price = measured_price(machine).omega if omega == MEASURED else parse_omega("0.25" if omega is None else str(omega))
+    return BufferModel(kind, sms, price, topology or "all-to-all")
+
+
+def measured_price(machine: Machine | None) -> CopyPrice:
+    """What a copy between SMs costs on a machine.
+
+    Raises
+    ------
+    InputError
+        No machine, or its file has no bandwidth between SMs.
+    """
+    if machine is None:
+        raise InputError(
+            f"--omega: got {MEASURED}, expected a machine with it (--gpu of bound, compare), or a number such as 0.25."
+        )
+    price = copy_price(machine)
+    if price is None:
+        raise InputError(
+            f"--omega: got {MEASURED}, expected a number: the machine file of {machine.name} has no dsmem_bandwidth, "
+            "for want of such a network or of a measurement."
+        )
+    return price
 
 
 def read_sms(sms: int | str | None, target: Target) -> int:
@@ -343,7 +380,7 @@ def bound_sms(
     told = accounting(workload)
     check_workload(told)
     target = read_target(**where)
-    model = read_buffers(buffers, read_sms(sms, target), omega, topology)
+    model = read_buffers(buffers, read_sms(sms, target), omega, topology, target.machine)
     capacity, others = sm_capacity(target, workload)
     cast = 1 if multicast is None else whole("--multicast", multicast, 1, model.sms)
     if model.memories > 1:

@@ -141,7 +141,7 @@ def compare_sms(
     told = accounting(workload)
     check_workload(told)
     target = read_target(**where)
-    model = read_buffers(buffers, read_sms(sms, target), omega, topology)
+    model = read_buffers(buffers, read_sms(sms, target), omega, topology, target.machine)
     if model.memories == 1:
         raise InputError(
             f"--level l2: got --buffers {model.kind}, expected sm-local or connected: no SM has a pooled memory."

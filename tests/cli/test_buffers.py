@@ -171,3 +171,30 @@ def test_both_boundaries_of_a_chip(capsys):
     assert sms["lower_bound"] == found["lower_bound"]
     assert main(arguments) == 0
     assert dram["lower_bound"] == json.loads(capsys.readouterr().out)["lower_bound"]
+
+
+def test_the_price_of_a_copy_from_measured_bandwidths(capsys: pytest.CaptureFixture[str]) -> None:
+    joined = ("--buffers", "connected", "--topology", "cluster-16")
+    gemm = ("gemm", "-m", "2048", "-n", "2048", "-k", "2048")
+    found = run(capsys, "bound", *gemm, "--gpu", "h100-pcie-80gb", *joined, "--omega", "measured")
+    price = found["measured_copy_price"]
+    assert found["omega"] == price["omega"] == round(7 / 3.27, 2)
+    assert (price["l2"]["mark"], price["copies"]["mark"]) == ("measured", "guess")
+    assert any("2.14 reads of L2" in note for note in found["notes"])
+    split = run(capsys, "bound", *gemm, "--gpu", "h100-pcie-80gb", "--buffers", "sm-local")
+    # above the price of a load copies buy nothing
+    assert bytes_of(found) == bytes_of(split) and found["into_sms"]["from_other_sms_bytes"] == 0
+    compared = run(capsys, "compare", *gemm, "--gpu", "h100-pcie-80gb", *joined, "--omega", "measured")
+    assert compared["omega"] == found["omega"]
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        (("--gpu", "a40"), "the machine file of NVIDIA A40 has no dsmem_bandwidth"),
+        (("--cache", "228KiB", "--sms", "4"), "expected a machine with it"),
+    ],
+)
+def test_a_price_that_was_not_measured_is_refused(capsys, where: tuple[str, ...], said: str) -> None:
+    assert main(["bound", *GEMM, *where, "--buffers", "connected", "--omega", "measured"]) == 2
+    assert said in capsys.readouterr().err

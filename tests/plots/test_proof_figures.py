@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,10 @@ from matplotlib.text import Text
 
 from pebble.cli import main
 from pebble.cli.figure import FIGURES
+from pebble.plots.buffers import Chip, omega_figure
+from pebble.plots.cycles import cycles_figure
+from pebble.plots.decode import decode_figure
+from pebble.plots.energy import energy_figure
 from pebble.plots.fusion import fusion, fusion_figure
 from pebble.plots.gap import gap, gap_figure
 from pebble.plots.pebbling import gemm_events, pebbling_figure
@@ -20,7 +25,11 @@ from pebble.plots.projections import best_box, projections_figure
 from pebble.plots.roofline import roofline_figure
 from pebble.plots.segments import cut_schedule, segments_figure
 from pebble.plots.ski_slope import ski_slope, ski_slope_figure
+from pebble.plots.stationarity import stationarity, stationarity_figure
 from pebble.plots.walk import reuse_distances, walk_figure
+from pebble.reports.cycles import cycles
+from pebble.reports.decode import decode
+from pebble.reports.kernel_compare import compare_kernels as compare
 from pebble.reports.roofline import roofline
 from pebble.schedules.explicit import best_gemm_schedule, gemm_schedules
 from pebble.schedules.orders import OrderParams, parse_order
@@ -42,6 +51,10 @@ def figures() -> dict[str, Figure]:
         "roofline": roofline_figure(roofline(Gemm(1024, 1024, 1024), "row,hilbert,grouped-8", gpu="a40")),
         "roofline, attention": roofline_figure(roofline(Attention(512, 512, 64, heads=4), gpu="a100-sxm4-40gb")),
         "roofline, bound alone": roofline_figure(roofline(Conv2d(2, 8, 8, 16, 16, 3), gpu="b200-sxm")),
+        "stationarity": stationarity_figure(stationarity(Gemm(2048, 2048, 1), 2**14)),
+        "energy": energy_figure(compare(Gemm(1024, 1024, 1024), "row,hilbert", gpu="a40", energy="7nm")),
+        "omega": omega_figure(Gemm(512, 512, 512), Chip("a chip", 4, 2**16), Fraction(5, 2)),
+        "omega, not measured": omega_figure(Gemm(512, 512, 512), Chip("a chip", 4, 2**16), None),
     }
 
 
@@ -55,7 +68,12 @@ def test_these_are_figures_of_the_command(drawn: dict[str, Figure]) -> None:
 
 
 def test_nothing_is_cut_off(drawn: dict[str, Figure]) -> None:
-    for name, figure in drawn.items():
+    others = {
+        "cycles": cycles_figure(cycles("256x128x16", dtype="fp16", gpu="a100-sxm4-40gb")),
+        "cycles, one set": cycles_figure(cycles("128x128x64", gpu="h100-sxm5-80gb")),
+        "decode": decode_figure(decode("llama-3-8b", gpu="a40")),
+    }
+    for name, figure in (drawn | others).items():
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
         width, height = figure.get_size_inches() * figure.dpi
@@ -178,3 +196,25 @@ def test_a_memory_has_no_roofs(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     assert "--gpu SKU or --machine FILE" in capsys.readouterr().err
     assert main(["figure", "roofline", "gemm", "-m", "8", "-n", "8", "-k", "8", "--gpu", "gb10", "--out", out]) == 2
     assert "no throughput.bf16" in capsys.readouterr().err
+
+
+def test_stationarity_is_the_schedules_own() -> None:
+    found = stationarity(Gemm(4096, 4096, 1), 2**14)
+    for i, k in enumerate(found.depths):
+        one = Gemm(4096, 4096, k)
+        best = best_gemm_schedule(one, 2**14)
+        # the best in bytes, which are values here: one width
+        assert min(moved[i] for moved in found.moved.values()) == best.elements
+        assert found.bounds[i] <= best.elements
+        assert found.moved[found.winners[i]][i] == best.elements
+    assert found.switch is not None and 1.5 < found.switch < 2.5  # 1 + kappa^2 meets 1 + 2 kappa at 2
+    assert found.winners[0] == "A" and found.winners[-1] == "C"
+
+
+def test_cycles_bars_add_up_to_the_cycles() -> None:
+    found = cycles("256x128x16", dtype="fp16", gpu="a100-sxm4-40gb")
+    (ax,) = cycles_figure(found).axes
+    ends = [float(text.get_text().replace(",", "")) for text in ax.texts]
+    for i, step in enumerate(found.steps):
+        cycles_of = (step.compute_cycles, step.l2_cycles, step.dram_cycles)
+        assert ends[3 * i : 3 * i + 3] == [round(one) for one in cycles_of]

@@ -1,0 +1,175 @@
+"""Remake docs/questions.rst and its figures from docs/questions/*.jinja. Run from the repository root.
+
+    python docs/update_questions.py            # everything, some minutes
+    python docs/update_questions.py 03 11      # these questions, the others as they are in the page
+
+A template runs its commands (``run``), shows them (``shown``) and quotes what they print. ``holds`` says what the words
+around the numbers claim; where that is no longer so the page is not written. A template that takes long says ``slow``
+in its first line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import math
+import os
+import shlex
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+
+from pebble.cli import main
+from pebble.units import format_bytes, format_capacity
+
+DOCS = Path(__file__).parent
+PAGE = DOCS / "questions.rst"
+TEMPLATES = sorted((DOCS / "questions").glob("*.jinja"))
+FIGURES = "docs/figures/"
+WIDTH = 120
+BETWEEN = "\n\n..\n   {}\n\n"  # a comment that tells where a question begins
+
+
+class Answer(dict[str, Any]):
+    """What a command printed with ``--json``, and the command."""
+
+    command: str
+
+
+def run(command: str, figures: str) -> Answer:
+    """The document of a command; its figures go to the folder ``figures``.
+
+    Raises
+    ------
+    RuntimeError
+        The command failed.
+    """
+    words = shlex.split(command.replace(FIGURES, figures))
+    if words[0] == "pebble":
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            failed, printed = main([*words[1:], "--json"]), out.getvalue()
+    else:
+        path = os.pathsep.join([str(DOCS.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+        done = subprocess.run(
+            [sys.executable, *words[1:], "--json"], cwd=DOCS.parent, env=os.environ | {"PYTHONPATH": path},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        failed, printed = done.returncode, done.stdout
+    if failed:
+        raise RuntimeError(f"{command}: exit code {failed}")
+    answer = Answer(json.loads(printed))
+    answer.command = " ".join(command.split())
+    return answer
+
+
+def shown(*answers: Answer) -> str:
+    """The commands as a block of the page, long ones over several lines."""
+    lines = []
+    for answer in answers:
+        first, *rest = textwrap.wrap(
+            answer.command, WIDTH - 10, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+        )
+        lines.append(" \\\n".join([f"   $ {first}", *(f"     {line}" for line in rest)]))
+    return ".. code-block:: console\n\n" + "\n".join(lines)
+
+
+def holds(claim: object) -> str:
+    """Nothing, if the claim of the sentence is true.
+
+    Raises
+    ------
+    AssertionError
+        It is not: the sentence must be written anew.
+    """
+    if not claim:
+        raise AssertionError("a sentence of the page is no longer what the commands say: write it anew.")
+    return ""
+
+
+def named(document: dict[str, Any], name: str) -> dict[str, Any]:
+    """The schedule of that name in a document."""
+    return next(row for row in document["schedules"] if row["name"] == name)
+
+
+def plateau(curve: dict[str, Any], name: str, at_bytes: int) -> list[int]:
+    """The smallest and the largest cache of a curve between which a schedule moves what it moves at ``at_bytes``."""
+    sizes, moved = curve["capacities_bytes"], named(curve, name)["dram_bytes"]
+    first = last = sizes.index(at_bytes)
+    while first > 0 and moved[first - 1] == moved[last]:
+        first -= 1
+    while last + 1 < len(sizes) and moved[last + 1] == moved[first]:
+        last += 1
+    return [sizes[first], sizes[last]]
+
+
+def number(value: float, digits: int = 3) -> str:
+    """So many digits, with commas."""
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value)))) if value else 0
+    return f"{value:,.{decimals}f}"
+
+
+def filled(text: str) -> str:
+    """Paragraphs of running text, to the width of the page; everything else as it is."""
+    parts = []
+    for part in text.split("\n\n"):
+        lines = part.strip("\n").split("\n")
+        ruled = any(line and not line.strip("=-~") for line in lines)
+        plain = not ruled and not any(line.startswith((" ", "..", "- ", "=")) for line in lines)
+        parts.append(textwrap.fill(" ".join(lines), WIDTH, break_on_hyphens=False) if plain else "\n".join(lines))
+    return "\n\n".join(part for part in parts if part.strip()) + "\n"
+
+
+def rendered(template: Path, figures: str = FIGURES) -> str:
+    """One question: its commands run, its numbers filled in."""
+    env = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
+    env.filters.update(
+        size=format_bytes, memory=format_capacity, n=number, percent=lambda share: f"{share:.0%}",
+        times=lambda value: f"{value:.2f}",
+    )  # fmt: skip
+    env.globals.update(
+        run=lambda command: run(command, figures), shown=shown, holds=holds, named=named, plateau=plateau
+    )
+    try:
+        return filled(env.from_string(template.read_text()).render())
+    except AssertionError as error:
+        raise AssertionError(f"{template.name}: {error}") from error
+
+
+def sections(page: str) -> dict[str, str]:
+    """The questions of a page, by the name of their template."""
+    found = {}
+    for template in TEMPLATES:
+        mark = BETWEEN.format(template.stem)
+        if mark in page:
+            rest = page.split(mark, 1)[1]
+            found[template.stem] = rest.split("\n\n..\n   ", 1)[0].rstrip("\n") + "\n"
+    return found
+
+
+def is_slow(template: Path) -> bool:
+    """Whether its commands take more than some seconds."""
+    return "slow" in template.read_text().split("\n", 1)[0]
+
+
+def assembled(found: dict[str, str]) -> str:
+    """The page of these questions, in their order."""
+    page = (DOCS / "questions" / "head.rst.txt").read_text().rstrip("\n")
+    for template in TEMPLATES:
+        if template.stem in found:
+            page += BETWEEN.format(template.stem) + found[template.stem].rstrip("\n")
+    return page + "\n"
+
+
+if __name__ == "__main__":
+    found = sections(PAGE.read_text()) if PAGE.exists() else {}
+    for template in TEMPLATES:
+        if not sys.argv[1:] or template.stem.startswith(tuple(sys.argv[1:])):
+            print(template.stem, file=sys.stderr)
+            found[template.stem] = rendered(template)
+            PAGE.write_text(assembled(found))  # after each, so that a run that is cut short loses nothing
