@@ -54,6 +54,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "pebble"
 html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
 html_sourcelink_suffix = ""
+html_sidebars = {"*": [], "generated/[!p]*": []}  # a page without siblings needs no list of them
 html_static_path = ["_static"]
 html_css_files = ["pebble.css"]
 myst_heading_anchors = 3  # `page.md#a-heading` is a link
