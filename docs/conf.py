@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 
 def scrape_figure(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
-    """The ``figure`` that this block of an example made, which is no pyplot figure, so that equal inputs give equal files."""
+    """The ``figure`` that a block made, which is no pyplot figure, so that equal inputs give equal files."""
     figure = block_vars["example_globals"].pop("figure", None)
     if figure is None:
         return ""

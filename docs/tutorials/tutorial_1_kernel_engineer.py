@@ -35,8 +35,8 @@ print(pebble.bound(layer, gpu=gpu))
 # The orders in daily use
 # -----------------------
 #
-# Each is simulated on the cache model of this chip. The bound below is the one for *this kernel*: its cache and what its
-# running blocks hold, so nothing simulated can go below it.
+# Each is simulated on the cache model of this chip. The bound below is the one for *this kernel*: its cache and what
+# its running blocks hold, so nothing simulated can go below it.
 #
 # .. code-block:: console
 #
@@ -47,8 +47,8 @@ for traffic in daily.orders:
     print(f"{traffic.order:10} {traffic.dram_bytes / 1e6:8,.0f} MB {daily.ratio(traffic.dram_bytes):5.2f} x the bound")
 
 # %%
-# ``row`` walks C line by line: by the time it returns to a column of B, the cache has lost it. The grouped order is what
-# Triton's tutorial does, eight rows of tiles at a time.
+# ``row`` walks C line by line: by the time it returns to a column of B, the cache has lost it. The grouped order is
+# what Triton's tutorial does, eight rows of tiles at a time.
 #
 # My order
 # --------
@@ -57,7 +57,7 @@ for traffic in daily.orders:
 # the bottom up, are a dozen lines. A file works as well, ``tiles.csv`` with the columns ``row,col``.
 
 folder = Path(tempfile.mkdtemp())
-source = '''
+source = """
 def bands(rows, cols, params):
     tiles = []
     for top in range(0, rows, 16):
@@ -65,21 +65,19 @@ def bands(rows, cols, params):
         for col in range(cols):
             tiles += [(row, col) for row in (band if col % 2 == 0 else band[::-1])]
     return tiles
-'''
+"""
 orders = folder / "orders.py"
 orders.write_text(source)
 
 # %%
-# ``schedule=`` takes what is yours, and ``+sawtooth`` behind it turns the walk along k in every second wave. An order that
-# misses a tile, or takes one twice, is refused with that tile.
+# ``schedule=`` takes what is yours, and ``+sawtooth`` behind it turns the walk along k in every second wave. An order
+# that misses a tile, or takes one twice, is refused with that tile.
 #
 # .. code-block:: console
 #
-#    $ pebble compare llama-3-8b:gate_up --tokens 4096 --gpu h100-sxm5-80gb --schedules row,grouped-8 --schedule orders.py:bands
+#    $ pebble compare llama-3-8b:gate_up --tokens 4096 --gpu h100-sxm5-80gb --schedule orders.py:bands
 
-mine = pebble.compare(
-    layer, ["row", "grouped-8"], schedule=[f"{orders}:bands", f"{orders}:bands+sawtooth"], gpu=gpu
-)
+mine = pebble.compare(layer, ["row", "grouped-8"], schedule=[f"{orders}:bands", f"{orders}:bands+sawtooth"], gpu=gpu)
 for traffic in mine.orders:
     name = traffic.order.replace(f"{folder}/", "")
     print(f"{name:24} {traffic.dram_bytes / 1e6:8,.0f} MB {mine.ratio(traffic.dram_bytes):5.2f} x the bound")
@@ -89,8 +87,8 @@ for traffic in mine.orders:
 # ----------------------
 #
 # The table above keeps blocks in waves, a barrier before each. Most kernels have none: their blocks drift apart.
-# ``beside["free"]`` is the same order when each block runs at the pace that its data allow. If the ranking changes there,
-# measure before you choose.
+# ``beside["free"]`` is the same order when each block runs at the pace that its data allow. If the ranking changes
+# there, measure before you choose.
 
 for name, moved in mine.beside["free"].items():
     print(f"{name.replace(f'{folder}/', ''):24} {moved / 1e6:8,.0f} MB without a barrier")
@@ -115,15 +113,16 @@ for operand, counts in moved.traffic.by_operand().items():
 #
 # .. code-block:: console
 #
-#    $ pebble export orders.py:bands+sawtooth llama-3-8b:gate_up --tokens 4096 --gpu h100-sxm5-80gb --format cuda -o bands.h
+#    $ pebble export orders.py:bands+sawtooth llama-3-8b:gate_up --tokens 4096 --gpu h100-sxm5-80gb \
+#        --format cuda -o bands.h
 
 header = pebble.export(f"{orders}:bands+sawtooth", layer, "cuda", gpu=gpu)
 header.save(str(folder / "bands.h"))
 print("\n".join(line[:100] for line in header.text.replace(f"{folder}/", "").splitlines()[:24]))
 
 # %%
-# In the kernel, replace the arithmetic on ``blockIdx.x`` by a look-up in that table. ``pebble tune`` searches for an order
-# instead of taking yours (a minute or so), and its answer is exported the same way (:doc:`../tuning`):
+# In the kernel, replace the arithmetic on ``blockIdx.x`` by a look-up in that table. ``pebble tune`` searches for an
+# order instead of taking yours (a minute or so), and its answer is exported the same way (:doc:`../tuning`):
 #
 # .. code-block:: console
 #

@@ -30,9 +30,9 @@ for row in found.rows():
     print(f"{row['what']:32} {row['elements']:>9,}  {row['status']}")
 
 # %%
-# Both ends are proved: the lower one by counting what each segment of a schedule can touch (:doc:`../theory`), the upper
-# one by a schedule that can be run. A published bound above the upper end is refuted *here*, which says nothing of the
-# instances that its authors had in mind.
+# Both ends are proved: the lower one by counting what each segment of a schedule can touch (:doc:`../theory`), the
+# upper one by a schedule that can be run. A published bound above the upper end is refuted *here*, which says nothing
+# of the instances that its authors had in mind.
 #
 # An optimum
 # ----------
@@ -49,8 +49,8 @@ print(best)
 print(f"{len(best.moves)} moves, the first of them {best.moves[:3]}")
 
 # %%
-# How far is the general theorem from the truth at this size? Below it, nothing is possible; what lies between is what the
-# argument gives away.
+# How far is the general theorem from the truth at this size? Below it, nothing is possible; what lies between is what
+# the argument gives away.
 
 for capacity in (4, 5, 6, 8):
     exact = pebble.solve(dag, capacity=capacity)
@@ -86,8 +86,8 @@ print(pebble.replay(tree, mine, capacity=3))
 print(pebble.replay(tree, mine, capacity=4))
 
 # %%
-# The same moves, a larger memory: with four values the spill of ``ab`` is wasted, and the optimum says so. A move that is
-# not allowed is named:
+# The same moves, a larger memory: with four values the spill of ``ab`` is wasted, and the optimum says so. A move that
+# is not allowed is named:
 
 print(pebble.replay(tree, [("load", "a"), ("compute", "ab")], capacity=3))
 
@@ -97,8 +97,8 @@ print(pebble.replay(tree, [("load", "a"), ("compute", "ab")], capacity=3))
 # A certificate
 # -------------
 #
-# A reader need not trust the search. The certificate holds the numbers of the proof; the checker recomputes the claim from
-# the statement in exact fractions, with none of the code that found it.
+# A reader need not trust the search. The certificate holds the numbers of the proof; the checker recomputes the claim
+# from the statement in exact fractions, with none of the code that found it.
 #
 # .. code-block:: console
 #

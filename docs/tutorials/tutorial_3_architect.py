@@ -2,8 +2,8 @@
 Architect: a machine that does not exist yet
 ============================================
 
-You decide how large a cache is, how many partitions it has, whether SMs may read each other's buffers. The workloads are
-given; the chip is yours.
+You decide how large a cache is, how many partitions it has, whether SMs may read each other's buffers. The workloads
+are given; the chip is yours.
 """
 
 import tempfile
@@ -46,7 +46,8 @@ def write_machine(l2_mib: int) -> str:
     return str(path)
 
 
-print(pebble.gpu(write_machine(50)))
+mine = pebble.gpu(write_machine(50))
+print(f"{mine.name}: {mine.sms} SMs, {mine.l2_bytes:,} bytes of L2, cache model {mine.default_model}")
 
 # %%
 # What an L2 is worth
@@ -73,31 +74,29 @@ for layer in layers:
 # Read it by column: twice the cache does little for an order that already fits its panels, and much for one that misses
 # by a little. Doing better by the *order* costs no silicon.
 #
-# A loop is enough for a table of this size. For tens of thousands of rows, ``pebble sweep`` runs all combinations on many
-# cores or machines into one store that survives being killed.
+# A loop is enough for a table of this size. For tens of thousands of rows, ``pebble sweep`` runs all combinations on
+# many cores or machines into one store that survives being killed.
 #
 # Every size at once
 # ------------------
 #
-# An LRU cache answers for all capacities in one pass over the trace. Where a curve falls is where a larger cache would be
-# worth its area; the grey line is the proved bound, below which no order goes.
+# An LRU cache answers for all capacities in one pass over the trace. Where a curve falls is where a larger cache would
+# be worth its area; the grey line is the proved bound, below which no order goes.
 #
 # .. code-block:: console
 #
 #    $ pebble curve llama-3-8b:qkv --tokens 4096 --machine l2-50.toml --from 4MiB --to 256MiB --schedules row,grouped-8
 
-curve = pebble.curve(
-    layers[0], ["row", "grouped-8"], machine=write_machine(50), least="4MiB", most="256MiB", points=24
-)
+curve = pebble.curve(layers[0], ["row", "grouped-8"], machine=write_machine(50), least="4MiB", most="256MiB", points=24)
 figure = curve.plot().figure
 
 # %%
 # Buffers of the SMs
 # ------------------
 #
-# The other boundary is the one between L2 and the SMs. What would it buy to let SMs read each other's buffers, at a quarter
-# of the price of a read of L2 (``omega=0.25``), or to pool them all? These are bounds: no schedule does better, and beside
-# each stands the best schedule known.
+# The other boundary is the one between L2 and the SMs. What would it buy to let SMs read each other's buffers, at a
+# quarter of the price of a read of L2 (``omega=0.25``), or to pool them all? These are bounds: no schedule does better,
+# and beside each stands the best schedule known.
 #
 # .. code-block:: console
 #
