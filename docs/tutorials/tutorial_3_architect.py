@@ -66,7 +66,7 @@ for layer in layers:
     for l2_mib in (25, 50, 100):
         found = pebble.compare(layer, ["row", "grouped-8"], machine=write_machine(l2_mib))
         moved = {traffic.order: traffic.dram_bytes / 1e6 for traffic in found.orders}
-        bound = min(traffic.dram_bytes / found.ratio(traffic.dram_bytes) for traffic in found.orders) / 1e6
+        bound = found.trace.bound.bytes / 1e6
         name = layer.label.split(" ")[0]
         print(f"{name:22} {l2_mib:3} MiB {bound:8,.0f} {moved['row']:8,.0f} {moved['grouped-8']:9,.0f}")
 
