@@ -48,7 +48,7 @@ exclude_patterns = [
     "tutorials/*",
     "auto_*/*.ipynb",
     "auto_*/*.py",
-    "sg_execution_times.rst",
+    "**sg_execution_times.rst",
 ]
 html_theme = "pydata_sphinx_theme"
 html_title = "pebble"

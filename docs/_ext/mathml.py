@@ -28,9 +28,9 @@ def mathml(tex: str, block: bool = False) -> str:
     MathError
         A command that the converter of docutils does not know.
     """
-    # which it knows only with their side, or not at all where they change nothing but a space
+    # which it knows only with their side, or as the text that they are
     tex = re.sub(r"\\(big|Big)\s*([(\[)\]])", lambda found: f"\\{found[1]}{_SIDES[found[2]]}{found[2]}", tex)
-    tex = re.sub(r"\\mathrel\{([^{}]*)\}", r"\1", tex)
+    tex = re.sub(r"\\mathrel\{([^{}]*)\}(=?)", r"\\text{ \1\2 }", tex)
     found: str = tex2mathml(tex, as_block=block)
     return found
 
@@ -45,13 +45,13 @@ def _draw(writer: Any, node: nodes.Element, block: bool) -> str:
 
 
 def _inline(writer: Any, node: nodes.Element) -> None:
-    writer.body.append(f'<span class="math">{_draw(writer, node, False)}</span>')
+    writer.body.append(f'<span class="formula">{_draw(writer, node, False)}</span>')
     raise nodes.SkipNode
 
 
 def _block(writer: Any, node: nodes.Element) -> None:
     number = f'<span class="eqno">({node["number"]})</span>' if node.get("number") else ""
-    writer.body.append(f'<div class="math">{number}{_draw(writer, node, True)}</div>\n')
+    writer.body.append(f'<div class="formula">{number}{_draw(writer, node, True)}</div>\n')
     raise nodes.SkipNode
 
 

@@ -71,7 +71,7 @@ for layer in layers:
         print(f"{name:22} {l2_mib:3} MiB {bound:8,.0f} {moved['row']:8,.0f} {moved['grouped-8']:9,.0f}")
 
 # %%
-# Read it by column: twice the cache does little for an order that already fits its panels, and much for one that misses
+# Read down a layer: twice the cache does little for an order that already fits its panels, and much for one that misses
 # by a little. Doing better by the *order* costs no silicon.
 #
 # A loop is enough for a table of this size. For tens of thousands of rows, ``pebble sweep`` runs all combinations on
@@ -81,7 +81,7 @@ for layer in layers:
 # ------------------
 #
 # An LRU cache answers for all capacities in one pass over the trace. Where a curve falls is where a larger cache would
-# be worth its area; the grey line is the proved bound, below which no order goes.
+# be worth its area; the lowest line is the proved bound, below which no order goes.
 #
 # .. code-block:: console
 #
