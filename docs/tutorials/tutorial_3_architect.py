@@ -87,8 +87,10 @@ for layer in layers:
 #
 #    $ pebble curve llama-3-8b:qkv --tokens 4096 --machine l2-50.toml --from 4MiB --to 256MiB --schedules row,grouped-8
 
+from pebble.plots.curve import curve_figure  # noqa: E402
+
 curve = pebble.curve(layers[0], ["row", "grouped-8"], machine=write_machine(50), least="4MiB", most="256MiB", points=24)
-figure = curve.plot().figure
+figure = curve_figure(curve)
 
 # %%
 # Buffers of the SMs
