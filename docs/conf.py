@@ -1,6 +1,7 @@
 """Sphinx configuration: builds without network and without warnings."""
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ from sphinx_gallery.scrapers import figure_rst
 import pebble
 from pebble.plots.save import style
 
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
 
 def scrape_figure(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
-    """The example's ``figure``, which is no pyplot figure, so that equal inputs give equal files."""
-    figure = block_vars["example_globals"].get("figure")
+    """The ``figure`` that a block made, which is no pyplot figure, so that equal inputs give equal files."""
+    figure = block_vars["example_globals"].pop("figure", None)
     if figure is None:
         return ""
     path = next(iter(block_vars["image_path_iterator"]))
@@ -30,22 +33,31 @@ version = release = pebble.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
+    "myst_parser",
     "sphinx_gallery.gen_gallery",
+    "mathml",
+    "pages",
 ]
+html_math_renderer = "mathml"
 exclude_patterns = [
     "_build",
     "_templates",
+    "_ext",
     "gallery/*",
-    "auto_examples/*.ipynb",
-    "auto_examples/*.py",
-    "sg_execution_times.rst",
+    "tutorials/*",
+    "auto_*/*.ipynb",
+    "auto_*/*.py",
+    "**sg_execution_times.rst",
 ]
 html_theme = "pydata_sphinx_theme"
 html_title = "pebble"
 html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
 html_sourcelink_suffix = ""
+html_sidebars = {"*": [], "generated/[!p]*": []}  # a page without siblings needs no list of them
+html_static_path = ["_static"]
+html_css_files = ["pebble.css"]
+myst_heading_anchors = 3  # `page.md#a-heading` is a link
 
 autosummary_generate = True
 autodoc_typehints = "none"
@@ -88,9 +100,9 @@ def setup(app: Any) -> None:
 
 
 sphinx_gallery_conf = {
-    "examples_dirs": "gallery",
-    "gallery_dirs": "auto_examples",
-    "filename_pattern": r"/plot_",
+    "examples_dirs": ["tutorials", "gallery"],
+    "gallery_dirs": ["auto_tutorials", "auto_examples"],
+    "filename_pattern": r"/(plot|tutorial)_",
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_memory": False,

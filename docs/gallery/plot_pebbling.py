@@ -2,7 +2,13 @@
 Pebbling
 ========
 
-Every move of a schedule: which value is in fast memory when.
+Every move of a schedule of a 3 x 3 x 3 product with room for six values. A row is a value, a bar the time that it
+spends in fast memory; loads and stores are marked, and they are the cost. Below stands how much of the room is in use:
+it never exceeds the capacity, which is what the referee checks move by move.
+
+.. code-block:: console
+
+   $ pebble figure pebbling gemm -m 3 -n 3 -k 3 --cache 6el --out pebbling.pdf
 """
 
 from pebble.plots.pebbling import gemm_events, pebbling_figure

@@ -2,8 +2,14 @@
 Ski slope
 =========
 
-Traffic against cache size: between the proved bound and the best schedule lies what is not known. Simulated kernels
-also hold values on the SMs, so at small caches they go below the bound for one memory, never below their own.
+Traffic against cache size, both on a log scale. Between the proved bound and the best schedule lies what is not known;
+on the left both fall with the root of the size, on the right they meet the compulsory traffic, where a larger cache
+buys nothing. Simulated kernels also hold values on the SMs, so at small caches they go below the bound for one memory,
+never below their own. Marks show the L2 of GPUs.
+
+.. code-block:: console
+
+   $ pebble figure ski-slope gemm -m 4096 -n 4096 -k 4096 --out ski-slope.pdf
 """
 
 from pebble.plots.ski_slope import ski_slope, ski_slope_figure

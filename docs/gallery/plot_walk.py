@@ -2,7 +2,13 @@
 Walk
 ====
 
-Tile orders coloured by time, and how many panels must stay for a use to find its panel.
+Four tile orders on a grid of 32 x 32 tiles, coloured by time from first to last. The curves below them count, for each
+number of panels that the cache can keep, how many uses find their panel still there: an order whose neighbours in time
+are neighbours on the grid rises early.
+
+.. code-block:: console
+
+   $ pebble figure walk --schedules row,grouped-8,hilbert,snake-strips-16 --grid 32x32 --out walk.pdf
 """
 
 from pebble.plots.walk import walk_figure

@@ -1,0 +1,121 @@
+"""
+Architect: a machine that does not exist yet
+============================================
+
+You decide how large a cache is, how many partitions it has, whether SMs may read each other's buffers. The workloads
+are given; the chip is yours.
+"""
+
+import tempfile
+from pathlib import Path
+
+import pebble
+
+# %%
+# A machine file of my own
+# ------------------------
+#
+# A machine is one TOML file: every number with its unit, where it comes from, and a mark that says how much to trust it
+# (``vendor``, ``measured``, ``guess``). The least that is needed are SMs, lines and stores; ``pebble machines --help``
+# explains the rest. This one has the SMs of an H100 and an L2 to be chosen.
+
+folder = Path(tempfile.mkdtemp())
+
+
+def write_machine(l2_mib: int) -> str:
+    """The file of a machine whose L2 has so many MiB."""
+
+    def number(name: str, value: object, unit: str) -> str:
+        return f'[{name}]\nvalue = {value}\nunit = "{unit}"\nmark = "guess"\nsource = "a study of L2 sizes"\n'
+
+    numbers = [
+        number("sms", 132, "SM"),
+        number("l2_partitions", 1, "partition"),
+        number("line", 128, "B"),
+        number("sector", 32, "B"),
+        number("boost_clock", 1755, "MHz"),
+        number("dram_bandwidth", 3.35, "TB/s"),
+        number("stores.l2", l2_mib, "MiB"),
+        number("stores.l1_shared_per_sm", 256, "KiB"),
+        number("stores.registers_per_sm", 256, "KiB"),
+    ]
+    model = '[cache_model]\npolicy = "lru"\nmark = "guess"\nsource = "to compare sizes, nothing else"\n'
+    text = f'name = "L2 of {l2_mib} MiB"\nvendor = "NVIDIA"\ndram_kind = "hbm3"\n\n' + "\n".join([*numbers, model])
+    path = folder / f"l2-{l2_mib}.toml"
+    path.write_text(text)
+    return str(path)
+
+
+mine = pebble.gpu(write_machine(50))
+print(f"{mine.name}: {mine.sms} SMs, {mine.l2_bytes:,} bytes of L2, cache model {mine.default_model}")
+
+# %%
+# What an L2 is worth
+# -------------------
+#
+# For each size: the least that this kernel must move (proved), and what one order moves (simulated). ``print`` of any
+# answer is one line; ``.rows()``, ``.to_dict()`` and ``.to_frame()`` are for scripts.
+#
+# .. code-block:: console
+#
+#    $ pebble compare llama-3-8b:qkv --tokens 4096 --machine l2-50.toml --schedules row,grouped-8
+
+layers = [pebble.workload(f"llama-3-8b:{name}", tokens=4096) for name in ("qkv", "gate_up", "down")]
+print(f"{'layer':22} {'L2':>7} {'bound':>8} {'row':>8} {'grouped-8':>9}  MB")
+for layer in layers:
+    for l2_mib in (25, 50, 100):
+        found = pebble.compare(layer, ["row", "grouped-8"], machine=write_machine(l2_mib))
+        moved = {traffic.order: traffic.dram_bytes / 1e6 for traffic in found.orders}
+        bound = found.trace.bound.bytes / 1e6
+        name = layer.label.split(" ")[0]
+        print(f"{name:22} {l2_mib:3} MiB {bound:8,.0f} {moved['row']:8,.0f} {moved['grouped-8']:9,.0f}")
+
+# %%
+# Read down a layer: twice the cache does little for an order that already fits its panels, and much for one that misses
+# by a little. Doing better by the *order* costs no silicon.
+#
+# A loop is enough for a table of this size. For tens of thousands of rows, ``pebble sweep`` runs all combinations on
+# many cores or machines into one store that survives being killed.
+#
+# Every size at once
+# ------------------
+#
+# An LRU cache answers for all capacities in one pass over the trace. Where a curve falls is where a larger cache would
+# be worth its area; the lowest line is the proved bound, below which no order goes.
+#
+# .. code-block:: console
+#
+#    $ pebble curve llama-3-8b:qkv --tokens 4096 --machine l2-50.toml --from 4MiB --to 256MiB --schedules row,grouped-8
+
+from pebble.plots.curve import curve_figure  # noqa: E402
+
+curve = pebble.curve(layers[0], ["row", "grouped-8"], machine=write_machine(50), least="4MiB", most="256MiB", points=24)
+figure = curve_figure(curve)
+
+# %%
+# Buffers of the SMs
+# ------------------
+#
+# The other boundary is the one between L2 and the SMs. What would it buy to let SMs read each other's buffers, at a
+# quarter of the price of a read of L2 (``omega=0.25``), or to pool them all? These are bounds: no schedule does better,
+# and beside each stands the best schedule known.
+#
+# .. code-block:: console
+#
+#    $ pebble bound gemm -m 8192 -n 8192 -k 8192 --machine l2-50.toml --buffers connected --omega 0.25
+
+square = pebble.Gemm(8192, 8192, 8192)
+for buffers in ("sm-local", "connected", "pooled"):
+    omega = 0.25 if buffers == "connected" else None
+    print(pebble.bound(square, machine=write_machine(50), buffers=buffers, omega=omega))
+
+# %%
+# Few tokens read each weight once, whatever the buffers; there is nothing to win:
+
+decode = pebble.Gemm(16, 8192, 8192)
+for buffers in ("sm-local", "pooled"):
+    print(pebble.bound(decode, machine=write_machine(50), buffers=buffers))
+
+# %%
+# :doc:`../buffers` has the whole answer by shape and topology, ``pebble decode`` the share of the KV cache, and
+# :doc:`../extending` what a machine file, a cache policy or a topology of your own looks like.
