@@ -203,10 +203,10 @@ def test_stationarity_is_the_schedules_own() -> None:
     for i, k in enumerate(found.depths):
         one = Gemm(4096, 4096, k)
         best = best_gemm_schedule(one, 2**14)
-        # the best in bytes, which are values here: one width
-        assert min(moved[i] for moved in found.moved.values()) == best.elements
-        assert found.bounds[i] <= best.elements
-        assert found.moved[found.winners[i]][i] == best.elements
+        # plain blocks of one operand: the best schedule may mix them and turn corners
+        least = min(moved[i] for moved in found.moved.values())
+        assert found.bounds[i] <= best.elements <= least <= 1.1 * best.elements
+        assert found.moved[found.winners[i]][i] == least
     assert found.switch is not None and 1.5 < found.switch < 2.5  # 1 + kappa^2 meets 1 + 2 kappa at 2
     assert found.winners[0] == "A" and found.winners[-1] == "C"
 
