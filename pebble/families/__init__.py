@@ -93,7 +93,7 @@ def lower_bound(workload: Workload, capacity: int, recompute: bool = False) -> L
     >>> lower_bound(Gemm(8192, 8192, 8192), 40 * 2**19).elements
     273262469
     >>> lower_bound(Ffn(8192, 4096, 11008), 40 * 2**19).elements
-    253338648
+    262465677
     >>> lower_bound(Attention(32768, 32768, 128), 228 * 2**9).elements
     602919164
     >>> lower_bound(Conv2d(1, 1, 1, 3, 3, 2), 100).elements

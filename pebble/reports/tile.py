@@ -176,7 +176,7 @@ def tile(
     >>> import pebble
     >>> gemm = pebble.Gemm(4096, 7168, 16384, dtype="fp8")
     >>> print(pebble.tile(gemm, "deepgemm", gpu="h100-sxm5-80gb"))
-    gemm m=4096 n=7168 k=16384 fp8 on NVIDIA H100-SXM5-80GB, deepgemm: tile 256x128x128, 3 stages, 12 warps, 887.5 us \
+    gemm m=4096 n=7168 k=16384 fp8 on NVIDIA H100-SXM5-80GB, deepgemm: tile 256x128x128, 3 stages, 12 warps, 724.7 us \
 by the model, bound by shared
     """
     chip = chip_of(gpu, machine)
