@@ -6,12 +6,12 @@ from pebble.cdag.gemm import gemm_dag
 from pebble.cdag.validate import DagError
 from pebble.errors import IllegalMoveError, InputError
 from pebble.game import Game, Move, Pebbling, Variant, minimum_capacity, replay
-from pebble.schedules.explicit.moves import gemm_moves
 from pebble.schedules.explicit.widths import WideGemmSchedule, gemm_schedules_in_bytes
 from pebble.solvers import solve
 from pebble.workloads import Gemm
 from pebble.workloads.widths import Room, Widths
 from tests.bounds.wide_game import product_game
+from tests.schedules.nest_moves import nest_moves
 
 FP8 = Widths(1, 4, 4, 2)
 
@@ -27,7 +27,7 @@ def wide_game(m: int, n: int, k: int, accumulate: bool = False) -> Game:
 def pebbling(schedule: WideGemmSchedule) -> Pebbling:
     """The moves in the names of the DAG."""
     moves = []
-    for op, name, index in gemm_moves(schedule):  # type: ignore[arg-type]  # it has a gemm and a nest
+    for op, name, index in nest_moves(schedule):
         node = f"{name}[{','.join(map(str, index))}]"
         if op == "compute":
             i, j, t = index

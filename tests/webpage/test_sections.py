@@ -121,7 +121,7 @@ def test_bands_agree_with_the_best_plan(golden: Callable[..., list[str]]) -> Non
     least = min(
         told for rows in range(1, 641) if (told := height_of(ffn, rows, capacity, 1)["moved_bytes"]) is not None
     )
-    assert plan.elements <= least <= 1.1 * plan.elements  # the plan also keeps weights from band to band
+    assert plan.elements <= least <= 1.15 * plan.elements  # the plan also turns corners from band to band
 
 
 @pytest.mark.parametrize("name", ["solve-gemm", "solve-gemm-search", "solve-diamond", "solve-batch", "solve-buffers"])
