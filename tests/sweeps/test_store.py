@@ -176,7 +176,7 @@ def test_a_store_of_another_version_takes_no_more(store: Path) -> None:
 
 
 def test_a_sweep_that_cannot_begin_leaves_no_store(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="expected tcp://|needs Dask"):
+    with pytest.raises(InputError, match=r"expected tcp://|needs Dask"):
         pebble.sweep(SWEEP, tmp_path / "r.duckdb", cluster="nowhere")
     assert list(tmp_path.iterdir()) == []
 
