@@ -51,6 +51,7 @@ COMMANDS: dict[str, str] = {
     "versions": "versions of pebble and of what it stands on",
 }
 
+SHAPES = "shape"  # the group of the options that give a workload's sizes
 _LONGEST_SENTENCE = 1000
 
 
@@ -75,6 +76,19 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> None:  # type: ignore[override]
         raise InputError(f"{message}; see `{self.prog} --help`.")
+
+    def format_help(self) -> str:
+        """The command's own options first, the shapes of all workload families last."""
+        self._action_groups.sort(key=lambda group: group.title == SHAPES)
+        self.usage = " ".join(["%(prog)s", *map(_argument, self._get_positional_actions()), "[options]"])
+        return super().format_help()
+
+
+def _argument(action: argparse.Action) -> str:
+    name = str(action.metavar or action.dest)
+    if action.nargs in ("*", "+"):
+        name += " ..."
+    return f"[{name}]" if action.nargs in ("?", "*") else name
 
 
 def _usage() -> str:
@@ -117,9 +131,11 @@ def _dispatch(arguments: Sequence[str]) -> int:
     if name not in COMMANDS:
         raise UnknownNameError("command", name, COMMANDS, "pebble --help")
     module = import_module(f"pebble.cli.{name}")
+    about, examples, rest = (module.__doc__ or "").partition("\nexamples:")
     parser = _Parser(
         prog=f"pebble {name}",
-        description=module.__doc__,
+        description=about,
+        epilog=examples.lstrip() + rest,
         formatter_class=_Help,
         allow_abbrev=False,
     )

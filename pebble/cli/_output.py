@@ -41,21 +41,37 @@ def say(text: str, indent: str = "") -> None:
     print(textwrap.fill(text, width(), initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False))
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, keep: Sequence[str] = ()) -> str:
     """A plain table: the first ``left`` columns to the left, numbers to the right.
 
-    Columns that do not fit the terminal move to a second line of their row.
+    Where the terminal is too narrow, columns are left out, the last first and those of ``keep`` at the very end, and
+    a line below names them; a row stays one line. Names that are too wide even so are cut.
     """
     cells = [list(headers), *[list(row) for row in rows]]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(headers))]
     room = width()
-    if sum(widths) + 2 * (len(widths) - 1) <= room:
-        justify = [str.ljust if i < left else str.rjust for i in range(len(headers))]
-        lines = ["  ".join(j(cell, w) for j, cell, w in zip(justify, row, widths, strict=True)) for row in cells]
-        return "\n".join([lines[0].rstrip(), "-" * min(room, len(lines[0])), *(line.rstrip() for line in lines[1:])])
-    out = []
-    for row in cells[1:]:
-        out.append(row[0])
-        rest = [f"{h} {c}" for h, c in zip(headers[1:], row[1:], strict=True) if c]
-        out.append(textwrap.fill("; ".join(rest), room, initial_indent="    ", subsequent_indent="    "))
+    widths = [max(len(row[i]) for row in cells) for i in range(len(headers))]
+    shown = list(range(len(headers)))
+    # what goes first: numbers from the right, then further columns of text, then what the caller wants to keep
+    order = sorted(shown[1:], key=lambda i: (headers[i] not in keep, i >= left, i))
+    least = min(2, len(shown))
+    while len(shown) > least and _across(widths, shown) > room:
+        shown.remove(order.pop())
+    if (over := _across(widths, shown) - room) > 0:
+        widest = max(shown, key=lambda i: widths[i])
+        widths[widest] = max(4, widths[widest] - over)
+    lines = ["  ".join(_cell(row[i], widths[i], i < left) for i in shown) for row in cells]
+    out = [lines[0].rstrip(), "-" * min(room, len(lines[0])), *(line.rstrip() for line in lines[1:])]
+    hidden = [headers[i] for i in range(len(headers)) if i not in shown]
+    if hidden:
+        text = f"left out at {room} columns: {', '.join(hidden)} (a wider terminal shows them)"
+        out.append(textwrap.fill(text, room, subsequent_indent="  ", break_on_hyphens=False))
     return "\n".join(out)
+
+
+def _across(widths: Sequence[int], shown: Sequence[int]) -> int:
+    return sum(widths[i] for i in shown) + 2 * (len(shown) - 1)
+
+
+def _cell(text: str, room: int, left: bool) -> str:
+    text = text if len(text) <= room else text[: room - 3] + "..."
+    return text.ljust(room) if left else text.rjust(room)
