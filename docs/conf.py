@@ -9,7 +9,7 @@ import matplotlib
 from sphinx_gallery.scrapers import figure_rst
 
 import pebble
-from pebble.plots.save import style
+from pebble.plots.look import Look
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
@@ -20,7 +20,7 @@ def scrape_figure(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str
     if figure is None:
         return ""
     path = next(iter(block_vars["image_path_iterator"]))
-    with matplotlib.rc_context(style()):
+    with matplotlib.rc_context(Look().rc()):
         figure.savefig(path, dpi=150)
     rst: str = figure_rst([path], gallery_conf["src_dir"])
     return rst

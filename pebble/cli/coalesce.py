@@ -13,9 +13,9 @@ import argparse
 import sys
 
 from pebble.cli import _output
+from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.errors import InputError
 from pebble.plots.coalesce import coalescing_figure
-from pebble.plots.save import check_figure_path, save_figure
 from pebble.reports.coalesce import coalesce
 from pebble.reports.target import whole
 from pebble.units import format_ratio
@@ -34,13 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pitch", default="0", metavar="N", help="distance of rows, in values (what the columns take)")
     parser.add_argument("--threads", metavar="XxY", help="2-D tiles: threads of a block along columns and rows")
     parser.add_argument("--each", default="1x1", metavar="XxY", help="values of each thread, side by side (1x1)")
-    parser.add_argument("--figure", metavar="FILE", help="write the figure: .pdf, .svg or .png")
+    add_look_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Count and print."""
-    if args.figure is not None:
-        check_figure_path(args.figure)
+    check_figure(args)
     found = coalesce(
         whole("--cols", args.cols, 1, _MOST),
         whole("--rows", args.rows, 1, _MOST),
@@ -53,8 +52,7 @@ def run(args: argparse.Namespace) -> int:
         each=_sides("--each", args.each),
     )
     if args.figure is not None:
-        save_figure(coalescing_figure(found), args.figure)
-        print(f"figure: {args.figure}", file=sys.stderr)
+        write_figure(args, lambda: coalescing_figure(found))
     if args.json:
         _output.print_report(found)
         return 0

@@ -25,6 +25,7 @@ from typing import Any
 from pebble.cli import _output
 from pebble.cli._exact import interval_line, print_exact
 from pebble.cli._floor import add_time_arguments, print_energy, print_floor
+from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._progress import schedules_bar
 from pebble.cli._sms import add_buffer_arguments, print_sm_comparison
 from pebble.cli._target import add_accumulate_argument, add_kernel_arguments, add_machine_arguments, kernel, seconds
@@ -32,7 +33,7 @@ from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.families import schedules_help
 from pebble.plots.compare import comparison_figure
 from pebble.plots.exact import exact_figure
-from pebble.plots.save import check_figure_path, save_figure
+from pebble.plots.save import Figure, page
 from pebble.reports.compare import compare
 from pebble.reports.exact import ExactComparison
 from pebble.reports.kernel_compare import Comparison
@@ -57,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--schedule", action="append", metavar="FILE", help=f"beside these, {OWN_HELP}; may be given more than once"
     )
     parser.add_argument("--residual", action="store_true", help="ffn: read the input again to add it to the output")
-    parser.add_argument("--figure", metavar="FILE", help="write the figure: .pdf, .svg or .png")
+    add_look_arguments(parser)
     parser.add_argument(
         "--exact",
         action="store_true",
@@ -74,8 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compare and print."""
-    if args.figure is not None:
-        check_figure_path(args.figure)  # before the work, not after it
+    check_figure(args)
     limit = None if args.time_limit is None else seconds("--time-limit", args.time_limit)
     stop = threading.Event()
     with interruptible(stop) if args.exact else nullcontext(), _progress(args.exact) as show:
@@ -98,8 +98,7 @@ def run(args: argparse.Namespace) -> int:
         )
     interrupted = stop.is_set() or (isinstance(found, Comparison) and not found.complete)
     if args.figure is not None and not interrupted:  # before the table: a reader who leaves early (`| head`) gets it
-        _draw(found, args.figure)
-        print(f"figure: {args.figure}", file=sys.stderr)
+        write_figure(args, lambda: _draw(found))
     if args.json:
         _output.print_report(found)
     elif isinstance(found, Comparison):
@@ -111,14 +110,14 @@ def run(args: argparse.Namespace) -> int:
     return 130 if interrupted else 0
 
 
-def _draw(found: Comparison | SmComparison | ExactComparison, path: str) -> None:
+def _draw(found: Comparison | SmComparison | ExactComparison) -> Figure:
     if isinstance(found, Comparison):
-        figure: Any = comparison_figure(found)
-    elif isinstance(found, ExactComparison):
-        figure = exact_figure(found)
-    else:
-        figure = found.plot().figure
-    save_figure(figure, path)
+        return comparison_figure(found)
+    if isinstance(found, ExactComparison):
+        return exact_figure(found)
+    with page(6.4, 4.8) as figure:
+        found.plot(figure.add_subplot())
+    return figure
 
 
 def _progress(exact: bool) -> AbstractContextManager[Callable[[Any], Any] | None]:

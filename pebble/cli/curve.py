@@ -14,11 +14,11 @@ import sys
 import numpy as np
 
 from pebble.cli import _output
+from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.families import schedules_help
 from pebble.models.caches import parse_policy
-from pebble.plots.save import check_figure_path, save_figure
 from pebble.reports.curve import CurveReport, curve
 
 _COLUMNS = 6
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--from", dest="least", metavar="SIZE", help="smallest cache (the largest tile, 64KiB or more)")
     parser.add_argument("--to", dest="most", metavar="SIZE", help="largest cache (all operands)")
     parser.add_argument("--points", metavar="N", default="48", help="cache sizes between the two (48)")
-    parser.add_argument("--figure", metavar="FILE", help="write the figure: .pdf, .svg or .png")
+    add_look_arguments(parser)
     add_machine_arguments(parser)
     add_kernel_arguments(parser)
 
@@ -45,8 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Draw and print."""
     workload = workload_of(args)
-    if args.figure:
-        check_figure_path(args.figure)
+    check_figure(args)
     sizes = {"least": args.least, "most": args.most, "points": args.points}
     report = curve(workload, args.schedules, residual=args.residual, **sizes, **kernel(args))
     if args.json:
@@ -56,8 +55,7 @@ def run(args: argparse.Namespace) -> int:
     if args.figure and report.schedules:
         from pebble.plots.curve import curve_figure
 
-        save_figure(curve_figure(report), args.figure)
-        print(f"figure: {args.figure}", file=sys.stderr)
+        write_figure(args, lambda: curve_figure(report))
     return 0 if report.complete else 130
 
 

@@ -16,6 +16,7 @@ import dataclasses
 
 from pebble.cdag.io import SUFFIXES, write_dag
 from pebble.cli import _output
+from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._dag_argument import add_dag_arguments, family_help, read_dag_argument
 from pebble.system.files import check_output
 
@@ -41,18 +42,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble dag``."""
     add_dag_arguments(parser)
     parser.add_argument("--out", metavar="FILE", help="write the DAG: " + ", ".join(SUFFIXES))
-    parser.add_argument("--figure", metavar="FILE", help="draw the DAG: .svg, .pdf or .png")
-    parser.epilog = family_help()
+    add_look_arguments(parser, "draw the DAG")
+    parser.epilog = f"{family_help()}\n\n{parser.epilog}"
 
 
 def run(args: argparse.Namespace) -> int:
     """Build or read, then write, draw and count."""
     if args.out is not None:
         check_output(args.out, "--out", SUFFIXES)
-    if args.figure is not None:
-        from pebble.plots.save import check_figure_path
-
-        check_figure_path(args.figure)
+    check_figure(args)
     from pebble.game.statistics import dag_statistics
 
     label, dag = read_dag_argument(args)
@@ -61,9 +59,8 @@ def run(args: argparse.Namespace) -> int:
         write_dag(dag, args.out)
     if args.figure is not None:
         from pebble.plots.dag import dag_figure
-        from pebble.plots.save import save_figure
 
-        save_figure(dag_figure(dag, label), args.figure)
+        write_figure(args, lambda: dag_figure(dag, label), args.figure)
     counts = dataclasses.asdict(statistics)
     if args.json:
         _output.print_json({"dag": label, **counts, "out": args.out, "figure": args.figure})

@@ -24,6 +24,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pebble.cli import _output
+from pebble.cli._look import add_look_arguments, look_of, write_figure
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError, UnknownNameError
 from pebble.families import accounting, family_of
@@ -62,16 +63,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--grid", metavar="RxC", help="walk, placement: the tile grid (32x32, 16x16)")
     parser.add_argument("--segments", metavar="H", help="segments: how many (as many as prove most)")
     parser.add_argument("--solution", metavar="FILE", help="pebbling: what `pebble solve ... --json` printed")
+    add_look_arguments(parser, figure=None)
 
 
 def run(args: argparse.Namespace) -> int:
     """Draw the figure and write it."""
-    from pebble.plots.save import check_figure_path, save_figure
+    from pebble.plots.save import check_figure_path
 
     if args.name not in FIGURES:
         raise UnknownNameError("figure", args.name, FIGURES, "pebble figure --help")
     path = args.out or f"{args.name}.svg"
     check_figure_path(path)
+    look_of(args)
     draw, allowed = FIGURES[args.name]
     for option in (
         "cache",
@@ -91,9 +94,7 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(
             f"{args.name}: got the workload {args.workload!r}, which this figure does not take; leave it out."
         )
-    drawn = draw(args)
-    figure, numbers = drawn if isinstance(drawn, tuple) else (drawn, {})
-    save_figure(figure, path)
+    numbers = write_figure(args, lambda: draw(args), path)
     if args.json:
         _output.print_json({"figure": args.name, "out": path, **numbers})
     else:

@@ -23,11 +23,11 @@ import sys
 
 from pebble.cli import _counters, _output
 from pebble.cli._progress import schedules_bar
+from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
 from pebble.cli._workload_argument import add_workload_option, workload_option
 from pebble.errors import InputError
 from pebble.plots.ncu import judgement_figure
-from pebble.plots.save import check_figure_path, save_figure
 from pebble.reports.ncu import ncu
 from pebble.reports.ncu_compare import judge
 from pebble.reports.ncu_dims import recover_dims
@@ -77,7 +77,7 @@ def _measured(parser: argparse.ArgumentParser) -> None:
 def _compare(parser: argparse.ArgumentParser) -> None:
     _measured(parser)
     parser.add_argument("--schedules", default="all", metavar="NAMES", help="all, or names separated by commas (all)")
-    parser.add_argument("--figure", metavar="FILE", help="write the figure: .pdf, .svg or .png")
+    add_look_arguments(parser)
 
 
 def _dims(parser: argparse.ArgumentParser) -> None:
@@ -130,8 +130,7 @@ def _run_which(args: argparse.Namespace) -> int:
 
 
 def _run_compare(args: argparse.Namespace) -> int:
-    if args.figure is not None:
-        check_figure_path(args.figure)
+    check_figure(args)
     profile = ncu(args.file).profile
     workload, options = workload_option(args), {"cold": _cold(args), **kernel(args)}
     if sys.stderr.isatty():
@@ -140,8 +139,7 @@ def _run_compare(args: argparse.Namespace) -> int:
     else:
         found = judge(profile, workload, args.launch, args.schedules, **options)
     if args.figure is not None and found.comparison.complete:
-        save_figure(judgement_figure(found), args.figure)
-        print(f"figure: {args.figure}", file=sys.stderr)
+        write_figure(args, lambda: judgement_figure(found))
     if args.json:
         _output.print_report(found)
     else:

@@ -17,11 +17,11 @@ import argparse
 import sys
 
 from pebble.cli import _output
+from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError
 from pebble.families import schedules_help
-from pebble.plots.save import check_figure_path, save_figure
 from pebble.plots.time import time_figure
 from pebble.reports.kernel_time import Timing, floor_word
 from pebble.reports.time import time
@@ -53,17 +53,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--beside-schedules", metavar="NAMES", help="of the second; the fastest (those in daily use)")
     group.add_argument("--beside-sms", metavar="P,P", help="SMs of the second (seven splits)")
     group.add_argument("--sweep", metavar="NAME=V,V", help="one size in many values: tokens=16,256,4096")
-    group.add_argument("--figure", metavar="FILE", help="with --beside or --sweep: .pdf, .svg or .png")
+    add_look_arguments(parser, "with --beside or --sweep, write the figure")
     add_machine_arguments(parser)
     add_kernel_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Model and print."""
-    if args.figure is not None:
-        if args.beside is None and args.sweep is None:
-            raise InputError("--figure: expected --beside or --sweep with it.")
-        check_figure_path(args.figure)
+    if args.figure is not None and args.beside is None and args.sweep is None:
+        raise InputError("--figure: expected --beside or --sweep with it.")
+    check_figure(args)
     found = time(
         workload_of(args),
         args.schedules,
@@ -76,8 +75,7 @@ def run(args: argparse.Namespace) -> int:
         **kernel(args),
     )
     if args.figure is not None and not isinstance(found, Timing):
-        save_figure(time_figure(found), args.figure)
-        print(f"figure: {args.figure}", file=sys.stderr)
+        write_figure(args, lambda: time_figure(found))
     if args.json:
         _output.print_report(found)
     elif isinstance(found, Timing):

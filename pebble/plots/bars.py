@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pebble.plots.save import BLUE, GREEN, ORANGE, RED, axes
+from pebble.plots.save import BLUE, GREEN, ORANGE, RED, axes, small_title, value_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,10 +43,11 @@ def plot_bars(
         left = [a + b for a, b in zip(left, widths, strict=True)]
     if line is not None:
         ax.axvline(line, color="black", lw=1.4, label="proved bound")
+    value_axis(ax.xaxis, [*left, *([] if line is None else [line])])
     ax.set_yticks(range(len(bars)), names)
     ax.invert_yaxis()
     ax.set_xlabel(xlabel)
-    ax.set_title(title, fontsize=8, loc="left")
+    small_title(ax, title)
     if line is not None or any(parts):
         ax.legend(frameon=False, fontsize=7)
     return ax

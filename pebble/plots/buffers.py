@@ -10,7 +10,20 @@ from math import ceil
 from pebble.bounds.memories import balanced_share, buffer_lower_bound
 from pebble.families import accounting, family_of
 from pebble.game.buffer_model import BufferModel
-from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, Axes, Figure, page, small_title
+from pebble.plots.save import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    RED,
+    Axes,
+    Figure,
+    number_log_axis,
+    page,
+    panels,
+    small_title,
+    value_axis,
+)
 from pebble.workloads.base import Workload
 
 _OMEGAS = tuple(Fraction(i, 20) for i in range(21))
@@ -40,13 +53,19 @@ def _gb(workload: Workload, capacity: int, model: BufferModel) -> float:
     return buffer_lower_bound(accounting(workload), capacity, model, share).bytes / 1e9
 
 
+def _number(ax: Axes) -> None:
+    number_log_axis(ax.xaxis)
+    number_log_axis(ax.yaxis)
+
+
 def plot_against_sms(workload: Workload, chip: Chip, ax: Axes) -> Axes:
     """Balanced bounds as SMs of one size are added."""
     counts = [p for p in (1, 2, 4, 8, 16, 32, 64, 108, 132, 192, 256, 512) if p <= 4 * chip.sms]
     capacity = chip.sm_bytes // workload.narrowest_bytes
     for number, (label, color, _) in enumerate(_models(1)):
         ax.loglog(counts, [_gb(workload, capacity, _models(p)[number][2]) for p in counts], color=color, label=label)
-    ax.axvline(chip.sms, color=GREY, lw=0.8, ls=":")
+    ax.axvline(chip.sms, color=GREY, lw=0.8, ls=":", label=f"{chip.name}")
+    _number(ax)
     ax.set_xlabel(f"SMs of {chip.sm_bytes // 1024} KiB each")
     ax.set_ylabel("traffic into and out of SMs, GB")
     ax.legend(frameon=False, fontsize=7)
@@ -60,6 +79,8 @@ def plot_against_size(workload: Workload, chip: Chip, ax: Axes) -> Axes:
         values = [_gb(workload, size // workload.narrowest_bytes, model) for size in sizes]
         ax.loglog([size / 1024 for size in sizes], values, color=color, label=label)
     ax.axvline(chip.sm_bytes / 1024, color=GREY, lw=0.8, ls=":")
+    _number(ax)
+    ax.set_ylabel("traffic into and out of SMs, GB")
     ax.set_xlabel(f"KiB per SM, {chip.sms} SMs")
     return ax
 
@@ -81,10 +102,12 @@ def plot_against_omega(
             for w in points:
                 found = family_of(workload).best_in_buffers(workload, fits, BufferModel("connected", chip.sms, w, net))
                 assert found is not None
-                ax.plot(float(w), float(found.cost_bytes(w)) / 1e9, mark, color=color, ms=4, mfc="none")
+                ax.plot(float(w), float(found.cost_bytes(w)) / 1e9, mark, color=color, ms=4.5, mfc="white", mew=1.1)
     ax.set_xlabel("omega: cost of a copied value")
-    ax.set_ylim(0)
-    ax.legend(frameon=False, fontsize=6, title="bound (lines), best schedule (marks)", title_fontsize=6)
+    if not value_axis(ax.yaxis, [float(y) for line in ax.lines for y in line.get_ydata()]):
+        ax.set_ylim(0)
+    ax.set_ylabel("traffic into and out of SMs, GB")
+    ax.legend(frameon=False, fontsize=6.5, title="bound (lines), best schedule (marks)", title_fontsize=6.5)
     return ax
 
 
@@ -97,8 +120,8 @@ def buffers_figure(workload: Workload, chips: Sequence[Chip]) -> Figure:
     chips : sequence of Chip
         One or two.
     """
-    with page(9.6, 3.0) as figure:
-        axes = figure.subplots(1, 3)
+    with page(9.6, 3.2) as figure:
+        axes = figure.subplots(*panels(3))
         plot_against_sms(workload, chips[0], axes[0])
         plot_against_size(workload, chips[0], axes[1])
         plot_against_omega(workload, chips, axes[2])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pebble.counters.coalescing import Pattern, coalesce
 from pebble.counters.quantities import SECTOR_BYTES
 from pebble.counters.shapes import WARP
+from pebble.plots.look import look
 from pebble.plots.save import (
     BLUE,
     GREEN,
@@ -18,6 +19,7 @@ from pebble.plots.save import (
     Figure,
     axes,
     page,
+    panels,
     plain_numbers,
     small_title,
 )
@@ -72,7 +74,7 @@ def plot_strides(result: CoalescingReport, ax: Axes | None = None) -> Axes:
 def coalescing_figure(result: CoalescingReport) -> Figure:
     """Both on one page."""
     with page(7.2, 3.2) as figure:
-        left, right = figure.subplots(1, 2, width_ratios=[1.5, 1])
+        left, right = figure.subplots(*panels(2), width_ratios=None if look().narrow else [1.5, 1])
         plot_request(result, left)
         plot_strides(result, right)
         p = result.pattern

@@ -8,7 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pebble.families import kernel_family
-from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, Axes, Figure, axes, page, plain_numbers, small_title
+from pebble.plots.look import look
+from pebble.plots.save import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    RED,
+    Axes,
+    Figure,
+    axes,
+    page,
+    plain_numbers,
+    small_title,
+    value_axis,
+)
 from pebble.schedules.ffn import parse_ffn_schedule
 from pebble.schedules.orders import OrderParams, TileOrder, parse_order
 from pebble.units import format_bytes
@@ -46,9 +60,13 @@ def plot_ratios(result: Comparison, ax: Axes | None = None) -> Axes:
     )
     ax.set_yticks(at, [t.order for t in orders])
     ax.set_ylim(len(orders) - 0.4, -0.6)
-    ax.set_xlim(0, max([1.0, *lru, *(r + w for r, w in zip(reads, writes, strict=True))]) * 1.08)
+    totals = [1.0, result.ratio(best), *lru, *(r + w for r, w in zip(reads, writes, strict=True))]
+    logarithmic = value_axis(ax.xaxis, totals, 0.8)
+    if not logarithmic:
+        ax.set_xlim(0, max(totals) * (1.2 if look().narrow else 1.08))
     left_out = len(result.orders) - len(orders)
-    ax.set_xlabel("DRAM traffic / proved lower bound" + (f" (best {len(orders)}; {left_out} more)" if left_out else ""))
+    text = "DRAM traffic / proved lower bound" + (f" (best {len(orders)}; {left_out} more)" if left_out else "")
+    ax.set_xlabel(text + ", logarithmic" * logarithmic)
     return ax
 
 
@@ -130,12 +148,13 @@ def comparison_figure(result: Comparison) -> Figure:
     """
     walks: list[TileOrder] = []
     grid = kernel_family(result.workload).grid(result.workload, result.kernel.config.tile)
-    if grid not in (None, (1, 1)):
+    if grid not in (None, (1, 1)) and not look().narrow:
         walks = list({o.plain_name: o for o in (parse_order(t.order) for t in result.orders)}.values())
     strip_rows = -(-len(walks) // _PER_ROW)
     bar_height = 1.4 + 0.17 * min(len(result.orders), _MOST_BARS)
     strip_height = 1.0 * strip_rows + 0.35 if walks else 0
     bands = any(t.order.startswith(("row-fused", "interleaved")) for t in result.orders)
+    bands = bands and not look().narrow  # a column holds the bars; `pebble figure walk` draws walks
     if bands:
         strip_height = 2.6
     with page(7.2, bar_height + strip_height) as figure:

@@ -22,9 +22,11 @@ def plot_curve(report: CurveReport, ax: Axes | None = None) -> Axes:
     shown: dict[tuple[int, ...], list[str]] = {}
     for curve in report.schedules:
         shown.setdefault(curve.dram_bytes, []).append(curve.name)
+    rest = sum(len(names) for names in list(shown.values())[len(_COLOURS) :])
+    greys = f"{rest} more schedule{'s' * (rest > 1)}"
     for number, (moved, names) in reversed(list(enumerate(shown.items()))):
         coloured = number < len(_COLOURS)
-        label = ", ".join(names[:2]) + (" ..." if len(names) > 2 else "")
+        label = ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
         ax.plot(
             x,
             [m / 1e9 for m in moved],
@@ -32,7 +34,7 @@ def plot_curve(report: CurveReport, ax: Axes | None = None) -> Axes:
             lw=1.4 if coloured else 0.7,
             ls="--" if names[0].endswith("+sawtooth") else "-",
             alpha=1 if coloured else 0.6,
-            label=label if coloured else None,
+            label=label if coloured else greys if number == len(_COLOURS) else None,
             drawstyle="steps-post" if report.kernel.config.policy == "lru" else "default",
             zorder=3 if coloured else 2,
         )

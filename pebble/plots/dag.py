@@ -7,11 +7,12 @@ from collections.abc import Hashable
 from pebble.cdag.base import Dag
 from pebble.cdag.validate import validate_dag
 from pebble.errors import InputError
-from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, Axes, Figure, page
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, Axes, Figure, page, small_title
 
 MAX_DRAWN = 2000
 _MOST_LABELS = 70
 _SWEEPS = 8
+_MOST_ARROWS = 600
 # role -> colour, marker, so that grey copies can be read too
 _ROLES = {"input": (BLUE, "o"), "value": (ORANGE, "s"), "cell": (GREEN, "D"), "task": (GREY, ".")}
 
@@ -42,18 +43,15 @@ def plot_dag(dag: Dag, ax: Axes | None = None) -> Axes:
         import matplotlib.pyplot as plt
 
         ax = plt.gca()
-    from matplotlib.collections import LineCollection
-
     at = layered_positions(dag)
-    segments = [(at[u], at[v]) for u, v in dag.edges]
-    ax.add_collection(LineCollection(segments, colors=GREY, linewidths=0.6, zorder=1))
+    size = max(8.0, min(60.0, 4000 / len(dag)))
+    _draw_edges(ax, [(at[u], at[v]) for u, v in dag.edges], size)
     cells = {data["accumulator"] for _, data in dag.nodes(data=True) if "accumulator" in data}
     groups: dict[tuple[str, bool], list[Hashable]] = {}
     for node, data in dag.nodes(data=True):
         role = "task" if "accumulator" in data else "cell" if node in cells else "value" if dag.pred[node] else "input"
         output = role != "task" and bool(data.get("output", not dag.succ[node]))
         groups.setdefault((role, output), []).append(node)
-    size = max(8.0, min(60.0, 4000 / len(dag)))
     for (role, output), nodes in sorted(groups.items()):
         colour, marker = _ROLES[role]
         ax.scatter(
@@ -77,14 +75,28 @@ def plot_dag(dag: Dag, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def _draw_edges(ax: Axes, edges: list[tuple[tuple[float, float], tuple[float, float]]], size: float) -> None:
+    """Arrows from operand to result where they can be told apart, else plain lines."""
+    from matplotlib.collections import LineCollection
+
+    darker = "0.35" if len(edges) <= _MOST_ARROWS else "0.55"
+    if len(edges) > _MOST_ARROWS:
+        ax.add_collection(LineCollection(edges, colors=darker, linewidths=0.3, zorder=1))
+        return
+    for start, end in edges:
+        shape = {"arrowstyle": "-|>,head_width=0.13,head_length=0.28", "color": darker, "lw": 0.5}
+        ends = {"shrinkA": 0, "shrinkB": 0.5 * size**0.5 + 0.5}
+        ax.annotate("", end, start, arrowprops={**shape, **ends}, zorder=1)
+
+
 def dag_figure(dag: Dag, title: str = "") -> Figure:
     """A figure of its own around :func:`plot_dag`, sized to the DAG."""
     layers = _layers(dag)
     widest = max(layers.count(layer) for layer in set(layers))
-    size = min(16.0, 3 + 0.35 * widest), min(12.0, 1 + 0.7 * (max(layers) + 1))
+    size = min(16.0, 3 + 0.35 * widest), min(12.0, 1.3 + 0.75 * (max(layers) + 1))
     with page(*size) as figure:
         ax = plot_dag(dag, figure.add_subplot())
-        ax.set_title(title)
+        small_title(ax, title)
     return figure
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pebble.plots.save import BLUE, ORANGE, RED, Axes, Figure, axes, page, small_title
+from pebble.plots.save import BLUE, ORANGE, RED, Axes, Figure, axes, page, small_title, value_axis
 from pebble.units import format_bytes, format_capacity
 
 if TYPE_CHECKING:
@@ -14,10 +14,13 @@ if TYPE_CHECKING:
 
 
 def plot_exact(result: ExactComparison, ax: Axes | None = None) -> Axes:
-    """Two bars per order, OPT and LRU, in bytes; the optimum as a line, or its interval as a band."""
+    """Two bars per order, OPT and LRU, in bytes; the optimum as a line, or its interval as a band.
+
+    Orders that move the same share a pair of bars.
+    """
     ax = axes(ax)
     totals = {(p.order, p.eviction): p.bytes for p in result.orders}
-    names = list(dict.fromkeys(p.order for p in result.orders))
+    names = [tied[0] for tied in _tied(result)]
     at = np.arange(len(names))
     for eviction, color, shift in (("opt", BLUE, -0.2), ("lru", ORANGE, 0.2)):
         values = [totals[name, eviction] / 1e6 for name in names]
@@ -30,17 +33,31 @@ def plot_exact(result: ExactComparison, ax: Axes | None = None) -> Axes:
     else:
         low, high = result.lower_bytes / 1e6, result.upper_bytes / 1e6
         ax.axvspan(low, high, color=RED, alpha=0.25, label="optimum lies here (proved to found)")
-    ax.set_yticks(at, names)
+    ax.set_yticks(at, [_shared_name(tied) for tied in _tied(result)])
     ax.set_ylim(len(names) - 0.4, -0.6)
-    ax.set_xlim(0, max(totals.values()) / 1e6 * 1.12)
+    if not value_axis(ax.xaxis, [value / 1e6 for value in (result.lower_bytes, *totals.values())]):
+        ax.set_xlim(0, max(totals.values()) / 1e6 * 1.18)
     ax.set_xlabel("loads + stores, MB (numbers: times the best known)")
     return ax
 
 
+def _tied(result: ExactComparison) -> list[list[str]]:
+    """Orders that move the same under both evictions, together."""
+    totals = {(p.order, p.eviction): p.bytes for p in result.orders}
+    found: dict[tuple[int, int], list[str]] = {}
+    for name in dict.fromkeys(p.order for p in result.orders):
+        found.setdefault((totals[name, "opt"], totals[name, "lru"]), []).append(name)
+    return list(found.values())
+
+
+def _shared_name(tied: list[str]) -> str:
+    return tied[0] if len(tied) == 1 else f"{tied[0]} and {len(tied) - 1} more"
+
+
 def exact_figure(result: ExactComparison) -> Figure:
     """The figure of ``pebble compare --exact``."""
-    count = len({p.order for p in result.orders})
-    with page(6.4, 1.4 + 0.27 * count) as figure:
+    count = len(_tied(result))
+    with page(6.4, 1.5 + 0.3 * count) as figure:
         ax = plot_exact(result, figure.add_subplot())
         grid = "x".join(map(str, result.grid))
         small_title(

@@ -1,4 +1,4 @@
-"""Layers of models against GPUs: how far the best schedule known is from the proved bound at the size of the L2."""
+"""Layers of models against L2 sizes: how far the best schedule known is from the proved bound."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from pebble.families import lower_bound
 from pebble.models.machine import load_machine, machine_names
+from pebble.plots.look import look
 from pebble.plots.save import Axes, Figure, page, small_title
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.workloads import named_gemm
@@ -31,55 +32,63 @@ LAYERS = (
 
 @dataclass(frozen=True)
 class Gap:
-    """Best schedule over proved bound, per layer and GPU."""
+    """Best schedule over proved bound, per layer and L2 size."""
 
     layers: tuple[str, ...]
-    gpus: tuple[str, ...]
-    ratio: np.ndarray  #: shape (layers, gpus)
-    compulsory: np.ndarray  #: the bound is the compulsory one: everything fits, shape (layers, gpus)
+    sizes: tuple[str, ...]  #: L2 sizes, with the number of GPUs that have it
+    ratio: np.ndarray  #: shape (layers, sizes)
+    compulsory: np.ndarray  #: the bound is the compulsory one: everything fits, shape (layers, sizes)
     tokens: int
 
 
 def gap(layers: Sequence[str] = LAYERS, tokens: int = 8192) -> Gap:
     """Bound and schedule every layer at the L2 size of every GPU, one explicitly managed memory."""
-    machines = sorted((load_machine(name) for name in machine_names()), key=lambda m: (m.l2_bytes, m.sku))
-    ratio = np.empty((len(layers), len(machines)))
+    gpus: dict[int, list[str]] = {}
+    for machine in map(load_machine, machine_names()):
+        gpus.setdefault(machine.l2_bytes, []).append(machine.sku)
+    sizes = sorted(gpus)
+    ratio = np.empty((len(layers), len(sizes)))
     compulsory = np.zeros(ratio.shape, dtype=bool)
     for i, layer in enumerate(layers):
         gemm = named_gemm(layer, tokens)
-        for j, machine in enumerate(machines):
-            capacity = machine.l2_bytes // gemm.widest_bytes
+        for j, size in enumerate(sizes):
+            capacity = size // gemm.widest_bytes
             bound = lower_bound(gemm, capacity)
             ratio[i, j] = best_gemm_schedule(gemm, capacity).elements / bound.elements
             compulsory[i, j] = bound.elements == gemm.compulsory_elements
-    return Gap(
-        tuple(layers), tuple(f"{m.sku}\n{m.l2_bytes / 2**20:g} MiB" for m in machines), ratio, compulsory, tokens
-    )
+    return Gap(tuple(layers), tuple(_size_name(size, gpus[size]) for size in sizes), ratio, compulsory, tokens)
+
+
+def _size_name(size: int, gpus: list[str]) -> str:
+    """The size and who has it: equal sizes have equal gaps, so that a column a GPU would repeat them."""
+    chips = list(dict.fromkeys(name.partition("-")[0] for name in sorted(gpus)))
+    return f"{size / 2**20:g} MiB: " + ", ".join(chips[:2]) + (", ..." if len(chips) > 2 else "")
 
 
 def plot_gap(found: Gap, ax: Axes) -> Axes:
-    """A table of ratios, darker where the gap is wider; a dot where everything moves once."""
-    top = max(1.4, float(found.ratio.max()))
-    image = ax.imshow(found.ratio, cmap="cividis_r", vmin=1, vmax=top, aspect="auto")
-    for i in range(len(found.layers)):
-        for j in range(len(found.gpus)):
-            value = found.ratio[i, j]
-            text = f"{value:.2f}" + ("•" if found.compulsory[i, j] else "")
-            ax.text(
-                j,
-                i,
-                text,
-                ha="center",
-                va="center",
-                fontsize=6,
-                color="white" if value > 1 + (top - 1) * 0.55 else "black",
-            )
+    """A table of ratios, darker where the gap is wider; a dash where the bound is met and everything moves once."""
+    narrow = look().narrow
+    top = max(1.1, float(found.ratio.max()))
+    image = ax.imshow(found.ratio, cmap="Blues", vmin=1, vmax=top, aspect="auto")
+    for (i, j), value in np.ndenumerate(found.ratio):
+        met = found.compulsory[i, j] and value == 1
+        ax.text(
+            j, i, "–" if met else f"{value:.2f}", ha="center", va="center", fontsize=6.5,
+            rotation=90 if narrow and not met else 0, color="white" if value > 1 + (top - 1) * 0.6 else "black",
+        )  # fmt: skip
     ax.set_yticks(range(len(found.layers)), found.layers, fontsize=6.5)
-    ax.set_xticks(range(len(found.gpus)), found.gpus, fontsize=6, rotation=60, ha="right", rotation_mode="anchor")
+    ax.set_xticks(
+        range(len(found.sizes)), found.sizes, fontsize=6.5, rotation=60, ha="right", rotation_mode="anchor",
+    )  # fmt: skip
     ax.tick_params(length=0)
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.7, pad=0.01)
-    bar.set_label("best schedule / proved bound", fontsize=7)
-    small_title(ax, f"{found.tokens} tokens, bf16, one explicitly managed memory of the size of the L2 (• compulsory)")
+    if not narrow:
+        bar = ax.figure.colorbar(image, ax=ax, shrink=0.7, pad=0.01)
+        bar.set_label("best schedule / proved bound", fontsize=7)
+    small_title(
+        ax,
+        f"best schedule / proved bound: {found.tokens} tokens, bf16, one explicitly managed memory of the size of the\n"
+        "L2 (–: everything moves once, proved least)",
+    )
     return ax
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pebble.plots.save import BLUE, GREY, ORANGE, RED, SKY, YELLOW, Axes, Figure, axes, page, small_title
+from pebble.plots.save import BLUE, GREY, ORANGE, RED, SKY, YELLOW, Axes, Figure, axes, page, small_title, value_axis
 from pebble.units import format_bytes
 
 if TYPE_CHECKING:
@@ -39,7 +39,9 @@ def plot_judgement(result: Judgement, ax: Axes | None = None) -> Axes:
     ax.set_yticks(range(len(labels)), labels)
     ax.set_ylim(len(labels) - 0.4, -0.6)
     widest = max([bound, best, measured.dram_bytes or 0, *(one.read_bytes + one.write_bytes for one in orders)])
-    ax.set_xlim(0, widest / 1e6 * 1.12)
+    totals = [one.read_bytes + one.write_bytes for one in orders]
+    if not value_axis(ax.xaxis, [x / 1e6 for x in (bound, best, widest, *totals)]):
+        ax.set_xlim(0, widest / 1e6 * 1.18)
     left_out = len(result.orders) - len(orders)
     more = f" (the nearest {len(orders)}; {left_out} more)" if left_out else ""
     ax.set_xlabel(f"DRAM traffic, MB{more}; behind the bars: error of the simulated reads")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pebble.plots.save import Axes, Figure, page
+from pebble.plots.save import Axes, Figure, page, panels
 from pebble.solvers.placement import Placement
 
 _MOST_NUMBERS = 400
@@ -39,7 +39,7 @@ def plot_owners(placement: Placement, title: str, ax: Axes) -> Axes:
 def placement_figure(placements: Sequence[tuple[str, Placement]]) -> Figure:
     """Owner maps side by side."""
     with page(2.9 * len(placements), 3.3) as figure:
-        axes = figure.subplots(1, len(placements), squeeze=False)
+        axes = figure.subplots(*panels(len(placements)), squeeze=False)
         for (title, placement), ax in zip(placements, axes.flat, strict=True):
             plot_owners(placement, title, ax)
     return figure

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pebble.errors import InputError
+from pebble.plots.fitting import fit
+from pebble.plots.look import look
 from pebble.system.files import check_output, faults
 
 if TYPE_CHECKING:
@@ -22,14 +24,8 @@ else:  # drawing loads matplotlib, importing a figure does not
 BLUE, ORANGE, GREEN, RED, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#999999"
 PURPLE, SKY, YELLOW = "#CC79A7", "#56B4E9", "#F0E442"
 
-_STYLE = {
-    "svg.hashsalt": "pebble",
-    "svg.fonttype": "none",
-    "pdf.fonttype": 42,
-    "font.size": 8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
+CRUSHING = 20  # one value so many times another leaves nothing to see of that one
+
 _NO_DATE = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
 
 
@@ -42,11 +38,6 @@ def check_figure_path(path: str) -> None:
         Another suffix than .pdf, .svg, .png, or a folder that is not there or not writable.
     """
     check_output(path, "--figure", (".pdf", ".svg", ".png"))
-
-
-def style() -> Any:
-    """rcParams of every figure, for ``matplotlib.rc_context``."""
-    return dict(_STYLE)
 
 
 def axes(ax: Axes | None) -> Axes:
@@ -68,12 +59,54 @@ def axes(ax: Axes | None) -> Axes:
 
 @contextmanager
 def page(width: float, height: float) -> Iterator[Figure]:
-    """A figure of so many inches, to be drawn in the style of all of them."""
+    """A figure of so many inches, to be drawn as `pebble.plots.look` asks; when it is drawn, it is fitted."""
     import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(style()):
-        yield Figure(figsize=(width, height), layout="constrained")
+    wanted = look()
+    with matplotlib.rc_context(wanted.rc()):
+        figure = Figure(figsize=(wanted.width_inches or width, height), layout="constrained")
+        yield figure
+        fit(figure, wanted)
+
+
+def panels(count: int) -> tuple[int, int]:
+    """Rows and columns for so many panels: side by side, in a column of a paper one below the other."""
+    return (count, 1) if look().narrow else (1, count)
+
+
+def value_axis(axis: Axis, values: Iterable[float], least: float | None = None) -> bool:
+    """Make the axis of values logarithmic where that was asked for, or where one value would crush the others.
+
+    Parameters
+    ----------
+    axis : matplotlib.axis.Axis
+    values : iterable of float
+        What is drawn; below or at 0 they do not count.
+    least : float, optional
+        Where a logarithmic axis begins; by default a little below the least value.
+
+    Returns
+    -------
+    bool
+        Whether it is logarithmic now.
+    """
+    positive = [value for value in values if value > 0]
+    if not positive or not (look().log or max(positive) > CRUSHING * min(positive)):
+        return False
+    (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
+    ends = (min(positive) / 1.3 if least is None else least, max(positive) * 1.6)
+    (axis.axes.set_xlim if axis.axis_name == "x" else axis.axes.set_ylim)(*ends)
+    number_log_axis(axis)
+    return True
+
+
+def number_log_axis(axis: Axis) -> None:
+    """Plain numbers at powers of ten; between them at 2 and 5 too where the axis spans less than two."""
+    plain_numbers(axis)
+    low, high = sorted(axis.get_view_interval())
+    few = high < 100 * low
+    axis.set_minor_formatter(lambda value, _: f"{value:g}" if few and f"{value:.0e}"[0] in "25" else "")
 
 
 def small_title(ax: Axes, text: str, **more: Any) -> None:
@@ -92,6 +125,7 @@ def log_axes(ax: Axes) -> None:
     ax.set_xscale("log")
     ax.set_yscale("log")
     plain_numbers(ax.xaxis, ax.yaxis)
+    ax.xaxis.set_minor_formatter(lambda value, _: "")
     ax.yaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:.0e}"[0] in "25" else "")
 
 
@@ -100,5 +134,5 @@ def save_figure(figure: Figure | SubFigure, path: str) -> None:
     import matplotlib
 
     check_figure_path(path)
-    with faults(path, "--figure: ", "written"), matplotlib.rc_context(style()):
+    with faults(path, "--figure: ", "written"), matplotlib.rc_context(look().rc()):
         figure.figure.savefig(path, dpi=200, metadata=_NO_DATE[Path(path).suffix.lower()])

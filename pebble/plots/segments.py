@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pebble.bounds import Box
 from pebble.errors import InputError
-from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, Axes, Figure, page, small_title
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, Axes, Figure, page, small_title, value_axis
 from pebble.schedules.explicit import ExplicitSchedule, best_gemm_schedule
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.workloads import Gemm
@@ -114,7 +114,8 @@ def plot_segments(schedule: ExplicitSchedule, segments: int, ax: Axes) -> Axes:
     )
     ax.plot(at, [s.loads for s in cut], color=ORANGE, marker="o", ms=3, lw=0, label="loads made")
     ax.set_xlim(0.4, len(cut) + 0.6)
-    ax.set_ylim(0, max([*bottom, schedule.capacity]) * 1.08)
+    if not value_axis(ax.yaxis, [*bottom, schedule.capacity, *least]):
+        ax.set_ylim(0, max([*bottom, schedule.capacity]) * 1.08)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel(f"segment ({cut[0].products} multiply-adds each)")
     ax.set_ylabel("values touched")

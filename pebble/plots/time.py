@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, Axes, Figure, axes, log_axes, page, small_title
+from pebble.plots.look import look
+from pebble.plots.save import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    RED,
+    Axes,
+    Figure,
+    axes,
+    log_axes,
+    page,
+    small_title,
+    value_axis,
+)
 
 if TYPE_CHECKING:
     from pebble.reports.time_beside import SideBySide
@@ -23,7 +37,9 @@ def plot_beside(found: SideBySide, ax: Axes | None = None) -> Axes:
     ax.plot(at, [s.time.seconds * _MILLI for s in found.splits], color="black", lw=2, alpha=0.5, label="both done")
     ax.axhline(found.in_turn_seconds * _MILLI, color=RED, lw=1.2, ls="--", label="one after the other, all SMs each")
     ax.axhline(found.least_seconds * _MILLI, color=GREY, lw=1, ls=":", label="busiest resource of both")
-    ax.set_ylim(0, min(ax.get_ylim()[1], 3 * found.in_turn_seconds * _MILLI))
+    least, in_turn = found.least_seconds * _MILLI, found.in_turn_seconds * _MILLI
+    if not (look().log and value_axis(ax.yaxis, [least, in_turn, ax.get_ylim()[1]])):
+        ax.set_ylim(0, min(ax.get_ylim()[1], 3 * in_turn))
     ax.set_xlabel(f"SMs of the second, of {found.kernels[0].config.sms}")
     ax.set_ylabel("modelled time, ms")
     return ax

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pebble.plots.save import BLUE, GREY, ORANGE, axes
+from pebble.plots.save import BLUE, GREY, ORANGE, axes, value_axis
 from pebble.units import format_bytes
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def plot_tuning(result: Tuning, ax: Axes | None = None) -> Axes:
     ax.axvline(1, color="black", lw=1.4, label=f"proved bound, {format_bytes(result.best.bound.bound.bytes)}")
     ax.set_yticks(at, [f"{s.name} ({s.kernel.tile})" for s in shown], fontsize=7)
     ax.set_ylim(len(shown) - 0.4, -0.6)
-    ax.set_xlim(0, 1.08 * max(r + w for r, w in zip(reads, writes, strict=True)))
+    totals = [r + w for r, w in zip(reads, writes, strict=True)]
+    if not value_axis(ax.xaxis, [1, *totals], 0.8):
+        ax.set_xlim(0, 1.12 * max(totals))
     ax.set_xlabel("DRAM traffic / proved lower bound" + ", worst case" * (len(result.executions) > 1))
     return ax

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pebble.plots.look import look
 from pebble.plots.save import BLUE, GREEN, ORANGE, PURPLE, Axes, Figure, page, small_title
 from pebble.schedules.orders import OrderParams, TileOrder
 
@@ -79,8 +80,11 @@ def walk_figure(orders: Sequence[TileOrder], rows: int, cols: int, params: Order
     with page(7.2, 4.6) as figure:
         parts: Any = figure.subfigures(2, 1, height_ratios=[1, 1.15])
         upper, lower = parts
-        axes = upper.subplots(1, len(orders), squeeze=False)
-        for order, ax in zip(orders, axes.flat, strict=True):
+        across = 2 if look().narrow else len(orders)
+        axes = upper.subplots(-(-len(orders) // across), across, squeeze=False)
+        for ax in axes.flat[len(orders) :]:
+            ax.set_visible(False)
+        for order, ax in zip(orders, axes.flat, strict=False):
             plot_order(order, rows, cols, params, ax)
         upper.suptitle(f"{rows} x {cols} tiles: dark first; white: the first half of the walk", fontsize=8)
         ax = plot_reuse(orders, rows, cols, params, lower.add_subplot())

@@ -55,9 +55,7 @@ class MilpModel:
         self.program.setObjective(self.objective)
 
     def _binary(self, name: str) -> Any:
-        import pulp
-
-        return pulp.LpVariable(name, cat="Binary")
+        return self.program.add_variable(name, cat="Binary")
 
     def at(self, t: int, p: int) -> Any:
         """1 when task t is the one at position p."""

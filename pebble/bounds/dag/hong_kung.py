@@ -83,7 +83,7 @@ def _program(game: Game, held: int, parts: int) -> Any:
         children[u].append(v)
 
     def binary(name: str) -> Any:
-        return pulp.LpVariable(name, cat="Binary")
+        return program.add_variable(name, cat="Binary")
 
     inside = {(v, p): binary(f"in_{v}_{p}") for v in computed for p in range(parts)}
     for v in computed:
@@ -96,7 +96,7 @@ def _program(game: Game, held: int, parts: int) -> Any:
                 )
     for p in range(parts):
         dominates = {v: binary(f"dom_{v}_{p}") for v in range(game.size)}
-        open_path = {v: pulp.LpVariable(f"open_{v}_{p}", 0, 1) for v in range(game.size)}
+        open_path = {v: program.add_variable(f"open_{v}_{p}", 0, 1) for v in range(game.size)}
         for v in range(game.size):
             if game.is_input[v]:
                 program += open_path[v] >= 1 - dominates[v]
@@ -105,7 +105,7 @@ def _program(game: Game, held: int, parts: int) -> Any:
         lowest = []
         for v in computed:
             program += open_path[v] <= 1 - inside[v, p]
-            last = pulp.LpVariable(f"last_{v}_{p}", 0, 1)
+            last = program.add_variable(f"last_{v}_{p}", 0, 1)
             program += last >= inside[v, p] - pulp.lpSum(inside[c, p] for c in children[v])
             lowest.append(last)
         program += pulp.lpSum(dominates.values()) <= 2 * held

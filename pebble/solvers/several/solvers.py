@@ -97,7 +97,7 @@ def _by_milp(best: Incumbent) -> str:
         program.cost_at_least(best.lower)
     linear = program.program
     problem = pulp.LpProblem("several", pulp.LpMinimize)
-    found = [pulp.LpVariable(f"x{v}", cat="Binary") for v in range(linear.variables)]
+    found = [problem.add_variable(f"x{v}", cat="Binary") for v in range(linear.variables)]
     problem.setObjective(pulp.lpSum(c * found[v] for c, v in linear.objective))
     for terms, sense, bound in linear.rows:
         total = pulp.lpSum(c * found[v] for c, v in terms)

@@ -1,0 +1,106 @@
+"""How a figure looks: the options of every command that draws one, and the writing of its file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pebble.errors import InputError
+from pebble.plots.look import STYLES, WIDTHS_INCHES, Look, looking
+from pebble.plots.save import check_figure_path, save_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_OPTIONS = ("width", "font", "style", "log", "no_title")
+
+
+def add_look_arguments(parser: argparse.ArgumentParser, figure: str | None = "write the figure") -> None:
+    """--figure FILE, explained so, and the options of its look; None: without --figure."""
+    group = parser.add_argument_group("figure")
+    if figure is not None:
+        group.add_argument("--figure", metavar="FILE", help=f"{figure}: .pdf, .svg or .png")
+    widths = ", ".join(f"{name} ({inches:g} in)" for name, inches in WIDTHS_INCHES.items())
+    group.add_argument("--width", metavar="W", help=f"for a paper: {widths}, or inches; its type is 8 pt or more")
+    group.add_argument("--font", metavar="FONT", help="typeface, points, or both: serif, 9, serif:9")
+    group.add_argument("--style", metavar="STYLE", help=f"{', '.join(STYLES)}, or FILE.mplstyle ({STYLES[0]})")
+    group.add_argument("--log", action="store_true", help="a logarithmic axis of values")
+    group.add_argument("--no-title", action="store_true", help="leave the title to the caption")
+
+
+def look_of(args: argparse.Namespace) -> Look:
+    """The look that the arguments describe.
+
+    Raises
+    ------
+    InputError
+        A malformed option.
+    """
+    family, points = _font(args.font)
+    return Look(_width(args.width), family, points, args.style or STYLES[0], args.log, not args.no_title)
+
+
+def check_figure(args: argparse.Namespace) -> None:
+    """Refuse a figure that could not be drawn so or written, before the work for it.
+
+    Raises
+    ------
+    InputError
+        A malformed option, an option of a figure without --figure, or a file that cannot be written.
+    """
+    if args.figure is not None:
+        look_of(args)
+        check_figure_path(args.figure)
+        return
+    for option in _OPTIONS:
+        if getattr(args, option):
+            name = option.replace("_", "-")
+            raise InputError(f"--{name}: got it without --figure, whose look it is; add --figure FILE or leave it out.")
+
+
+def write_figure(
+    args: argparse.Namespace, draw: Callable[[], Figure | tuple[Figure, dict[str, Any]]], path: str | None = None
+) -> dict[str, Any]:
+    """Draw in the look asked for, and write to ``path``, or to --figure and say so.
+
+    Returns
+    -------
+    dict
+        The numbers that ``draw`` gives beside the figure; most give none.
+    """
+    with looking(look_of(args)):
+        drawn = draw()
+        figure, numbers = drawn if isinstance(drawn, tuple) else (drawn, {})
+        save_figure(figure, path or args.figure)
+    if path is None:
+        print(f"figure: {args.figure}", file=sys.stderr)
+    return numbers
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _width(text: str | None) -> float | None:
+    if text is None or text in WIDTHS_INCHES:
+        return WIDTHS_INCHES.get(text or "")
+    inches = _number(text)
+    if inches is None:
+        raise InputError(f"--width: got {text!r}, expected {', '.join(WIDTHS_INCHES)} or inches such as 3.33.")
+    return inches
+
+
+def _font(text: str | None) -> tuple[str | None, float | None]:
+    if text is None:
+        return None, None
+    family, colon, points = text.rpartition(":")
+    if (size := _number(points)) is not None:
+        return family or None, size
+    if colon or not points:
+        raise InputError(f"--font: got {text!r}, expected a typeface, points, or both, such as serif:9.")
+    return points, None

@@ -1,0 +1,203 @@
+"""A drawn figure, fitted to the page it is for: type no smaller than asked for, nothing cut, panels tall enough."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from pebble.errors import InputError
+from pebble.plots.look import POINTS, Look
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+else:  # drawing loads matplotlib, importing a figure does not
+    Axes = Figure = Text = Any
+
+_EDGE = 0.04  # inches between text and the edge of the page
+_ROUNDS = 4
+# Okabe and Ito's colours as greys that differ, where luminance alone would make green and vermilion one
+_GREYS = {
+    "#0072b2": "0.25", "#e69f00": "0.72", "#009e73": "0.5", "#d55e00": "0.0", "#999999": "0.6", "#cc79a7": "0.62",
+    "#56b4e9": "0.8", "#f0e442": "0.9",
+}  # fmt: skip
+
+
+def fit(figure: Figure, look: Look) -> None:
+    """Carry out what a look asks of a figure that is drawn."""
+    if look.log and not any("log" in (ax.get_xscale(), ax.get_yscale()) for ax in figure.axes):
+        raise InputError("--log: got it for a figure that has no axis of values above 0; leave it out.")
+    if not look.title:
+        _drop_titles(figure)
+    if look.style == "grey":
+        _make_grey(figure)
+    if look.width_inches is None and look.points is None:
+        return
+    _set_sizes(figure, look)
+    if look.width_inches is None:
+        return
+    _move_legends(figure, look)
+    for _ in range(_ROUNDS):
+        figure.draw_without_rendering()
+        _wrap_texts(figure)
+        missing = _missing_height(figure, look)
+        if abs(missing) < 0.02:
+            break
+        figure.set_figheight(max(1.2, figure.get_figheight() + missing))
+    figure.draw_without_rendering()
+    _wrap_texts(figure)
+
+
+def _texts(figure: Figure) -> list[Text]:
+    from matplotlib.text import Text
+
+    return [text for text in figure.findobj(Text) if text.get_text()]
+
+
+def _parts(figure: Any) -> list[Any]:
+    """The figure and the subfigures in it."""
+    return [figure, *(part for sub in figure.subfigs for part in _parts(sub))]
+
+
+def _drop_titles(figure: Figure) -> None:
+    for ax in figure.axes:
+        ax.set_title("", loc="left")
+    for part in _parts(figure):
+        if part.get_suptitle():
+            part.suptitle("").set_in_layout(False)
+
+
+def _set_sizes(figure: Figure, look: Look) -> None:
+    base = look.points or float(look.rc()["font.size"])
+    for text in _texts(figure):
+        size = text.get_fontsize() * base / POINTS
+        if size <= base * 1.5:  # not a mark that is drawn as a letter
+            text.set_fontsize(size if look.width_inches is None else base)
+    for ax in figure.axes:  # tick labels made later
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_tick_params(which="both", labelsize=base)
+
+
+def _move_legends(figure: Figure, look: Look) -> None:
+    """Legends below the figure, or below their panel, in as many columns as fit."""
+    from matplotlib.transforms import ScaledTranslation
+
+    points = look.points or float(look.rc()["font.size"])
+    room = figure.get_figwidth() * 72
+    alone = sum(ax.get_legend() is not None for ax in figure.axes) == 1 and len(figure.axes) == 1
+    for owner in (*_parts(figure), *figure.axes):
+        legends = [owner.get_legend()] if hasattr(owner, "get_legend") else list(owner.legends)
+        for old in filter(None, legends):
+            labels = [text.get_text() for text in old.get_texts()]
+            longest = max(map(len, labels)) * 0.52 * points + 3.5 * points
+            columns = max(1, min(3, int(room / longest)))
+            most = max(10, int((room / columns - 4 * points) / (0.52 * points)))
+            labels = ["\n".join(textwrap.wrap(" ".join(label.split()), most)) for label in labels]
+            title = old.get_title().get_text()
+            more: dict[str, Any] = {
+                "title": title or None, "fontsize": points, "title_fontsize": points, "frameon": False,
+                "ncols": columns, "columnspacing": 1, "handlelength": 1.8,
+            }  # fmt: skip
+            handles = list(old.legend_handles)
+            old.remove()
+            if hasattr(owner, "get_legend") and not alone:
+                below = owner.transAxes + ScaledTranslation(0, -4 * points / 72, figure.dpi_scale_trans)
+                owner.legend(
+                    handles, labels, loc="upper left", bbox_to_anchor=(-0.1, 0), bbox_transform=below,
+                    borderaxespad=0, **more,
+                )  # fmt: skip
+            else:
+                place = figure if hasattr(owner, "get_legend") else owner
+                place.legend(handles, labels, loc="outside lower left", **more)
+
+
+def _wrap_texts(figure: Figure) -> None:
+    """Titles from edge to edge, labels of axes broken where they would leave the page."""
+    width = figure.get_figwidth() * figure.dpi
+    edge = _EDGE * figure.dpi
+    for ax in figure.axes:
+        box = ax.get_window_extent()
+        title = ax._left_title  # the only way to a title at the left
+        if title.get_text():
+            _wrap(title, width - 2 * edge)
+            title.set_x((edge - box.x0) / box.width)
+        room = 2 * min((box.x0 + box.x1) / 2, width - (box.x0 + box.x1) / 2) - 2 * edge
+        _wrap(ax.xaxis.label, room)
+        tall = max(box.height * 1.15, 30)
+        _wrap(ax.yaxis.label, tall, upright=True)
+        _wrap(ax.title, max(box.width * 1.1, 20))
+    for part in _parts(figure):
+        if part.get_suptitle():
+            _wrap(part._suptitle, width - 2 * edge)
+
+
+def _wrap(text: Text, room: float, upright: bool = False) -> None:
+    """Break lines so that none is longer than so many pixels."""
+    words = text.get_text()
+    if not words:
+        return
+    box = text.get_window_extent()
+    across = box.height if upright else box.width
+    longest = max(map(len, words.split("\n")))
+    if across > room:
+        most = max(8, int(longest * room / across))
+        text.set_text("\n".join(piece for line in words.split("\n") for piece in textwrap.wrap(line, most)))
+
+
+def _missing_height(figure: Figure, look: Look) -> float:
+    """Inches that the tightest panel lacks, for every row of panels; negative where all have too much."""
+    shown = [ax for ax in figure.axes if ax.get_visible() and ax.get_label() != "<colorbar>"]
+    rows = {round(ax.get_position(original=True).y0, 2) for ax in shown}
+    lacking = []
+    for ax in shown:
+        box = ax.get_position(original=True)
+        wide, tall = box.width * figure.get_figwidth(), box.height * figure.get_figheight()
+        lacking.append(_wanted_height(ax, wide, look) - tall)
+    return len(rows) * max(lacking, default=0.0)
+
+
+def _wanted_height(ax: Axes, wide: float, look: Look) -> float:
+    """Inches: a line of type for every named row, the true proportions of a map, else those of a plot."""
+    from matplotlib.ticker import FixedFormatter
+
+    line = 1.3 * (look.points or float(look.rc()["font.size"])) / 72
+    if ax.get_aspect() != "auto":
+        return float(wide * ax.get_data_ratio() * float(ax.get_aspect()))
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    if isinstance(ax.yaxis.get_major_formatter(), FixedFormatter) and len(names) > 2:
+        return max(0.8, line * sum(1 + name.count("\n") for name in names))
+    return min(4.0, max(1.7, 0.68 * wide))
+
+
+def _make_grey(figure: Figure) -> None:
+    from matplotlib.collections import Collection
+    from matplotlib.colors import ListedColormap, to_hex, to_rgb, to_rgba
+    from matplotlib.image import AxesImage
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+    from matplotlib.text import Text
+
+    def grey(colour: Any) -> Any:
+        if isinstance(colour, str) and colour in ("none", "auto"):
+            return colour
+        r, g, b, alpha = to_rgba(colour)
+        known = _GREYS.get(to_hex((r, g, b)))
+        level = to_rgb(known)[0] if known else 0.299 * r + 0.587 * g + 0.114 * b
+        return (level, level, level, alpha)
+
+    for artist in figure.findobj():
+        if isinstance(artist, Line2D):
+            artist.set_markerfacecolor(grey(artist.get_markerfacecolor()))
+            artist.set_markeredgecolor(grey(artist.get_markeredgecolor()))
+            artist.set_color(grey(artist.get_color()))
+        elif isinstance(artist, Text):
+            artist.set_color(grey(artist.get_color()))
+        elif isinstance(artist, Patch):
+            artist.set_facecolor(grey(artist.get_facecolor()))
+            artist.set_edgecolor(grey(artist.get_edgecolor()))
+        elif isinstance(artist, Collection) and artist.get_array() is None:
+            artist.set_facecolor([grey(c) for c in artist.get_facecolor()])
+            artist.set_edgecolor([grey(c) for c in artist.get_edgecolor()])
+        elif isinstance(artist, AxesImage):
+            artist.set_cmap(ListedColormap([grey(artist.cmap(i)) for i in range(artist.cmap.N)]))

@@ -1,0 +1,127 @@
+"""How a figure looks on the page it is for: its width, type and colours; what ``--width`` and its like ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from pebble.errors import InputError
+from pebble.system.files import faults, shown
+
+POINTS = 8.0  #: of labels, where nothing else is asked for
+WIDTHS_INCHES = {"column": 3.33, "text": 7.0}
+STYLES = ("colour", "grey")
+GENERIC_FAMILIES = ("serif", "sans-serif", "monospace")
+_NARROW_INCHES = 5.0
+_STYLE = {
+    "svg.hashsalt": "pebble",
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+    "font.size": POINTS,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is asked of a figure beyond its content.
+
+    Attributes
+    ----------
+    width_inches : float, optional
+        Of the whole figure, 2 to 20; by default each figure's own. With one, no text is smaller than ``points``.
+    family : str, optional
+        A typeface.
+    points : float, optional
+        Size of labels, 5 to 24; by default 8.
+    style : str
+        ``colour``, ``grey``, or a ``.mplstyle`` file of matplotlib.
+    log : bool
+        Whether the axis of values is logarithmic whatever they are.
+    title : bool
+        Whether the title is drawn; papers have captions.
+
+    Raises
+    ------
+    InputError
+        A size out of its range, or a style that is none.
+    """
+
+    width_inches: float | None = None
+    family: str | None = None
+    points: float | None = None
+    style: str = "colour"
+    log: bool = False
+    title: bool = True
+
+    def __post_init__(self) -> None:
+        for option, value, least, most in (("--width", self.width_inches, 2, 20), ("--font", self.points, 5, 24)):
+            if value is not None and not least <= value <= most:
+                unit = "inches" if option == "--width" else "points"
+                raise InputError(f"{option}: got {value:g}, expected {least} to {most} {unit}.")
+        if self.style not in STYLES and not self.style.endswith(".mplstyle"):
+            raise InputError(
+                f"--style: got {self.style!r}, expected {', '.join(STYLES)}, or a file of matplotlib's that ends in "
+                ".mplstyle."
+            )
+        if self.family is not None and self.family not in GENERIC_FAMILIES:
+            from matplotlib import font_manager
+
+            if self.family not in font_manager.get_font_names():
+                raise InputError(
+                    f"--font: got {self.family!r}, expected {', '.join(GENERIC_FAMILIES)} or an installed typeface, "
+                    "such as 'DejaVu Serif'."
+                )
+
+    @property
+    def narrow(self) -> bool:
+        """Whether panels are put one below the other."""
+        return self.width_inches is not None and self.width_inches < _NARROW_INCHES
+
+    def rc(self) -> dict[str, Any]:
+        """matplotlib's rcParams."""
+        found: dict[str, Any] = dict(_STYLE)
+        if self.style not in STYLES:
+            found |= _read_style(self.style)
+        if self.family is not None:
+            found["font.family"] = [self.family]
+        if self.points is not None:
+            found["font.size"] = self.points
+        return found
+
+
+def _read_style(path: str) -> dict[str, Any]:
+    """The settings of a style file."""
+    import matplotlib
+
+    with faults(path, "--style: ", "read"):
+        try:
+            found = dict(matplotlib.rc_params_from_file(path, use_default_template=False))
+        except (ValueError, UnicodeDecodeError):
+            found = {}
+    if not found:
+        raise InputError(f"--style: {shown(path)} holds no setting of matplotlib, expected lines such as font.size: 9.")
+    return found
+
+
+_current: ContextVar[Look] = ContextVar("look")
+_PLAIN = Look()
+
+
+def look() -> Look:
+    """How figures look now."""
+    return _current.get(_PLAIN)
+
+
+@contextmanager
+def looking(wanted: Look) -> Iterator[None]:
+    """Figures drawn within look so."""
+    token = _current.set(wanted)
+    try:
+        yield
+    finally:
+        _current.reset(token)
