@@ -14,7 +14,7 @@ from pebble.plots.save import check_figure_path, save_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_OPTIONS = ("width", "font", "style", "log", "no_title")
+_OPTIONS = ("figure_width", "font", "style", "log", "no_title")
 
 
 def add_look_arguments(parser: argparse.ArgumentParser, figure: str | None = "write the figure") -> None:
@@ -23,7 +23,13 @@ def add_look_arguments(parser: argparse.ArgumentParser, figure: str | None = "wr
     if figure is not None:
         group.add_argument("--figure", metavar="FILE", help=f"{figure}: .pdf, .svg or .png")
     widths = ", ".join(f"{name} ({inches:g} in)" for name, inches in WIDTHS_INCHES.items())
-    group.add_argument("--width", metavar="W", help=f"for a paper: {widths}, or inches; its type is 8 pt or more")
+    names = ["--figure-width"]
+    if "--width" not in parser._option_string_actions:  # conv2d has a width of its own
+        names.insert(0, "--width")
+    help_text = f"for a paper: {widths}, or inches; its type is 8 pt or more"
+    if len(names) == 1:
+        help_text += "; also --width, except for conv2d"
+    group.add_argument(*names, dest="figure_width", metavar="W", help=help_text)
     group.add_argument("--font", metavar="FONT", help="typeface, points, or both: serif, 9, serif:9")
     group.add_argument("--style", metavar="STYLE", help=f"{', '.join(STYLES)}, or FILE.mplstyle ({STYLES[0]})")
     group.add_argument("--log", action="store_true", help="a logarithmic axis of values")
@@ -38,8 +44,9 @@ def look_of(args: argparse.Namespace) -> Look:
     InputError
         A malformed option.
     """
+    _take_width(args)
     family, points = _font(args.font)
-    return Look(_width(args.width), family, points, args.style or STYLES[0], args.log, not args.no_title)
+    return Look(_width(args.figure_width), family, points, args.style or STYLES[0], args.log, not args.no_title)
 
 
 def check_figure(args: argparse.Namespace) -> None:
@@ -50,6 +57,7 @@ def check_figure(args: argparse.Namespace) -> None:
     InputError
         A malformed option, an option of a figure without --figure, or a file that cannot be written.
     """
+    _take_width(args)
     if args.figure is not None:
         look_of(args)
         check_figure_path(args.figure)
@@ -77,6 +85,13 @@ def write_figure(
     if path is None:
         print(f"figure: {args.figure}", file=sys.stderr)
     return numbers
+
+
+def _take_width(args: argparse.Namespace) -> None:
+    """--width is the figure's wherever the workload has none of that name."""
+    given = getattr(args, "parameter_width", None)
+    if given is not None and args.workload != "conv2d":
+        args.figure_width, args.parameter_width = given, None
 
 
 def _number(text: str) -> float | None:

@@ -9,7 +9,6 @@ examples:
 from __future__ import annotations
 
 import argparse
-import sys
 
 import numpy as np
 
@@ -44,8 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Draw and print."""
-    workload = workload_of(args)
     check_figure(args)
+    workload = workload_of(args)
     sizes = {"least": args.least, "most": args.most, "points": args.points}
     report = curve(workload, args.schedules, residual=args.residual, **sizes, **kernel(args))
     if args.json:

@@ -14,7 +14,6 @@ examples:
 from __future__ import annotations
 
 import argparse
-import sys
 
 from pebble.cli import _output
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
