@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pebble.models.caches import parse_policy
-from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, Axes, Figure, axes, page, plain_numbers, small_title
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, Axes, Figure, axes, number_log_axis, page, small_title
 from pebble.units import format_capacity
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def plot_curve(report: CurveReport, ax: Axes | None = None) -> Axes:
     ax.set_xlim(x[0], x[-1])
     ax.set_ylim(floor, None)
     ax.xaxis.set_major_formatter(lambda value, _: format_capacity(round(value * 2**20)))
-    plain_numbers(ax.yaxis)
+    number_log_axis(ax.yaxis)
     ax.set_xlabel("cache size")
     ax.set_ylabel("DRAM traffic, GB")
     return ax

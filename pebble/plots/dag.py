@@ -23,7 +23,7 @@ def plot_dag(dag: Dag, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     dag : networkx.DiGraph
-        Up to 2,000 nodes; names are written up to 70.
+        Up to 2,000 nodes; names of up to 70 values are written.
     ax : matplotlib.axes.Axes, optional
         Where to draw; by default the current axes.
 
@@ -65,7 +65,7 @@ def plot_dag(dag: Dag, ax: Axes | None = None) -> Axes:
             label=f"{role}, output" if output else role,
             zorder=2,
         )
-    if len(dag) <= _MOST_LABELS:
+    if sum("accumulator" not in data for _, data in dag.nodes(data=True)) <= _MOST_LABELS:
         for node, (x, y) in at.items():
             if "accumulator" not in dag.nodes[node]:
                 ax.annotate(str(node), (x, y), xytext=(0, 5), textcoords="offset points", ha="center", fontsize=5)

@@ -38,6 +38,7 @@ def fit(figure: Figure, look: Look) -> None:
     if look.width_inches is None:
         return
     _move_legends(figure, look)
+    figure.set_figheight(max(figure.get_figheight(), 2 * look.width_inches))  # room for what is below the panels
     for _ in range(_ROUNDS):
         figure.draw_without_rendering()
         _wrap_texts(figure)
@@ -146,15 +147,18 @@ def _wrap(text: Text, room: float, upright: bool = False) -> None:
 
 
 def _missing_height(figure: Figure, look: Look) -> float:
-    """Inches that the tightest panel lacks, for every row of panels; negative where all have too much."""
+    """Inches of the page that the tightest panel lacks; negative where all have too much. Low strips do not count."""
+    width, height = figure.get_size_inches()
     shown = [ax for ax in figure.axes if ax.get_visible() and ax.get_label() != "<colorbar>"]
-    rows = {round(ax.get_position(original=True).y0, 2) for ax in shown}
+    boxes = {ax: ax.get_position(original=True) for ax in shown}
+    rows = {round(box.y0, 2): box.height * height for box in boxes.values()}
+    tallest = max(rows.values(), default=1.0)
     lacking = []
-    for ax in shown:
-        box = ax.get_position(original=True)
-        wide, tall = box.width * figure.get_figwidth(), box.height * figure.get_figheight()
-        lacking.append(_wanted_height(ax, wide, look) - tall)
-    return len(rows) * max(lacking, default=0.0)
+    for ax, box in boxes.items():
+        if (tall := box.height * height) > 0.3 * tallest:
+            more = _wanted_height(ax, box.width * width, look) / tall - 1
+            lacking.append(more * sum(rows.values()))  # panels share what a page gains as they share the page
+    return max(lacking, default=0.0)
 
 
 def _wanted_height(ax: Axes, wide: float, look: Look) -> float:

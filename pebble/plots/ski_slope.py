@@ -90,8 +90,17 @@ def plot_ski_slope(slope: SkiSlope, ax: Axes) -> Axes:
     """Log-log: the gap between bound and best schedule shaded, orders as marked steps, GPUs' L2 sizes above."""
     mib = [c / 2**20 for c in slope.caches]
     gb = 1e9
-    ax.fill_between(mib, [x / gb for x in slope.lower], [x / gb for x in slope.upper], color=BLUE, alpha=0.15, lw=0)
-    ax.plot(mib, [x / gb for x in slope.upper], color=BLUE, lw=1.4, label="one memory: best schedule")
+    ax.fill_between(
+        mib, [x / gb for x in slope.lower], [x / gb for x in slope.upper], color=BLUE, alpha=0.15, lw=0, step="post"
+    )
+    ax.plot(
+        mib,
+        [x / gb for x in slope.upper],
+        color=BLUE,
+        lw=1.4,
+        drawstyle="steps-post",
+        label="one memory: best schedule",
+    )
     ax.plot(mib, [x / gb for x in slope.lower], color=BLUE, lw=1, ls=(0, (6, 2)), label="one memory: proved bound")
     # black is the bound of what is simulated: a kernel also holds values on its SMs and may go below the one above
     kernel = [x / gb for x in slope.kernel_lower]
