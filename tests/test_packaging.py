@@ -1,11 +1,16 @@
 """What is packaged is what is in the tree, under pebble and nowhere else."""
 
+import json
+import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import pebble
+from pebble.cli import main
 from pebble.webpage.page import SCRIPTS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,9 +36,19 @@ def test_the_page_has_its_assets_in_the_package() -> None:
 
 
 def test_version_is_told_once() -> None:
-    assert PROJECT["project"]["version"] == pebble.__version__
+    assert "version" not in PROJECT["project"] and "version" in PROJECT["project"]["dynamic"]
+    assert PROJECT["tool"]["setuptools"]["dynamic"]["version"]["attr"] == "pebble.__version__"
     assert f"version: {pebble.__version__}" in (ROOT / "CITATION.cff").read_text()
     assert f"## {pebble.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_every_dependency_has_bounds_and_a_version_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["versions", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    for requirement in PROJECT["project"]["dependencies"]:
+        name = re.split(r"[<>=]", requirement)[0]
+        assert ">=" in requirement and "<" in requirement, requirement
+        assert told[name][0].isdigit(), name
 
 
 def test_the_links_that_checkers_follow() -> None:

@@ -90,7 +90,7 @@ def write_figure(
 def _take_width(args: argparse.Namespace) -> None:
     """--width is the figure's wherever the workload has none of that name."""
     given = getattr(args, "parameter_width", None)
-    if given is not None and args.workload != "conv2d":
+    if given is not None and getattr(args, "workload", getattr(args, "dag", None)) != "conv2d":
         args.figure_width, args.parameter_width = given, None
 
 

@@ -9,7 +9,9 @@ from importlib import metadata
 from pebble import __version__
 from pebble.cli import _output
 
-_PACKAGES = ("numpy", "networkx", "ortools", "PuLP", "highspy", "numba", "matplotlib", "rich")
+_DISTRIBUTION = "redblue-pebble"
+_PACKAGES = ("numpy", "networkx", "ortools", "pulp", "highspy", "numba", "matplotlib", "rich")
+_OPTIONAL = ("exact", "ncu-report", "llvmlite", "pandas")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,8 +20,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the versions."""
-    found = {"pebble": __version__, "python": platform.python_version()}
-    for name in _PACKAGES:
+    found = {"pebble": __version__, "python": platform.python_version(), "platform": platform.platform(terse=True)}
+    try:
+        if (installed := metadata.version(_DISTRIBUTION)) != __version__:
+            found["installed as"] = installed
+    except metadata.PackageNotFoundError:
+        found["installed as"] = "not installed: run from its tree"
+    for name in (*_PACKAGES, *_OPTIONAL):
         try:
             found[name.lower()] = metadata.version(name)
         except metadata.PackageNotFoundError:

@@ -38,16 +38,17 @@ def fit(figure: Figure, look: Look) -> None:
     if look.width_inches is None:
         return
     _move_legends(figure, look)
+    whole: dict[Text, str] = {}
     figure.set_figheight(max(figure.get_figheight(), 2 * look.width_inches))  # room for what is below the panels
     for _ in range(_ROUNDS):
         figure.draw_without_rendering()
-        _wrap_texts(figure)
+        _wrap_texts(figure, whole)
         missing = _missing_height(figure, look)
         if abs(missing) < 0.02:
             break
         figure.set_figheight(max(1.2, figure.get_figheight() + missing))
     figure.draw_without_rendering()
-    _wrap_texts(figure)
+    _wrap_texts(figure, whole)
 
 
 def _texts(figure: Figure) -> list[Text]:
@@ -113,31 +114,32 @@ def _move_legends(figure: Figure, look: Look) -> None:
                 place.legend(handles, labels, loc="outside lower left", **more)
 
 
-def _wrap_texts(figure: Figure) -> None:
-    """Titles from edge to edge, labels of axes broken where they would leave the page."""
+def _wrap_texts(figure: Figure, whole: dict[Text, str]) -> None:
+    """Titles from edge to edge, labels of axes broken where they would leave the page; ``whole``: as they were."""
     width = figure.get_figwidth() * figure.dpi
     edge = _EDGE * figure.dpi
     for ax in figure.axes:
         box = ax.get_window_extent()
         title = ax._left_title  # the only way to a title at the left
         if title.get_text():
-            _wrap(title, width - 2 * edge)
+            _wrap(whole, title, width - 2 * edge)
             title.set_x((edge - box.x0) / box.width)
         room = 2 * min((box.x0 + box.x1) / 2, width - (box.x0 + box.x1) / 2) - 2 * edge
-        _wrap(ax.xaxis.label, room)
+        _wrap(whole, ax.xaxis.label, room)
         tall = max(box.height * 1.15, 30)
-        _wrap(ax.yaxis.label, tall, upright=True)
-        _wrap(ax.title, max(box.width * 1.1, 20))
+        _wrap(whole, ax.yaxis.label, tall, upright=True)
+        _wrap(whole, ax.title, max(box.width * 1.1, 20))
     for part in _parts(figure):
         if part.get_suptitle():
-            _wrap(part._suptitle, width - 2 * edge)
+            _wrap(whole, part._suptitle, width - 2 * edge)
 
 
-def _wrap(text: Text, room: float, upright: bool = False) -> None:
+def _wrap(whole: dict[Text, str], text: Text, room: float, upright: bool = False) -> None:
     """Break lines so that none is longer than so many pixels."""
-    words = text.get_text()
+    words = whole.setdefault(text, text.get_text())
     if not words:
         return
+    text.set_text(words)
     box = text.get_window_extent()
     across = box.height if upright else box.width
     longest = max(map(len, words.split("\n")))
