@@ -1,0 +1,147 @@
+"""Figures in the look asked for: as wide as a column, in type that can be read, with a title or none, in grey."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.text import Text
+
+from pebble.cli import main
+from pebble.errors import InputError
+from pebble.plots.look import Look, looking
+from pebble.plots.segments import segments_figure
+from pebble.plots.ski_slope import ski_slope, ski_slope_figure
+from pebble.plots.walk import walk_figure
+from pebble.schedules.orders import OrderParams, parse_order
+from pebble.workloads import Gemm
+
+GEMM = ["gemm", "-m", "1024", "-n", "1024", "-k", "1024"]
+
+
+def some() -> dict[str, Figure]:
+    orders = [parse_order(name) for name in ("row", "grouped-8", "hilbert")]
+    return {
+        "ski-slope": ski_slope_figure(ski_slope(Gemm(1024, 1024, 1024), ("row", "grouped-8"), points=8)),
+        "segments": segments_figure(Gemm(12, 12, 12), 40),
+        "walk": walk_figure(orders, 16, 16, OrderParams()),
+    }
+
+
+def written(figure: Figure) -> list[Text]:
+    return [text for text in figure.findobj(Text) if isinstance(text, Text) and text.get_text().strip()]
+
+
+def test_a_column_is_legible_and_whole() -> None:
+    with looking(Look(width_inches=3.33)):
+        for name, figure in some().items():
+            assert figure.get_figwidth() == pytest.approx(3.33)
+            canvas = FigureCanvasAgg(figure)
+            canvas.draw()
+            width, height = figure.get_size_inches() * figure.dpi
+            for text in written(figure):
+                assert text.get_fontsize() >= 8, (name, text.get_text())
+            for ax in figure.axes:
+                for text in (ax._left_title, ax.title, ax.xaxis.label, ax.yaxis.label, *ax.texts):
+                    if text.get_text():
+                        box = text.get_window_extent(canvas.get_renderer())
+                        assert box.x0 >= -3 and box.x1 <= width + 3, (name, text.get_text(), box)
+                        assert box.y0 >= -3 and box.y1 <= height + 3, (name, text.get_text(), box)
+
+
+def test_without_a_look_nothing_changes() -> None:
+    assert some()["segments"].get_figwidth() == 6.4
+
+
+def test_no_title_and_points() -> None:
+    with looking(Look(title=False, points=10)):
+        figure = some()["segments"]
+    assert figure.axes[0].get_title(loc="left") == ""
+    assert figure.axes[0].xaxis.label.get_fontsize() == 10
+
+
+def test_grey_is_grey() -> None:
+    with looking(Look(style="grey")):
+        for figure in some().values():
+            for line in figure.findobj(Line2D):
+                assert isinstance(line, Line2D)
+                r, g, b, _ = to_rgba(line.get_color())
+                assert r == g == b
+
+
+def test_log_is_refused_where_nothing_can_be_logarithmic() -> None:
+    with looking(Look(log=True)):
+        assert segments_figure(Gemm(12, 12, 12), 40).axes[0].get_yscale() == "log"
+        with pytest.raises(InputError, match="no axis of values"):
+            walk_figure([parse_order("row")], 8, 8, OrderParams())
+
+
+def test_the_bound_of_what_is_simulated_is_below_every_order() -> None:
+    slope = ski_slope(Gemm(1024, 1024, 1024), ("row", "grouped-8"), points=8)
+    for moved in slope.orders.values():
+        for cache, value in zip(slope.order_caches, moved, strict=True):
+            below = [bound for c, bound in zip(slope.caches, slope.kernel_lower, strict=True) if c >= cache]
+            assert not below or value >= below[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--width", "wide"], "column, text or inches"),
+        (["--width", "1"], "2 to 20 inches"),
+        (["--font", "serif:99"], "5 to 24 points"),
+        (["--font", "No Such Face"], "an installed typeface"),
+        (["--style", "pretty"], "colour, grey"),
+        (["--style", "missing.mplstyle"], "cannot be read"),
+    ],
+)
+def test_one_sentence_for_a_look_that_is_none(
+    words: list[str], why: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    out = str(tmp_path / "f.svg")
+    assert main(["figure", "segments", "gemm", "-m", "9", "-n", "9", "-k", "9", "--out", out, *words]) == 2
+    assert why in capsys.readouterr().err
+
+
+def test_a_look_needs_a_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", *GEMM, "--cache", "1MiB", "--no-title"]) == 2
+    assert "--no-title: got it without --figure" in capsys.readouterr().err
+
+
+def test_a_style_file_of_ones_own(tmp_path: Path) -> None:
+    style, out = tmp_path / "own.mplstyle", tmp_path / "f.svg"
+    style.write_text("font.size: 11\naxes.spines.top: True\n")
+    words = ["figure", "segments", "gemm", "-m", "9", "-n", "9", "-k", "9", "--out", str(out)]
+    assert main([*words, "--style", str(style), "--width", "column"]) == 0
+    assert "11px" in out.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no pdflatex here")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "gemm -m 8192 -n 8192 -k 8192 --cache 40MiB",
+        "attention --queries 32768 --keys 32768 --head-dim 128 --cache 228KiB",
+        "ffn --tokens 8192 --d-model 4096 --hidden 11008 --gated --cache 6MiB",
+    ],
+)
+def test_the_proof_is_set_within_its_margins(words: str, tmp_path: Path) -> None:
+    source = tmp_path / "proof.tex"
+    assert main(["prove", *words.split(), "--out", str(source)]) == 0
+    text = source.read_text()
+    for environment in ("theorem", "proof", "thebibliography"):
+        assert f"\\begin{{{environment}}}" in text and f"\\end{{{environment}}}" in text
+    for _ in range(2):
+        done = subprocess.run(
+            ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", source.name],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout[-2000:]
+    assert "Overfull" not in done.stdout and "undefined" not in done.stdout
