@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
+import numpy as np
+
 from pebble.bounds.memories import balanced_share, buffer_lower_bound
 from pebble.families import accounting, family_of
 from pebble.game.buffer_model import BufferModel
@@ -104,7 +106,7 @@ def plot_against_omega(
                 assert found is not None
                 ax.plot(float(w), float(found.cost_bytes(w)) / 1e9, mark, color=color, ms=4.5, mfc="white", mew=1.1)
     ax.set_xlabel("omega: cost of a copied value")
-    if not value_axis(ax.yaxis, [float(y) for line in ax.lines for y in line.get_ydata()]):
+    if not value_axis(ax.yaxis, [y for line in ax.lines for y in np.asarray(line.get_ydata(), dtype=float).tolist()]):
         ax.set_ylim(0)
     ax.set_ylabel("traffic into and out of SMs, GB")
     ax.legend(frameon=False, fontsize=6.5, title="bound (lines), best schedule (marks)", title_fontsize=6.5)

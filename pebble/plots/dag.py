@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from pebble.cdag.base import Dag
 from pebble.cdag.validate import validate_dag
 from pebble.errors import InputError
+from pebble.plots.look import look
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, Axes, Figure, page, small_title
 
 MAX_DRAWN = 2000
@@ -68,7 +69,11 @@ def plot_dag(dag: Dag, ax: Axes | None = None) -> Axes:
     if sum("accumulator" not in data for _, data in dag.nodes(data=True)) <= _MOST_LABELS:
         for node, (x, y) in at.items():
             if "accumulator" not in dag.nodes[node]:
-                ax.annotate(str(node), (x, y), xytext=(0, 5), textcoords="offset points", ha="center", fontsize=5)
+                down = not dag.pred[node]  # below an input there are no edges
+                ax.annotate(
+                    str(node), (x, y), (0, -5 if down else 5), textcoords="offset points", fontsize=5, ha="center",
+                    va="top" if down else "bottom", rotation=90 if look().narrow else 0,
+                )  # fmt: skip
     ax.set_axis_off()
     ax.margins(0.05)
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0), ncols=len(groups), frameon=False)
@@ -96,7 +101,7 @@ def dag_figure(dag: Dag, title: str = "") -> Figure:
     size = min(16.0, 3 + 0.35 * widest), min(12.0, 1.3 + 0.75 * (max(layers) + 1))
     with page(*size) as figure:
         ax = plot_dag(dag, figure.add_subplot())
-        small_title(ax, title)
+        small_title(ax, title, pad=34 if look().narrow else None)
     return figure
 
 

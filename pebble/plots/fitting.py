@@ -32,7 +32,7 @@ def fit(figure: Figure, look: Look) -> None:
         _drop_titles(figure)
     if look.style == "grey":
         _make_grey(figure)
-    if look.width_inches is None and look.points is None:
+    if look.width_inches is None and look.base_points == POINTS:
         return
     _set_sizes(figure, look)
     if look.width_inches is None:
@@ -48,6 +48,9 @@ def fit(figure: Figure, look: Look) -> None:
             break
         figure.set_figheight(max(1.2, figure.get_figheight() + missing))
     figure.draw_without_rendering()
+    _wrap_texts(figure, whole)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # what was measured stays where it is
     _wrap_texts(figure, whole)
 
 
@@ -71,9 +74,9 @@ def _drop_titles(figure: Figure) -> None:
 
 
 def _set_sizes(figure: Figure, look: Look) -> None:
-    base = look.points or float(look.rc()["font.size"])
+    base = look.base_points
     for text in _texts(figure):
-        size = text.get_fontsize() * base / POINTS
+        size = float(text.get_fontsize()) * base / POINTS
         if size <= base * 1.5:  # not a mark that is drawn as a letter
             text.set_fontsize(size if look.width_inches is None else base)
     for ax in figure.axes:  # tick labels made later
@@ -85,7 +88,7 @@ def _move_legends(figure: Figure, look: Look) -> None:
     """Legends below the figure, or below their panel, in as many columns as fit."""
     from matplotlib.transforms import ScaledTranslation
 
-    points = look.points or float(look.rc()["font.size"])
+    points = look.base_points
     room = figure.get_figwidth() * 72
     alone = sum(ax.get_legend() is not None for ax in figure.axes) == 1 and len(figure.axes) == 1
     for owner in (*_parts(figure), *figure.axes):
@@ -120,7 +123,7 @@ def _wrap_texts(figure: Figure, whole: dict[Text, str]) -> None:
     edge = _EDGE * figure.dpi
     for ax in figure.axes:
         box = ax.get_window_extent()
-        title = ax._left_title  # the only way to a title at the left
+        title: Text = getattr(ax, "_left_title")  # noqa: B009 - the only way to a title at the left
         if title.get_text():
             _wrap(whole, title, width - 2 * edge)
             title.set_x((edge - box.x0) / box.width)
@@ -167,7 +170,7 @@ def _wanted_height(ax: Axes, wide: float, look: Look) -> float:
     """Inches: a line of type for every named row, the true proportions of a map, else those of a plot."""
     from matplotlib.ticker import FixedFormatter
 
-    line = 1.3 * (look.points or float(look.rc()["font.size"])) / 72
+    line = 1.3 * (look.base_points) / 72
     if ax.get_aspect() != "auto":
         return float(wide * ax.get_data_ratio() * float(ax.get_aspect()))
     names = [label.get_text() for label in ax.get_yticklabels()]

@@ -82,16 +82,21 @@ class Look:
         """Whether panels are put one below the other."""
         return self.width_inches is not None and self.width_inches < _NARROW_INCHES
 
-    def rc(self) -> dict[str, Any]:
+    def rc(self) -> Any:
         """matplotlib's rcParams."""
         found: dict[str, Any] = dict(_STYLE)
         if self.style not in STYLES:
             found |= _read_style(self.style)
         if self.family is not None:
             found["font.family"] = [self.family]
-        if self.points is not None:
-            found["font.size"] = self.points
-        return found
+        return found | {"font.size": POINTS}  # figures are drawn in that, then fitted
+
+    @property
+    def base_points(self) -> float:
+        """The size asked for, else the style file's, else 8."""
+        if self.points is not None or self.style in STYLES:
+            return self.points or POINTS
+        return float(_read_style(self.style).get("font.size", POINTS))
 
 
 def _read_style(path: str) -> dict[str, Any]:
@@ -100,9 +105,9 @@ def _read_style(path: str) -> dict[str, Any]:
 
     with faults(path, "--style: ", "read"):
         try:
-            found = dict(matplotlib.rc_params_from_file(path, use_default_template=False))
+            found: dict[str, Any] = dict[str, Any](matplotlib.rc_params_from_file(path, use_default_template=False))
         except (ValueError, UnicodeDecodeError):
-            found = {}
+            found = dict[str, Any]()
     if not found:
         raise InputError(f"--style: {shown(path)} holds no setting of matplotlib, expected lines such as font.size: 9.")
     return found

@@ -94,9 +94,9 @@ def value_axis(axis: Axis, values: Iterable[float], least: float | None = None) 
     positive = [value for value in values if value > 0]
     if not positive or not (look().log or max(positive) > CRUSHING * min(positive)):
         return False
-    (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
+    (axis.axes.set_xscale if axis is axis.axes.xaxis else axis.axes.set_yscale)("log")
     ends = (min(positive) / 1.3 if least is None else least, max(positive) * 1.6)
-    (axis.axes.set_xlim if axis.axis_name == "x" else axis.axes.set_ylim)(*ends)
+    (axis.axes.set_xlim if axis is axis.axes.xaxis else axis.axes.set_ylim)(*ends)
     number_log_axis(axis)
     return True
 

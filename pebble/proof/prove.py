@@ -97,7 +97,8 @@ def _game(stated: Statement, told: Accounting, bound: LowerBound) -> str:
     return rf"""
         ## The game
 
-        Computed is {told.game}. The game is after Hong and Kung (1981). A value is in slow memory, in fast memory, or in both; at most $S$ are in fast memory
+        The game is after Hong and Kung (1981). Computed is
+        {told.game}. A value is in slow memory, in fast memory, or in both; at most $S$ are in fast memory
         at any moment. At the start all inputs are in slow memory and fast memory is empty; at the end all outputs are
         in slow memory. A multiply-add needs its operands and its accumulator in fast memory; {begins} Loads and stores
         cost one each. {again}.
