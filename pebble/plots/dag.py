@@ -83,15 +83,19 @@ def plot_dag(dag: Dag, ax: Axes | None = None) -> Axes:
 def _draw_edges(ax: Axes, edges: list[tuple[tuple[float, float], tuple[float, float]]], size: float) -> None:
     """Arrows from operand to result where they can be told apart, else plain lines."""
     from matplotlib.collections import LineCollection
+    from matplotlib.patches import FancyArrowPatch
 
     darker = "0.35" if len(edges) <= _MOST_ARROWS else "0.55"
     if len(edges) > _MOST_ARROWS:
         ax.add_collection(LineCollection(edges, colors=darker, linewidths=0.3, zorder=1))
         return
     for start, end in edges:
-        shape = {"arrowstyle": "-|>,head_width=0.13,head_length=0.28", "color": darker, "lw": 0.5}
-        ends = {"shrinkA": 0, "shrinkB": 0.5 * size**0.5 + 0.5}
-        ax.annotate("", end, start, arrowprops={**shape, **ends}, zorder=1)
+        ax.add_patch(
+            FancyArrowPatch(
+                start, end, arrowstyle="-|>,head_width=0.13,head_length=0.28", mutation_scale=8, color=darker, lw=0.5,
+                shrinkA=0, shrinkB=0.5 * size**0.5 + 0.5, zorder=1,
+            )
+        )  # fmt: skip
 
 
 def dag_figure(dag: Dag, title: str = "") -> Figure:

@@ -105,7 +105,8 @@ def _read_style(path: str) -> dict[str, Any]:
 
     with faults(path, "--style: ", "read"):
         try:
-            found: dict[str, Any] = dict[str, Any](matplotlib.rc_params_from_file(path, use_default_template=False))
+            read: Any = matplotlib.rc_params_from_file(path, use_default_template=False)
+            found: dict[str, Any] = {key: read[key] for key in read}
         except (ValueError, UnicodeDecodeError):
             found = dict[str, Any]()
     if not found:
