@@ -189,7 +189,7 @@ def _print(result: Comparison) -> None:
     header += [f"least {unit}"] if times else []
     header += [f"{_HEADS.get(name, name)} MB" for name in result.beside]
     header += ["saved MB"] if any(t.saved_bytes is not None for t in result.orders) else []
-    print(_output.table(header, rows))
+    print(_output.table(header, rows, keep=("total MB", "x bound")))
     for tied in result.equals:
         if len(tied) > 1:
             say(f"the same: {', '.join(t.order for t in tied)}")
