@@ -16,7 +16,7 @@ from typing import Any
 from pebble.families import simulate
 from pebble.models.caches import parse_policy
 from pebble.models.caches.lru_curve import lru_curve
-from pebble.plots.save import BLUE, GREEN, ORANGE, RED, save_figure, style
+from pebble.plots.save import BLUE, GREEN, ORANGE, RED, page, save_figure
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import all_schedules, parse_order
 from pebble.schedules.tile import TileShape
@@ -86,9 +86,6 @@ def measured(run: Callable[[], object]) -> tuple[float, float]:
 
 def main() -> int:
     """Measure, print, draw."""
-    import matplotlib
-    from matplotlib.figure import Figure
-
     print("| swept | value | model | CPU s | peak MB |\n|---|---|---|---|---|")
     found: dict[str, dict[str, list[tuple[int, float, float]]]] = {}
     runs = [
@@ -102,8 +99,7 @@ def main() -> int:
         seconds, peak = measured(run)
         found.setdefault(swept, {}).setdefault(name, []).append((value, seconds, peak))
         print(f"| {swept} | {value} | {name} | {seconds:.4f} | {peak:.1f} |", flush=True)
-    with matplotlib.rc_context(style()):
-        figure = Figure(figsize=(9, 4.2), layout="constrained")
+    with page(9, 4.2) as figure:
         axes = figure.subplots(2, len(found), sharex="col", sharey="row")
         draw(axes, found)
         handles, labels = axes[0][0].get_legend_handles_labels()

@@ -233,11 +233,9 @@ def beside_peer(found: list[Pair], theirs: list[float]) -> None:
 
 def draw(found: list[Pair], path: str) -> None:
     """Predicted against measured, one panel a family and chip, with the band of 10 %."""
-    import matplotlib
-    from matplotlib.figure import Figure
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    from pebble.plots.save import BLUE, RED, save_figure, style
+    from pebble.plots.save import BLUE, RED, page, save_figure
 
     labels = {"free": ("free-running", RED), "waves": ("waves kept together", BLUE)}
     panels = sorted(
@@ -245,8 +243,7 @@ def draw(found: list[Pair], path: str) -> None:
     )
     columns = min(4, len(panels))
     lines = -(-len(panels) // columns)
-    with matplotlib.rc_context(style()):
-        figure = Figure(figsize=(2.6 * columns, 2.8 * lines + 0.3), layout="constrained")
+    with page(2.6 * columns, 2.8 * lines + 0.3) as figure:
         axes = list(figure.subplots(lines, columns, squeeze=False).flat)
         for ax, (family, chip) in zip(axes, panels, strict=False):
             here = [pair for pair in found if group_of(pair)[1:] == (family, chip)]

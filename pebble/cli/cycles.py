@@ -11,13 +11,12 @@ examples:
 from __future__ import annotations
 
 import argparse
-import sys
 
 from pebble.cli import _output
+from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.models.sm_constants import SETS
 from pebble.models.tile_model import KTile
 from pebble.plots.cycles import cycles_figure
-from pebble.plots.save import check_figure_path, save_figure
 from pebble.reports.cycles import OVERRIDES, Cycles, cycles
 from pebble.workloads.base import DTYPE_BYTES
 
@@ -41,19 +40,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", metavar="N", help="of a block (the fewest that can have the accumulators)")
     parser.add_argument("--registers", metavar="N", help="a budget for each thread, refused where it is too small")
     parser.add_argument("--stages", metavar="N", help="steps whose tiles a block holds at once (what fits)")
-    parser.add_argument("--figure", metavar="FILE", help="write the figure: .pdf, .svg or .png")
     group = parser.add_argument_group("constants (those of the machine file, unless given)")
     group.add_argument("--constants", metavar="SET", help=f"A100: {' or '.join(SETS)}, to judge by ({SETS[1]})")
     group.add_argument("--mma", metavar="MxNxK", help="tensor-core instruction (16x16x16)")
     for name in OVERRIDES:
         metavar = _UNITS[name.partition("_")[2]]
         group.add_argument(f"--{name.replace('_', '-')}", metavar=metavar, help=_HELP[name])
+    add_look_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Count and print."""
-    if args.figure is not None:
-        check_figure_path(args.figure)
+    check_figure(args)
     names = ("dtype", "gpu", "machine", "constants", "threads", "registers", "stages", "mma", *OVERRIDES)
     found = cycles(args.tile, **{name: getattr(args, name) for name in names})
     if args.json:
@@ -61,8 +59,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print(found)
     if args.figure is not None:
-        save_figure(cycles_figure(found), args.figure)
-        print(f"figure: {args.figure}", file=sys.stderr)
+        write_figure(args, lambda: cycles_figure(found))
     return 0
 
 

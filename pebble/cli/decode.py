@@ -12,13 +12,12 @@ examples:
 from __future__ import annotations
 
 import argparse
-import sys
 
 from pebble.cli import _output
 from pebble.cli._floor import add_time_arguments, rates_line
+from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._target import add_machine_arguments, where
 from pebble.plots.decode import decode_figure
-from pebble.plots.save import check_figure_path, save_figure
 from pebble.reports.decode import BATCHES, CONTEXTS, Decode, decode
 from pebble.units import format_bytes, format_capacity, format_seconds
 from pebble.workloads import DTYPE_BYTES
@@ -28,23 +27,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble decode``."""
     parser.add_argument("model", metavar="MODEL", help="a model of `pebble workloads`")
     parser.add_argument("--dtype", default="bf16", help="weights, activations and KV cache: " + ", ".join(DTYPE_BYTES))
-    parser.add_argument("--figure", metavar="FILE", help="write the figure: .pdf, .svg or .png")
+    add_look_arguments(parser)
     add_machine_arguments(parser)
     add_time_arguments(parser, energy=False)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the table."""
-    if args.figure is not None:
-        check_figure_path(args.figure)
+    check_figure(args)
     found = decode(args.model, args.dtype, args.accumulator, **where(args))
     if args.json:
         _output.print_report(found)
     else:
         _print(found)
     if args.figure is not None:
-        save_figure(decode_figure(found), args.figure)
-        print(f"figure: {args.figure}", file=sys.stderr)
+        write_figure(args, lambda: decode_figure(found))
     return 0
 
 
