@@ -168,6 +168,42 @@ def test_what_is_no_store_is_refused(tmp_path: Path, what: str, capsys: pytest.C
     assert "no store of `pebble sweep`" in (error := capsys.readouterr().err) or "no DuckDB file" in error
 
 
+@pytest.mark.parametrize("what", ["cut", "overwritten"])
+def test_a_damaged_store_is_told_in_a_sentence(store: Path, what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    content, told = store.read_bytes(), set()
+    for at in range(4096, len(content), len(content) // 12):
+        damaged = content[:at] + (b"" if what == "cut" else b"\xff" * 300 + content[at + 300 :])
+        for arguments in (["results", str(store)], ["results", str(store), "--where", "sms > 0"]):
+            store.write_bytes(damaged)
+            code = main(arguments)
+            error = capsys.readouterr().err
+            assert (code, len(error.splitlines())) in ((0, 0), (2, 1)) and "another process" not in error
+            told.add("damaged" in error)
+        store.write_bytes(damaged)
+        try:
+            pebble.sweep(SWEEP, store, resume=True)
+        except InputError as error:
+            assert "damaged" in str(error) or "no store" in str(error)
+    assert True in told
+
+
+@pytest.mark.parametrize("most", [20_000, 600_000])
+def test_a_full_disk_is_told_in_a_sentence_and_leaves_no_store(tmp_path: Path, most: int) -> None:
+    path = tmp_path / "r.duckdb"
+    code = (
+        f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))\n"
+        f"from pebble.sweeps.store import Store; Store({str(path)!r})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+    )
+    assert "InputError: store" in done.stderr and "it cannot be written" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_store_of_another_version_takes_no_more(store: Path) -> None:
     with duckdb.connect(str(store)) as connection:
         connection.execute("update about set value = '0.0.1' where key = 'version'")
