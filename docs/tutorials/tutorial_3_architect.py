@@ -47,35 +47,65 @@ def write_machine(l2_mib: int) -> str:
 
 
 mine = pebble.gpu(write_machine(50))
-print(f"{mine.name}: {mine.sms} SMs, {mine.l2_bytes:,} bytes of L2, cache model {mine.default_model}")
+print(f"{mine.name}: {mine.sms} SMs, {mine.l2_bytes:,} bytes of L2, cache model {mine.default_model.policy}")
 
 # %%
 # What an L2 is worth
 # -------------------
 #
-# For each size: the least that this kernel must move (proved), and what one order moves (simulated). ``print`` of any
-# answer is one line; ``.rows()``, ``.to_dict()`` and ``.to_frame()`` are for scripts.
+# Three layers, three sizes, three orders: 27 questions. A sweep file names the axes, and ``pebble sweep`` answers every
+# combination once, on all cores (or a cluster), into one file. Machine files stand beside the sweep file. A small study
+# takes seconds and a large one may be killed at any time: ``--resume`` computes what is missing.
 #
 # .. code-block:: console
 #
-#    $ pebble compare llama-3-8b:qkv --tokens 4096 --machine l2-50.toml --schedules row,grouped-8
+#    $ pebble sweep study.toml --store study.duckdb
+#    $ pebble results study.duckdb --columns workload,machine,schedule,dram_bytes,ratio_to_lower_bound
+#    $ pebble report study.duckdb --out study.html
 
-layers = [pebble.workload(f"llama-3-8b:{name}", tokens=4096) for name in ("qkv", "gate_up", "down")]
-print(f"{'layer':22} {'L2':>7} {'bound':>8} {'row':>8} {'grouped-8':>9}  MB")
-for layer in layers:
-    for l2_mib in (25, 50, 100):
-        found = pebble.compare(layer, ["row", "grouped-8"], machine=write_machine(l2_mib))
-        moved = {traffic.order: traffic.dram_bytes / 1e6 for traffic in found.orders}
-        bound = found.trace.bound.bytes / 1e6
-        name = layer.label.split(" ")[0]
-        print(f"{name:22} {l2_mib:3} MiB {bound:8,.0f} {moved['row']:8,.0f} {moved['grouped-8']:9,.0f}")
+study = """
+workloads = ["llama-3-8b:qkv", "llama-3-8b:gate_up", "llama-3-8b:down"]
+tokens = 4096
+machines = ["l2-25.toml", "l2-50.toml", "l2-100.toml"]
+orders = ["row", "grouped-8", "snake-strips-16"]
+"""
+for size in (25, 50, 100):
+    write_machine(size)
+(folder / "study.toml").write_text(study)
+store = folder / "study.duckdb"
+found = pebble.sweep(folder / "study.toml", store)
+print(f"{found.computed} rows computed, {found.statuses['done']} done")
+
+# %%
+# For each layer and size: the least that this kernel must move (proved), and what each order moves (simulated). The
+# file is plain DuckDB, so a question of your own is a query, here and as ``pebble results study.duckdb --sql``.
+
+table = """
+    select split_part(workload, ' ', 1) as layer, cache_bytes // 1048576 as mib,
+           round(any_value(lower_bound_bytes) / 1e6) as bound,
+           round(max(dram_bytes) filter (schedule = 'row') / 1e6) as row,
+           round(max(dram_bytes) filter (schedule = 'grouped-8') / 1e6) as grouped,
+           round(max(dram_bytes) filter (schedule = 'snake-strips-16') / 1e6) as strips
+    from results group by layer, mib order by layer, mib
+"""
+print(f"{'layer':18} {'L2 MiB':>7} {'bound':>7} {'row':>7} {'grouped':>8} {'strips':>7}  MB")
+for line in pebble.results(store, sql=table).rows():
+    name, mib, *moved = line.values()
+    print(f"{name:18} {mib:7} {moved[0]:7,.0f} {moved[1]:7,.0f} {moved[2]:8,.0f} {moved[3]:7,.0f}")
 
 # %%
 # Read down a layer: twice the cache does little for an order that already fits its panels, and much for one that misses
 # by a little. Doing better by the *order* costs no silicon.
 #
-# A loop is enough for a table of this size. For tens of thousands of rows, ``pebble sweep`` runs all combinations on
-# many cores or machines into one store that survives being killed.
+# Another size is another entry in the file. The store keeps what it has, and only the new rows are computed:
+
+write_machine(75)
+(folder / "study.toml").write_text(study.replace('"l2-50.toml"', '"l2-50.toml", "l2-75.toml"'))
+grown = pebble.sweep(folder / "study.toml", store, resume=True)
+print(f"{grown.tasks} tasks: {grown.kept} were there, {grown.computed} computed")
+
+# %%
+# :doc:`../sweeps` has the other axes (tiles, types, cache models, solvers of small games), and clusters.
 #
 # Every size at once
 # ------------------
@@ -89,7 +119,8 @@ for layer in layers:
 
 from pebble.plots.curve import curve_figure  # noqa: E402
 
-curve = pebble.curve(layers[0], ["row", "grouped-8"], machine=write_machine(50), least="4MiB", most="256MiB", points=24)
+layer = pebble.workload("llama-3-8b:qkv", tokens=4096)
+curve = pebble.curve(layer, ["row", "grouped-8"], machine=write_machine(50), least="4MiB", most="256MiB", points=24)
 figure = curve_figure(curve)
 
 # %%

@@ -89,7 +89,8 @@ def _print_alike(rows: Sequence[Mapping[str, Any]], plain: bool) -> None:
     order = [name for name in told if name not in (*numbers, *same)] + [name for name in numbers if name not in same]
     print()
     if same:
-        _output.say(f"{len(rows)} rows: " + ", ".join(f"{name} {_cell(rows[0][name], name)}" for name in same))
+        shared = ", ".join(f"{name} {_cell(rows[0][name], name)}" for name in same)
+        _output.say(f"{len(rows)} row{'s' * (len(rows) > 1)}: {shared}")
     if order:
         left = sum(name not in numbers for name in order)
         print(_output.table(order, [[_cell(row[name], name) for name in order] for row in rows], left=left))

@@ -27,11 +27,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pebble.cli import _output
 from pebble.sweeps.sweep import Progress, sweep
+
+_LINE_SECONDS = 30.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,10 +82,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[Progress], None] | None]:
-    """How far, how fast, how long still: one line of stderr, on a terminal only."""
+def _progress() -> Iterator[Callable[[Progress], None]]:
+    """How far, how fast, how long still: a bar on a terminal, else (the log of a job) a line now and then."""
     if not sys.stderr.isatty():
-        yield None
+        yield _lines()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
@@ -93,8 +96,32 @@ def _progress() -> Iterator[Callable[[Progress], None] | None]:
         task = bar.add_task("starting", total=None)
 
         def show(now: Progress) -> None:
-            left = "" if now.seconds_left is None else f", {now.seconds_left:,.0f} s left"
-            told = f"{now.rate:,.1f} a second{left}"
-            bar.update(task, total=now.tasks, completed=now.kept + now.computed, description=told)
+            bar.update(task, total=now.tasks, completed=now.kept + now.computed, description=_pace(now))
 
         yield show
+
+
+def _lines() -> Callable[[Progress], None]:
+    told = time.monotonic()
+
+    def show(now: Progress) -> None:
+        nonlocal told
+        if time.monotonic() - told >= _LINE_SECONDS:
+            told = time.monotonic()
+            done = f"{now.kept + now.computed:,} of {now.tasks:,} tasks"
+            print(f"pebble: {done}, {_pace(now)}", file=sys.stderr, flush=True)
+
+    return show
+
+
+def _pace(now: Progress) -> str:
+    left = "" if now.seconds_left is None else f", {_duration(now.seconds_left)} left"
+    return f"{now.rate:,.1f} a second{left}"
+
+
+def _duration(seconds: float) -> str:
+    """A duration as one reads it: ``50 s``, ``12 min``, ``3 h 5 min``."""
+    minutes = round(seconds / 60)
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"

@@ -12,7 +12,7 @@ from pebble.errors import InputError, UnknownNameError, check_flag, check_text
 from pebble.reports.base import Report
 from pebble.reports.target import whole
 from pebble.sweeps.columns import COLUMNS, NAMES, SAME_EACH_RUN, TABLE
-from pebble.sweeps.store import duckdb, reading
+from pebble.sweeps.store import duckdb, is_of_file, reading
 from pebble.system.files import check_output, check_path, faults, shown
 
 MOST_ROWS = 1_000_000
@@ -22,7 +22,10 @@ FIRST = (
     "schedule", "capacity_pebbles", "variant", "solver", "dram_bytes",
     "ratio_to_lower_bound", "lower_bound_cost", "upper_bound_cost",
 )  # fmt: skip
-_SORT = ("kind", "workload", "machine", "cache_bytes", "tile", "ratio_to_lower_bound", "schedule")
+_SORT = (
+    "kind", "workload", "machine", "cache_bytes", "tile", "ratio_to_lower_bound", "capacity_pebbles", "variant",
+    "solver", "schedule",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -151,6 +154,8 @@ def results(
             shape = tuple(column[0] for column in answer.description)
             found = tuple(tuple(map(_plain, row)) for row in answer.fetchall())
         except library.Error as error:
+            if is_of_file(error):
+                raise
             raise InputError(f"{'--sql' if sql else '--where'}: {_reason(error)}") from None
     return Results(shown(store), shape, found, dict(counts), version, None if path is None else shown(export or ""))
 
@@ -159,7 +164,13 @@ def _export(connection: Any, query: str, values: list[Any], path: Path) -> None:
     with faults(path, "--export: ", "written"):
         path.unlink(missing_ok=True)
     name = str(path).replace("'", "''")
-    connection.execute(f"COPY ({query}) TO '{name}' ({EXPORTS[path.suffix.lower()]}, USE_TMP_FILE false)", values)
+    copy = f"COPY ({query}) TO '{name}' ({EXPORTS[path.suffix.lower()]}, USE_TMP_FILE false)"
+    try:
+        connection.execute(copy, values)
+    except duckdb().IOException as error:
+        if str(path) in str(error):
+            raise InputError(f"--export: {shown(path)}: it cannot be written ({_reason(error)}).") from None
+        raise
 
 
 def _default_columns(exporting: bool, timings: bool) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ def _connect(path: Path, read_only: bool) -> Any:
         return library.connect(str(path), read_only=read_only, config=config)
     except library.Error as error:
         text = str(error)
-        if "lock" in text:
+        if "set lock" in text:
             match = re.search(r"PID (\d+)", text)
             who = f"process {match.group(1)}" if match else "another process"
             raise InputError(
@@ -65,6 +65,27 @@ def _connect(path: Path, read_only: bool) -> Any:
                 "ended, or name another."
             ) from None
         raise InputError(f"store {shown(path)}: it is no DuckDB file of `pebble sweep`, or is damaged.") from None
+
+
+def is_of_file(error: Exception) -> bool:
+    """Whether the library complains of a file, which is damaged or cannot be written, and not of a query."""
+    library = duckdb()
+    kinds = (library.IOException, library.FatalException, library.InternalException, library.SerializationException)
+    return isinstance(error, kinds) or "Corrupt database file" in str(error)
+
+
+@contextmanager
+def file_faults(path: Path) -> Iterator[None]:
+    """Turn what the library says of the store's file into one sentence."""
+    try:
+        yield
+    except duckdb().Error as error:
+        if not is_of_file(error):
+            raise
+        reason = str(error).strip().partition("\n")[0]
+        writing = re.search(r"\b(write|space|sync)\b", reason)
+        told = "it cannot be written; add --resume once it can be" if writing else "it is damaged; name another"
+        raise InputError(f"store {shown(path)}: {told} ({reason.partition(': ')[2][:200].rstrip('.')}).") from None
 
 
 def _shut(connection: Any, writes: Sequence[str] = ()) -> None:
@@ -75,8 +96,8 @@ def _shut(connection: Any, writes: Sequence[str] = ()) -> None:
     connection.execute("SET lock_configuration = true")
 
 
-def _check(connection: Any, path: Path) -> None:
-    """Refuse a file that is no store of this program, or of another version."""
+def _check(connection: Any, path: Path) -> str:
+    """The version of pebble whose answers it holds; a file that is no store, or one of another kind, is refused."""
     library = duckdb()
     try:
         found = dict(connection.execute("SELECT key, value FROM main.about").fetchall())
@@ -86,10 +107,14 @@ def _check(connection: Any, path: Path) -> None:
             "AND table_type = 'BASE TABLE' ORDER BY ordinal_position",
             [TABLE],
         ).fetchall()
-    except library.Error:
+    except library.Error as error:
+        if is_of_file(error):
+            raise
         found, columns = {}, []
-    if found.get("schema") != str(SCHEMA) or columns != [(column.name, column.type) for column in COLUMNS]:
+    version, wanted = found.get("version"), [(column.name, column.type) for column in COLUMNS]
+    if version is None or found.get("schema") != str(SCHEMA) or columns != wanted:
         raise InputError(f"store {shown(path)}: it is no store of `pebble sweep`, or one of another version.")
+    return str(version)
 
 
 def _create(path: Path) -> None:
@@ -97,11 +122,11 @@ def _create(path: Path) -> None:
     new = path.with_name(f".{path.name}.{os.getpid()}")
     keyed = (f"{c.name} {c.type}{' PRIMARY KEY' if c.name == 'task_id' else ''}" for c in COLUMNS)
     try:
-        connection = _connect(new, read_only=False)
-        connection.execute("CREATE TABLE about (key VARCHAR PRIMARY KEY, value VARCHAR)")
-        connection.execute("INSERT INTO about VALUES ('schema', ?), ('version', ?)", [str(SCHEMA), __version__])
-        connection.execute(f"CREATE TABLE {TABLE} ({', '.join(keyed)})")
-        connection.close()
+        with file_faults(path), _connect(new, read_only=False) as connection:
+            connection.execute("CREATE TABLE about (key VARCHAR PRIMARY KEY, value VARCHAR)")
+            connection.execute("INSERT INTO about VALUES ('schema', ?), ('version', ?)", [str(SCHEMA), __version__])
+            connection.execute(f"CREATE TABLE {TABLE} ({', '.join(keyed)})")
+            connection.execute("CHECKPOINT")  # when it is closed, a full disk would go unsaid
         os.link(new, path)  # unlike a rename, it fails where another sweep was faster
     except FileExistsError:
         raise _taken(path) from None
@@ -150,9 +175,14 @@ class Store:
             self._empty = not there
             self._connection = _connect(self.path, read_only=False)
             try:
-                _check(self._connection, self.path)
-                _shut(self._connection)
-                self._check_version()
+                with file_faults(self.path):
+                    version = _check(self._connection, self.path)
+                    _shut(self._connection)
+                if version != __version__:
+                    raise InputError(
+                        f"store {shown(self.path)}: it holds answers of pebble {version}, this is {__version__}; "
+                        "name another."
+                    )
             except BaseException:
                 self._connection.close()
                 raise
@@ -160,34 +190,35 @@ class Store:
             _open.discard(self._key)
             raise
 
-    def _check_version(self) -> None:
-        ((version,),) = self._connection.execute("SELECT value FROM about WHERE key = 'version'").fetchall()
-        if version != __version__:
-            raise InputError(
-                f"store {shown(self.path)}: it holds answers of pebble {version}, this is {__version__}; name another."
-            )
-
     def done(self) -> frozenset[str]:
         """The ids of tasks that have an answer; those that failed are asked again."""
-        rows = self._connection.execute(f"SELECT task_id FROM {TABLE} WHERE status <> ?", [FAILED]).fetchall()
+        with file_faults(self.path):
+            rows = self._connection.execute(f"SELECT task_id FROM {TABLE} WHERE status <> ?", [FAILED]).fetchall()
         return frozenset(row[0] for row in rows)
 
     def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Add rows, all of them or none; one that failed before is replaced."""
+        """Add rows, all of them or none; one that failed before is replaced.
+
+        Raises
+        ------
+        InputError
+            The disk is full, or the file damaged.
+        """
         full = [{name: row.get(name) for name in NAMES} for row in rows]
         connection = self._connection
         self._empty = False
-        connection.execute("BEGIN TRANSACTION")
-        try:
-            connection.execute(
-                f"INSERT OR REPLACE INTO {TABLE} SELECT unnest(from_json_strict(?::JSON, ?), recursive := true)",
-                [json.dumps(full, allow_nan=False), _SHAPE],
-            )
-            connection.execute("COMMIT")
-        except BaseException:
-            with suppress(duckdb().Error):
-                connection.execute("ROLLBACK")
-            raise
+        with file_faults(self.path):
+            connection.execute("BEGIN TRANSACTION")
+            try:
+                connection.execute(
+                    f"INSERT OR REPLACE INTO {TABLE} SELECT unnest(from_json_strict(?::JSON, ?), recursive := true)",
+                    [json.dumps(full, allow_nan=False), _SHAPE],
+                )
+                connection.execute("COMMIT")
+            except BaseException:
+                with suppress(duckdb().Error):
+                    connection.execute("ROLLBACK")
+                raise
 
     def close(self) -> None:
         """Let others use it."""
@@ -221,8 +252,9 @@ def reading(path: str | Path, writes: Sequence[str] = ()) -> Iterator[Any]:
             raise InputError(f"store {shown(path)}: a sweep of this process writes it; wait until it has ended.")
     connection = _connect(path, read_only=True)
     try:
-        _shut(connection, writes)
-        _check(connection, path)
-        yield connection
+        with file_faults(path):
+            _shut(connection, writes)
+            _check(connection, path)
+            yield connection
     finally:
         connection.close()

@@ -35,6 +35,7 @@ class Curve:
     capacities: tuple[float, ...]
     series: tuple[Series, ...]
     notes: tuple[str, ...]
+    cache_bytes: float  #: of the machine or memory that was asked about; 0 where it is not told
 
     @property
     def frame(self) -> Frame:
@@ -47,6 +48,7 @@ class Curve:
         return {
             "capacities": self.capacities,
             "x": [round(frame.x(c), 1) for c in self.capacities],
+            "start": min(range(len(self.capacities)), key=lambda i: abs(self.capacities[i] - self.cache_bytes)),
             "series": [{"name": s.name, "values": s.values, "rank": s.rank} for s in self.series],
         }
 
@@ -77,9 +79,12 @@ def curve_of(document: Document) -> Curve:
     best = sorted(range(1, len(lines)), key=lambda i: sum(math.log(max(v, 1)) for v in lines[i][1]))
     rank = {0: 0, **{i: number + 1 for number, i in enumerate(best[:SHOWN])}}
     series = [Series(name, values, rank.get(i, 9)) for i, (name, values) in enumerate(lines)]
+    kernel = fields.part("kernel") if "kernel" in fields else fields
+    cache = kernel.number("cache_bytes") if "cache_bytes" in kernel else 0
     return Curve(
         fields.part("workload").text("label", document.name), setting(fields), capacities,
         tuple(sorted(series, key=lambda s: s.rank)), tuple(fields.texts("notes")),
+        cache,
     )  # fmt: skip
 
 

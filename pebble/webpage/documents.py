@@ -18,6 +18,7 @@ from pebble.system.files import check_path, read_bytes, shown
 MAX_FILES = 64
 MAX_FILE_BYTES = 16 * 2**20
 MAX_ROWS = 20_000
+MAX_STORE_ROWS = 200_000  # the page shows questions, of which each has many rows
 _STORES = (".duckdb", ".db")
 _LONGEST_TEXT = 400
 _MOST_VALUES = 2_000_000
@@ -104,13 +105,10 @@ def read_document(path: str | Path) -> Document:
 
 def _read_store(path: str | Path) -> Document:
     """The rows of a store of a sweep, through the front door, as the room of sweeps need not be there."""
-    results = getattr(pebble, "results", None)
-    if results is None:
-        raise InputError(f"report: {shown(path)}: this version reads no stores; give it what `--json` printed.")
-    found = results(path, limit=MAX_ROWS + 1).to_dict()
-    if len(found["rows"]) > MAX_ROWS:
+    found = pebble.results(path, limit=MAX_STORE_ROWS + 1).to_dict()
+    if len(found["rows"]) > MAX_STORE_ROWS:
         raise InputError(
-            f"report: {shown(path)}: got over {MAX_ROWS:,} rows, expected at most that many; choose some with "
+            f"report: {shown(path)}: got over {MAX_STORE_ROWS:,} rows, expected at most that many; choose some with "
             "`pebble results STORE --where CONDITION --json`."
         )
     return Document(Path(path).name, "results", found, "")

@@ -66,6 +66,9 @@ class Frame:
             parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{right}"/>')
             parts.append(f'<text x="{LEFT - 8}" y="{y + 5:.1f}" text-anchor="end">{bytes_text(tick)}</text>')
         parts.append(f'<text x="{(LEFT + right) / 2:.0f}" y="{HEIGHT - 10}" text-anchor="middle">{label}</text>')
+        middle = f"16 {(TOP + bottom) / 2:.0f}"
+        turned = f'transform="translate({middle}) rotate(-90)" text-anchor="middle"'
+        parts.append(f'<text class="upright" {turned}>moved to and from DRAM</text>')
         return "".join(parts)
 
 

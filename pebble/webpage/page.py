@@ -22,7 +22,7 @@ from pebble.webpage.documents import Document, Fields
 from pebble.webpage.drawing import mark
 from pebble.webpage.gaps import Bar, GapTable, gap_table
 from pebble.webpage.measured import Pair, pairs
-from pebble.webpage.sweeps import Asked, swept
+from pebble.webpage.sweeps import Asked, Solved, Swept, swept
 from pebble.webpage.walks import Walks, walks_of
 
 MAX_PAGE_BYTES = 48 * 2**20
@@ -114,6 +114,11 @@ def _article(title: str, where: str, body: str, notes: Iterable[str] = ()) -> st
     return f"<article><h3>{escape(title)}</h3>{about}{body}{told}</article>"
 
 
+def _breakable(name: str) -> str:
+    """A name of an order, which a narrow column may break behind a plus."""
+    return escape(name).replace("+", "+<wbr>")
+
+
 def _gap_section(documents: Sequence[Document]) -> _Section:
     found = _Section(
         "gap", "Gap table",
@@ -137,7 +142,7 @@ def _gap_html(table: GapTable) -> str:
         size = format_bytes(bar.moved) if table.unit == "bytes" else f"{bar.moved:,.0f}"
         return (
             f'<tr class="{bar.kind}"><th scope="row"><span class="kind" aria-hidden="true">{_MARKS[bar.kind]}</span> '
-            f"{escape(bar.name)}<small>{escape(bar.detail)}</small></th><td>{size}</td><td>{ratio}</td>"
+            f"{_breakable(bar.name)}<small>{escape(bar.detail)}</small></th><td>{size}</td><td>{ratio}</td>"
             f'<td class="bar"><span style="width:{share:.1f}%"></span></td></tr>'
         )
 
@@ -159,29 +164,40 @@ def _sweep_section(documents: Sequence[Document]) -> _Section:
     found = _Section(
         "sweeps", "Sweeps",
         "For every workload and place, the order that moves least and the one that moves most; those whose best order "
-        "is farthest from the proved bound first.",
+        "is farthest from the proved bound first. For every game, what is proved and what the best pebbling costs.",
     )  # fmt: skip
     for document in documents:
-        if document.kind != "results":
-            continue
-        told = swept(document)
-
-        def row(one: Asked) -> str:
-            ratio = "–" if one.ratio is None else f"{format_ratio(one.ratio)}×"
-            told = f"best of {one.orders}: {one.best}; most: {one.worst}, {format_bytes(one.worst_bytes)}"
-            return (
-                f'<tr><th scope="row">{escape(one.workload)}<small>{escape(one.where)}</small>'
-                f"<small>{escape(told)}</small></th><td>{ratio}</td><td>{format_bytes(one.best_bytes)}</td></tr>"
-            )
-
-        head = "".join(f'<th scope="col">{word}</th>' for word in ("Workload", "Over bound", "Best moves"))
-        body = (
-            '<div class="filtered"></div>'
-            f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(map(row, told.asked))}</tbody></table>"
-        )
-        statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(told.statuses.items()))
-        found.parts.append(_article(told.title, f"{len(told.asked)} questions; rows: {statuses}", body))
+        if document.kind == "results":
+            told = swept(document)
+            count = len(told.asked) + len(told.solved)
+            statuses = ", ".join(f"{count:,} {status}" for status, count in sorted(told.statuses.items()))
+            about = f"{count:,} question{'s' * (count != 1)}; rows: {statuses or 'none'}"
+            found.parts.append(_article(told.title, about, _swept_html(told)))
     return found
+
+
+def _swept_html(told: Swept) -> str:
+    def asked(one: Asked) -> str:
+        ratio = "–" if one.ratio is None else f"{format_ratio(one.ratio)}×"
+        best = f"best of {one.orders}: {one.best}; most: {one.worst}, {format_bytes(one.worst_bytes)}"
+        return (
+            f'<tr><th scope="row">{escape(one.workload)}<small>{escape(one.where)}</small>'
+            f"<small>{escape(best)}</small></th><td>{ratio}</td><td>{format_bytes(one.best_bytes)}</td></tr>"
+        )
+
+    def solved(one: Solved) -> str:
+        costs = "".join("<td>–</td>" if cost is None else f"<td>{cost:,}</td>" for cost in (one.lower, one.upper))
+        return f'<tr><th scope="row">{escape(one.workload)}<small>{escape(one.where)}</small></th>{costs}</tr>'
+
+    body = ""
+    for heads, rows in (
+        (("Workload", "Over bound", "Best moves"), [asked(one) for one in told.asked]),
+        (("Game", "Proved", "Found"), [solved(one) for one in told.solved]),
+    ):
+        head = "".join(f'<th scope="col">{word}</th>' for word in heads)
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        body += f'<div class="filtered"></div>{table}' if rows else ""
+    return body
 
 
 def _curve_section(documents: Sequence[Document], data: dict[str, Any]) -> _Section:
@@ -260,9 +276,13 @@ def _measured_section(documents: Sequence[Document]) -> _Section:
         )
 
     head = "".join(f'<th scope="col">{word}</th>' for word in ("Launch", "Measured", "Predicted", "Error"))
-    body = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(map(row, told))}</tbody></table>" if told else ""
-    notes = [f"{alone} measured rows are of launches that no document here predicts"] if alone else []
-    found.parts.append(_article(f"{len(told)} launches", "", body, notes))
+    body = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(map(row, told))}</tbody></table>"
+    others = f"{alone:,} measured launches are of no machine, shape, type, tile and order that a document here predicts"
+    if not told:
+        body = f"<p>{others}; give the page a <code>pebble compare --json</code> of one of them.</p>"
+    notes = [others] if alone and told else []
+    heading = f"{len(told)} launch{'es' * (len(told) != 1)}" if told else "Nothing to compare"
+    found.parts.append(_article(heading, "", body, notes))
     return found
 
 

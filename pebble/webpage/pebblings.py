@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from dataclasses import dataclass
 from html import escape
 from math import prod
@@ -18,6 +19,7 @@ from pebble.webpage.documents import Document, Fields
 MAX_MOVES = 20_000
 MAX_NODES = 400
 _MOST_SMS = 64
+_PANEL = 900  # pixels that a wide page has for the drawing
 
 
 @dataclass(frozen=True)
@@ -153,8 +155,14 @@ def svg(stepper: Stepper, ident: str) -> str:
     """The DAG: a box a value, with room for a red pebble (a disc) and a blue one (a square)."""
     wide = max(len(node["name"]) for node in stepper.nodes)
     box = min(220, 46 + 8 * wide)
-    across, down = box + 34, 46
-    place = [(12 + node["column"] * across, 12 + node["row"] * down) for node in stepper.nodes]
+    rows = Counter(node["column"] for node in stepper.nodes)
+    tallest = max(rows.values())
+    room = (_PANEL - len(rows) * box) // max(1, len(rows) - 1)
+    across, down = box + max(34, min(90, 12 * tallest, room)), 46  # steep edges need room to be told apart
+    place = [
+        (12 + node["column"] * across, 12 + node["row"] * down + (tallest - rows[node["column"]]) * down // 2)
+        for node in stepper.nodes
+    ]
     width = max(x for x, _ in place) + box + 12
     height = max(y for _, y in place) + down
     parts = [

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pebble.webpage.documents import Document, Fields
+from pebble.errors import InputError
+from pebble.system.files import shown
+from pebble.webpage.documents import MAX_ROWS, Document, Fields
 
 _ASKED = ("workload", "machine", "cache_bytes", "sms", "tile", "policy", "execution")
 
@@ -38,21 +40,39 @@ class Asked:
 
 
 @dataclass(frozen=True)
+class Solved:
+    """One game.
+
+    Attributes
+    ----------
+    workload, where : str
+    lower, upper : float or None
+        What is proved, and what the cheapest pebbling found costs.
+    """
+
+    workload: str
+    where: str
+    lower: float | None
+    upper: float | None
+
+
+@dataclass(frozen=True)
 class Swept:
-    """One store: its questions, those that leave most to gain first, and how its rows ended."""
+    """One store: its questions, those that leave most to gain first, its games, and how its rows ended."""
 
     title: str
     asked: tuple[Asked, ...]
+    solved: tuple[Solved, ...]
     statuses: dict[str, int]
 
 
 def swept(document: Document) -> Swept:
-    """What the rows of a store say of traffic.
+    """What the rows of a store say.
 
     Raises
     ------
     InputError
-        A value that has not the type it should have.
+        A value that has not the type it should have, or more questions than a page shows.
     """
     rows = Fields(document.data, document.name).parts("rows")
     groups: dict[tuple[str, ...], list[Fields]] = {}
@@ -61,7 +81,19 @@ def swept(document: Document) -> Swept:
             groups.setdefault(tuple(str(row.plain.get(key) or "") for key in _ASKED), []).append(row)
     statuses = Counter(row.text("status", "done") for row in rows)
     found = sorted((_asked(group) for group in groups.values()), key=lambda a: -(a.ratio or 0))
-    return Swept(document.name, tuple(found), dict(statuses))
+    solved = [_solved(row) for row in rows if "workload" in row and "lower_bound_cost" in row]
+    if len(found) + len(solved) > MAX_ROWS:
+        raise InputError(
+            f"report: {shown(document.name)}: got {len(found) + len(solved):,} questions, expected at most "
+            f"{MAX_ROWS:,}; choose some with `pebble results STORE --where CONDITION --json`."
+        )
+    return Swept(document.name, tuple(found), tuple(solved), dict(statuses))
+
+
+def _solved(row: Fields) -> Solved:
+    place = [f"{row.whole('capacity_pebbles')} pebbles"] if "capacity_pebbles" in row else []
+    place += [row.text(key) for key in ("variant", "solver") if key in row]
+    return Solved(row.text("workload"), ", ".join(place), row.maybe("lower_bound_cost"), row.maybe("upper_bound_cost"))
 
 
 def _asked(rows: Iterable[Fields]) -> Asked:

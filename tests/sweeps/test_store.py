@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ duckdb = pytest.importorskip("duckdb", reason="the extra `sweep` is not installe
 
 import pebble  # noqa: E402
 from pebble.cli import main  # noqa: E402
+from pebble.cli import sweep as command  # noqa: E402
 from pebble.errors import InputError  # noqa: E402
 from pebble.sweeps import sweep as room  # noqa: E402
 from pebble.sweeps.columns import COLUMNS, NAMES, SAME_EACH_RUN  # noqa: E402
@@ -168,6 +171,40 @@ def test_what_is_no_store_is_refused(tmp_path: Path, what: str, capsys: pytest.C
     assert "no store of `pebble sweep`" in (error := capsys.readouterr().err) or "no DuckDB file" in error
 
 
+@pytest.mark.parametrize("what", ["cut", "overwritten"])
+def test_a_damaged_store_is_told_in_a_sentence(store: Path, what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    content, told = store.read_bytes(), set()
+    for at in range(4096, len(content), len(content) // 12):
+        damaged = content[:at] + (b"" if what == "cut" else b"\xff" * 300 + content[at + 300 :])
+        for arguments in (["results", str(store)], ["results", str(store), "--where", "sms > 0"]):
+            store.write_bytes(damaged)
+            code = main(arguments)
+            error = capsys.readouterr().err
+            assert (code, len(error.splitlines())) in ((0, 0), (2, 1)) and "another process" not in error
+            told.add("damaged" in error)
+        store.write_bytes(damaged)
+        with suppress(InputError):  # and no other
+            pebble.sweep(SWEEP, store, resume=True)
+    assert True in told
+
+
+@pytest.mark.parametrize("most", [20_000, 600_000])
+def test_a_full_disk_is_told_in_a_sentence_and_leaves_no_store(tmp_path: Path, most: int) -> None:
+    path = tmp_path / "r.duckdb"
+    code = (
+        f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))\n"
+        f"from pebble.sweeps.store import Store; Store({str(path)!r})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+    )
+    assert "InputError: store" in done.stderr and "it cannot be written" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_store_of_another_version_takes_no_more(store: Path) -> None:
     with duckdb.connect(str(store)) as connection:
         connection.execute("update about set value = '0.0.1' where key = 'version'")
@@ -233,6 +270,23 @@ def test_the_command_line(store: Path, tmp_path: Path, capsys: pytest.CaptureFix
     for wrong in (["--filter", "machine"], ["--columns", "x"], ["--limit", "0"], ["--sql", "x", "--where", "y"]):
         assert main(["results", str(store), *wrong]) == 2
         assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_log_is_told_how_far_how_fast_and_how_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(
+        'workloads = [{ family = "gemm", m = 64, n = 64, k = 64 }]\nmachines = ["a40", "a2"]\norders = "row"\n'
+    )
+    assert main(["sweep", str(file), "--store", str(tmp_path / "quiet.duckdb")]) == 0
+    assert capsys.readouterr().err == ""  # it ends before there is anything to tell
+    monkeypatch.setattr(command, "_LINE_SECONDS", 0.0)
+    assert main(["sweep", str(file), "--store", str(tmp_path / "told.duckdb")]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"pebble: 1 of 2 tasks, [0-9,.]+ a second, \d+ (s|min) left", lines[0])
+    assert re.fullmatch(r"pebble: 2 of 2 tasks, [0-9,.]+ a second, 0 s left", lines[1])
+    assert [command._duration(seconds) for seconds in (99, 600, 11_100)] == ["99 s", "10 min", "3 h 5 min"]
 
 
 @pytest.mark.parametrize("module", ["duckdb", "distributed"])

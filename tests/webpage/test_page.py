@@ -24,7 +24,7 @@ ALL = (
     "compare-gemm-cluster", "curve-gemm", "curve-mlp", "bound-ffn", "bound-dag", "solve-gemm", "solve-buffers",
     "solve-diamond", "replay-gemm", "simulate-gemm", "tune-gemm", "verify-gemm",
 )  # fmt: skip
-EMPTY = {"meta", "link", "input", "br", "img", "hr"}
+EMPTY = {"meta", "link", "input", "br", "img", "hr", "wbr"}
 
 
 class Shape(HTMLParser):

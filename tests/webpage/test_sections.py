@@ -15,6 +15,7 @@ from pebble.schedules.explicit.chain_search import best_chain_plan
 from pebble.schedules.explicit.ffn import ffn_chain
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
+from pebble.webpage import documents, sweeps
 from pebble.webpage.bands import bands_of, height_of
 from pebble.webpage.documents import read_document
 from pebble.webpage.drawing import Frame, binary_ticks, decimal_ticks
@@ -192,7 +193,7 @@ def test_measured_rows_meet_their_predictions(golden: Callable[..., list[str]], 
     assert alone == 4
     assert found[0].error == pytest.approx(max((p.error for p in found), key=abs))
     html = pebble.report(*golden("compare-gemm-a100"), path).html
-    assert "2 launches" in html and "4 measured rows" in html
+    assert "2 launches" in html and "4 measured launches" in html
     path.write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match="need the columns dram_bytes"):
         read_document(path)
@@ -214,7 +215,9 @@ def test_a_sweep_is_told_question_by_question(tmp_path: Path, monkeypatch: pytes
         {**place, "schedule": "hilbert", "dram_bytes": 150, "ratio_to_lower_bound": 1.5},
         {**place, "machine": "l4", "schedule": "row", "dram_bytes": 400, "ratio_to_lower_bound": 4.0},
         {**place, "status": "refused", "dram_bytes": None, "schedule": "row", "reason": "no"},
-    ]
+        {"workload": "gemm -m 2 -n 2 -k 1", "status": "done", "capacity_pebbles": 4, "solver": "cpsat",
+         "lower_bound_cost": 8, "upper_bound_cost": None},
+    ]  # fmt: skip
     document = {"store": "s.duckdb", "columns": {}, "rows": rows}
     path = tmp_path / "rows.json"
     path.write_text(json.dumps(document))
@@ -223,16 +226,23 @@ def test_a_sweep_is_told_question_by_question(tmp_path: Path, monkeypatch: pytes
         ("l4", 1, "row", 4.0),
         ("a40", 2, "hilbert", 1.5),
     ]
-    assert found.statuses == {"done": 3, "refused": 1}
+    assert [(g.where, g.lower, g.upper) for g in found.solved] == [("4 pebbles, cpsat", 8, None)]
+    assert found.statuses == {"done": 4, "refused": 1}
     html = pebble.report(path).html
-    assert "gemm &lt;b&gt;" in html and "2 questions; rows: 3 done, 1 refused" in html
+    assert "gemm &lt;b&gt;" in html and "3 questions; rows: 4 done, 1 refused" in html
 
     class Answer:
         def to_dict(self) -> dict[str, object]:
             return document
 
-    monkeypatch.setattr(pebble, "results", lambda path, limit: Answer(), raising=False)
+    monkeypatch.setattr(pebble, "results", lambda path, limit: Answer())
     assert pebble.report(tmp_path / "s.duckdb").sections == {"sweeps": 1}
+    monkeypatch.setattr(documents, "MAX_STORE_ROWS", 4)
+    with pytest.raises(InputError, match="got over 4 rows"):
+        pebble.report(tmp_path / "s.duckdb")
+    monkeypatch.setattr(sweeps, "MAX_ROWS", 2)
+    with pytest.raises(InputError, match="got 3 questions, expected at most 2"):
+        pebble.report(path)
 
 
 def test_a_profiled_launch_stands_beside_the_order_that_is_nearest(tmp_path: Path) -> None:

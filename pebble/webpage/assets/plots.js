@@ -31,7 +31,7 @@ function cross(svg, xs, tell) {
 widgets("curve", (root, curve) => {
   const readout = root.querySelector(".readout");
   const bound = curve.series[0];
-  cross(root.querySelector("svg.plot"), curve.x, (i) => {
+  const choose = cross(root.querySelector("svg.plot"), curve.x, (i) => {
     const told = curve.series.slice(1).map((s) => [s.name, s.values[i]]).sort((a, b) => a[1] - b[1]);
     const best = told.slice(0, 5).map(([name, value]) => {
       const over = bound.values[i] > 0 ? ` (${(value / bound.values[i]).toFixed(2)}×)` : "";
@@ -40,6 +40,7 @@ widgets("curve", (root, curve) => {
     const at = `At ${sizeText(curve.capacities[i])}: bound ${bytesText(bound.values[i])}`;
     readout.textContent = [at, ...best].join("; ") + (told.length > 5 ? `; ${told.length - 5} others move as much or more` : "");
   });
+  choose(curve.start);
 });
 
 widgets("bands", (root, bands) => {
