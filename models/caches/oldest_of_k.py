@@ -7,7 +7,8 @@ The engine finds what a line by line simulation finds, to the last victim, witho
 in groups, each within one tile. A read of a group of which a part holds all lines, none out of date, touches just
 these, in order; so it is put down once, as the group's. A line's age in a part is the later of its own last touch and
 its group's: within one touch of a tile lines come in the order of their numbers, so (touch, line) orders all touches.
-The last group of a tile may be smaller than the others; the numbers of the lines that it lacks stay unused. Cost: O(1) for a group that is there, else O(its lines), and k draws for each line that is placed in a full part.
+The last group of a tile may be smaller than the others; the numbers of the lines that it lacks stay unused.
+Cost: O(1) for a group that is there, else O(its lines), and k draws for each line that is placed in a full part.
 """
 
 from __future__ import annotations

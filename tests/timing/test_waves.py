@@ -18,6 +18,7 @@ from pebble.schedules.execution import FREE, parse_execution
 from pebble.schedules.tile import TileShape, product_bytes
 from pebble.simulation import KernelConfig
 from pebble.timing.floor import time_floor
+from pebble.timing.sample import block_steps
 from pebble.timing.sustained import Rates, sustained_rates
 from pebble.timing.waves import ModelledTime, makespan, modelled_time
 from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm
@@ -244,3 +245,32 @@ def test_no_recorded_time_is_below_its_floor() -> None:
             assert float(row["modelled_ms"]) >= 1e3 * floors[key], row
             rows += 1
     assert rows > 300
+
+
+def test_a_long_kernel_is_simulated_in_part_and_the_rest_follows() -> None:
+    gemm, config = Gemm(2048, 4096, 2048), config_of(16, cache_bytes=4 << 20)
+    family, rates = kernel_family(gemm), sustained_rates(H100, "bf16")
+    for order in ("row", "grouped-8"):
+        program = family.program(gemm, family.parse_schedule(order), config)
+        whole = modelled_time(program, config, rates)
+        assert whole.simulated_share == 1 == modelled_time(program, config, rates, most_lines=10**9).simulated_share
+        for share in (0.5, 0.02):  # eight waves and more, less than one
+            part = modelled_time(program, config, rates, most_lines=int(share * whole.l2_bytes / 128))
+            assert 0 < part.simulated_share <= share
+            assert part.dram_bytes == pytest.approx(whole.dram_bytes, rel=0.1)
+            assert part.seconds == pytest.approx(whole.seconds, rel=0.1)
+            assert (part.l2_bytes, len(part.waves)) == (whole.l2_bytes, len(whole.waves))
+
+
+def test_a_part_of_a_phase_is_its_first_blocks_and_steps() -> None:
+    attention = Attention(512, 512, 64, causal=True)
+    config = config_of(2, tile=TileShape(128, 128, 1))
+    family = kernel_family(attention)
+    (phase,) = family.program(attention, family.parse_schedule("fa2"), config).groups[0].phases
+    assert phase.prologue is not None and phase.epilogue is not None
+    cut = phase.first(2, 1)
+    assert cut.epilogue is None and cut.prologue is not None and len(cut.prologue.bases) == 2
+    assert cut.steps.touches == 2 * phase.steps.bases.shape[1] and block_steps(cut).tolist() == [1, 1]
+    kept = phase.first(3)
+    assert kept.epilogue is not None and block_steps(kept).tolist() == block_steps(phase)[:3].tolist()
+    assert kept.made(slice(0, 3), False).ids.tolist() == phase.made(slice(0, 3), False).ids.tolist()

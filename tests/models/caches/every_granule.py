@@ -48,7 +48,8 @@ def _run(  # type: ignore[no-untyped-def]
     ids, ops, where, first, count, operand, parts, k, capacity, allocate, stamps, stale, slots, used, dirty, random,
     sizes, clock, missed, write_backs,
 ):  # fmt: skip
-    # sizes[line]: how many lines it stands for. dirty[line] is 0, or 1 + the partition that holds the dirty line: always its home.
+    # sizes[line]: how many lines it stands for. dirty[line] is 0, or 1 + the partition that holds the dirty line:
+    # always its home.
     now = clock[0]
     for t in range(ids.shape[0]):
         tile = ids[t]
