@@ -36,6 +36,7 @@ from pebble.models.caches import parse_policy
 from pebble.models.caches.base import Engine
 from pebble.simulation import KernelConfig
 from pebble.timing.sample import block_steps, sampled, step_lines
+from pebble.timing.sharing import Use, ends
 from pebble.timing.sustained import Rates
 from pebble.traces import LINE_BYTES, READ
 from pebble.traces.layout import Index
@@ -278,7 +279,7 @@ def _free(
     program: Program, config: KernelConfig, rates: Rates, of_groups: NDArray[np.floating[Any]]
 ) -> ModelledTime:  # fmt: skip
     sectors, total = program.layout.tile_sectors(), float(of_groups.sum())
-    launch, ended = rates.launch * len(program.groups), []
+    launch, ended, uses = rates.launch * len(program.groups), list[float](), list[Use]()
     needs, around, l2_lines = np.zeros(4), 0.0, 0.0
     slots = sum(group.wave_blocks for group in program.groups)
     for number, group in enumerate(program.groups):
@@ -301,7 +302,12 @@ def _free(
                 around += each * len(blocks) / slots
             busy += makespan(np.concatenate(took), group.wave_blocks)
         l2_lines += loads
-        ended.append(max(busy, loads / rates.lines, dram / rates.dram_lines) + launch)
+        took_alone = max(busy, loads / rates.lines, dram / rates.dram_lines)
+        ended.append(took_alone + launch)
+        loading = loads / group.wave_blocks * config.blocks_per_sm / min(rates.port, rates.lines / config.sms)
+        uses.append(Use.of(took_alone, loading, loads / rates.lines, dram / rates.dram_lines))
+    if len(uses) > 1:
+        ended = [end + launch for end in ends(uses, rates.contention)]
     # DRAM and L2 serve all groups: whichever ends last cannot end before they have served all
     last = int(np.argmax(ended))
     ended[last] = max(ended[last], max(total / rates.dram_lines, l2_lines / rates.lines) + launch)

@@ -19,6 +19,7 @@ from pebble.schedules.tile import TileShape, product_bytes
 from pebble.simulation import KernelConfig
 from pebble.timing.floor import time_floor
 from pebble.timing.sample import block_steps
+from pebble.timing.sharing import Use, ends
 from pebble.timing.sustained import Rates, sustained_rates
 from pebble.timing.waves import ModelledTime, makespan, modelled_time
 from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm
@@ -190,7 +191,7 @@ def test_side_by_side_each_has_its_own_traffic_and_all_share_dram() -> None:
         for family, workload, name, config in zip(families, (one, two), ("fa2", "row"), configs, strict=True)
     ]
     both = config_of(6, free=True, cache_bytes=64 << 20)
-    rates = replace(sustained_rates(H100, "bf16"), launch=0.0)
+    rates = replace(sustained_rates(H100, "bf16"), launch=0.0, contention=0.0)
     together = modelled_time(programs[0].beside(programs[1]), both, rates)
     alone = [modelled_time(p, replace(both, sms=c.sms), rates) for p, c in zip(programs, configs, strict=True)]
     assert together.dram_bytes == sum(time.dram_bytes for time in alone)
@@ -199,6 +200,25 @@ def test_side_by_side_each_has_its_own_traffic_and_all_share_dram() -> None:
     assert modelled_time(programs[0].beside(programs[1]), both, slow).seconds == pytest.approx(
         together.dram_bytes / 128 / 1e-3 / 1e9
     )
+
+
+def test_kernels_side_by_side_wait_for_each_other_at_l2_and_dram() -> None:
+    fast = Use(100.0, (0.8, 0.2), (0.6, 0.2))
+    slow = Use(300.0, (0.1, 0.7), (0.1, 0.7))
+    assert fast.stretch([], 0.3) == slow.stretch([], 0.3) == 1
+    assert fast.stretch([slow], 0.3) == pytest.approx(1 + 0.3 * (0.8 * 0.1 + 0.2 * 0.7))
+    assert slow.stretch([fast], 0.3) == pytest.approx(1 + 0.3 * (0.1 * 0.6 + 0.7 * 0.2))
+    first, last = ends([fast, slow], 0.3)
+    assert first == pytest.approx(106.6)
+    assert last == pytest.approx(first + 300 - 106.6 / 1.06)  # alone from then on
+    hungry = Use(100.0, (0.0, 1.0), (0.0, 1.0))  # two that want all of DRAM take as long as one after the other
+    assert ends([hungry, hungry], 0.3) == [200.0, 200.0]
+    assert ends([hungry], 0.3) == [100.0]
+    product, program_of = Gemm(1024, 1024, 512), kernel_family(SMALL)
+    program = program_of.program(product, program_of.parse_schedule("row"), config_of(4))
+    rates, config = sustained_rates(H100, "bf16"), config_of(8, free=True, cache_bytes=64 << 20)
+    times = [modelled_time(program.beside(program), config, replace(rates, contention=c)).seconds for c in (0, 0.3, 1)]
+    assert times == sorted(times) and times[2] > times[0]
 
 
 def test_products_side_by_side_keep_their_operands_apart() -> None:
