@@ -117,6 +117,8 @@ class CachePolicy(ABC):
     """A regular expression for what may stand after the colon, empty for nothing."""
     options: ClassVar[frozenset[str]] = frozenset({"warm", "no-write-allocate"})
     """Which of the options that change the model it takes: these two, ``pad`` and ``llc``."""
+    looks_ahead: ClassVar[bool] = False
+    """Whether it must know the trace to its end: blocks that run free have none before their cache answers."""
 
     name: str
     write_allocate: bool = True

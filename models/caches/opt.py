@@ -281,6 +281,7 @@ class Opt(CachePolicy):
     pattern = "opt"
     examples = ("opt",)
     options = frozenset()
+    looks_ahead = True
 
     @property
     def what(self) -> str:

@@ -288,13 +288,15 @@ class Kernel:
         """The same kernel with one thing otherwise, for a second column.
 
         ``lru`` beside the chip's own cache model: one LRU of the nominal size. ``free`` beside waves, where the speeds
-        of the chip are known, and ``waves`` beside free.
+        of the chip are known and the policy does not look ahead, and ``waves`` beside free.
         """
         machine, config = self.target.machine, self.config
         found = {}
         if config.execution.is_free:
             found["waves"] = replace(config, execution=WAVES)
-        elif config.execution.is_reference and config.speeds is not None:
+        elif (
+            config.execution.is_reference and config.speeds is not None and not parse_policy(config.policy).looks_ahead
+        ):
             found["free"] = replace(config, execution=replace(config.execution, kind="free"))
         if machine is not None and config.policy == machine.default_model.policy != IDEAL:
             found["lru"] = replace(config, policy=IDEAL)
@@ -366,10 +368,13 @@ def read_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> Kernel:
                 raise
             unknown = f"not shown free-running: {error}"
     if execution.is_reference:
-        notes.append(WAVES_NOTE + (", which execution free simulates" if speeds else " and may move more or less"))
+        simulates = speeds and not parse_policy(policy).looks_ahead
+        notes.append(WAVES_NOTE + (", which execution free simulates" if simulates else " and may move more or less"))
     notes += [*check_chip(target.machine, sms, parse_policy(policy), allow), *about]
     if unknown and execution.is_reference:
         notes.append(unknown)
+    elif speeds and execution.is_reference and parse_policy(policy).looks_ahead:
+        notes.append(f"not shown free-running: {policy} looks ahead, and what free blocks do next depends on the cache")
     config = KernelConfig(fitted.tile, sms, blocks, cache_bytes, policy, execution, fitted.stages, speeds)
     return Kernel(target, config, fitted.stages, family.tile_text(fitted.tile), tuple(notes), fitted.fit)
 

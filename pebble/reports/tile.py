@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,6 +66,7 @@ class Choice:
             "modelled_seconds": time.seconds if time else None,
             "dram_bytes": time.dram_bytes if time else None,
             "binds": time.binds if time else None,
+            "simulated_share": time.simulated_share if time else None,
         }
 
 
@@ -189,6 +191,7 @@ by the model, bound by shared
             raise InputError(f"--tile: got {tile} with --advisor {advisor}, expected one of the two.")
         own = _own(timer, count, tile, stages, warps, blocks_per_sm, registers)
         found, notes, told = [timer.fastest(own)], (ESTIMATE,), None
+        notes += _in_part(found)
         return TileAdvice(workload, chip, told, tuple(_choice(timer, t.advice, t) for t in found), notes)
     for option, value in (
         ("stages", stages), ("warps", warps), ("blocks-per-sm", blocks_per_sm), ("registers", registers),
@@ -198,12 +201,23 @@ by the model, bound by shared
     if advisor == _OURS:
         ranked = best_timed(workload, chip, count, _seeds(workload, chip, count))
         choices = tuple(_choice(timer, timed.advice, timed) for timed in ranked)
-        return TileAdvice(workload, chip, chosen, choices, (ESTIMATE,))
+        return TileAdvice(workload, chip, chosen, choices, (ESTIMATE, *_in_part(ranked)))
     advised = chosen.advise(workload, chip, count)
     times = [timer.timed(advice) for advice in advised[:_TIMED]] + [None] * (len(advised) - _TIMED)
     choices = tuple(_choice(timer, advice, timed) for advice, timed in zip(advised, times, strict=True))
     note = f"ranked by the rule's own {chosen.measure} ({chosen.source}); only its choice is timed"
-    return TileAdvice(workload, chip, chosen, choices, (note, ESTIMATE))
+    return TileAdvice(workload, chip, chosen, choices, (note, ESTIMATE, *_in_part(times)))
+
+
+def _in_part(found: Sequence[Timed | None]) -> tuple[str, ...]:
+    """What a reader must know where kernels were too long to simulate whole."""
+    least = min((timed.time.simulated_share for timed in found if timed), default=1.0)
+    if least == 1:
+        return ()
+    return (
+        f"kernels of this size go through the cache model in part: of their loads at least {least:.1%}, then each wave "
+        "moves for its loads what the last ones simulated did",
+    )
 
 
 def _seeds(workload: Workload, machine: Machine, sms: int) -> tuple[Advice, ...]:

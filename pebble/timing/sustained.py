@@ -11,6 +11,7 @@ H200 (``benchmarks/hardware/fit_clocks.py``):
 - At the power limit of 700 W the clock falls: where tensor cores rest little all that comes after `BOOST_NS` takes
   `THROTTLE` longer. Of other chips it is not known, and left out.
 - `EXPS_PER_CLOCK` is fitted to attention.
+- `CONTENTION`, of kernels side by side, is chosen, to a tenth, on the H100's splits of a product beside a reader.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pebble.models.speeds import speeds_of
 from pebble.traces import LINE_BYTES
 
 SUSTAINED_FLOPS = 0.76
+CONTENTION = 0.3
 SHARED_BYTES_PER_CLOCK = 94.0
 L2_BYTES_PER_CLOCK, PORT_BYTES_PER_CLOCK = 38.0, 64.0
 EXPS_PER_CLOCK = 7.5
@@ -58,6 +60,8 @@ class Rates:
         The least of a step of a block.
     throttle, boost : float
         By which share longer all takes at the power limit, and when it is reached.
+    contention : float
+        Of kernels side by side: `pebble.timing.sharing`.
     """
 
     flops: float
@@ -73,6 +77,7 @@ class Rates:
     step: float = 0.0
     throttle: float = 0.0
     boost: float = 0.0
+    contention: float = 0.0
 
 
 def sustained_rates(machine: Machine, dtype: str) -> Rates:
@@ -106,4 +111,5 @@ def sustained_rates(machine: Machine, dtype: str) -> Rates:
         step=STEP_NS,
         throttle=THROTTLE if hopper else 0.0,
         boost=BOOST_NS,
+        contention=CONTENTION,
     )

@@ -25,7 +25,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,14 +35,14 @@ from pebble.errors import InputError
 from pebble.models.caches import parse_policy
 from pebble.models.caches.base import Engine
 from pebble.simulation import KernelConfig
+from pebble.timing.sample import block_steps, sampled, step_lines
+from pebble.timing.sharing import Use, ends
 from pebble.timing.sustained import Rates
 from pebble.traces import LINE_BYTES, READ
 from pebble.traces.layout import Index
 from pebble.traces.program import Phase, Program
-from pebble.traces.walk import Script
 from pebble.units import ceil_div
 
-_Moved = list[NDArray[np.floating[Any]]]  # DRAM lines of each operand, chunk by chunk, then the residue
 BINDS = ("compute", "shared", "L2", "DRAM", "latency")
 _RESTS_LITTLE = 0.7  # of the time that tensor cores compute: products lie above, attention with its softmax below
 
@@ -90,6 +90,8 @@ class ModelledTime:
         Between L2 and DRAM, and from L2 to the SMs.
     ended_seconds : tuple of float
         Of each kernel side by side, when it is done, launch included; one number where there is one.
+    simulated_share : float
+        Of its loads from L2, how much went through the cache model; what the rest moves follows from that.
     """
 
     seconds: float
@@ -105,6 +107,7 @@ class ModelledTime:
     dram_bytes: int
     l2_bytes: int
     ended_seconds: tuple[float, ...]
+    simulated_share: float = 1.0
 
     @property
     def binds(self) -> dict[str, int]:
@@ -118,7 +121,11 @@ class ModelledTime:
 
 
 def modelled_time(
-    program: Program, config: KernelConfig, rates: Rates, dram_bytes: int | Sequence[int] | None = None
+    program: Program,
+    config: KernelConfig,
+    rates: Rates,
+    dram_bytes: int | Sequence[int] | None = None,
+    most_lines: int | None = None,
 ) -> ModelledTime:
     """The time of a program on a chip: in waves, or free-running where ``config.execution`` is free.
 
@@ -133,6 +140,8 @@ def modelled_time(
     dram_bytes : int or sequence of int, optional
         What moves between L2 and DRAM, where it is known, or what each kernel side by side moves: nothing is simulated,
         and waves share it as they share loads.
+    most_lines : int, optional
+        Of a kernel in waves that loads more lines than that from L2 only a part is simulated (`pebble.timing.sample`).
 
     Returns
     -------
@@ -149,20 +158,26 @@ def modelled_time(
     """
     if not (config.execution.is_reference or config.execution.is_free):
         raise InputError(f"--execution: got {config.execution.name}, expected waves or free: only these have a time.")
-    moved: _Moved | None = None
     known = () if dram_bytes is None else (dram_bytes,) if isinstance(dram_bytes, int) else tuple(dram_bytes)
     of_groups = np.array(known, np.float64) / LINE_BYTES
     if dram_bytes is not None and len(known) != len(program.groups):
         raise InputError(f"dram_bytes: got {len(of_groups)} numbers, expected one a kernel, {len(program.groups)}.")
+    free = config.execution.is_free or len(program.groups) > 1
+    part = None if free or most_lines is None or dram_bytes is not None else sampled(program, most_lines)
+    of_waves: list[float] | None = None
     if dram_bytes is None:
-        engine = parse_policy(config.policy).engine(config.trace(program), config.cache_bytes // LINE_BYTES)
-        moved = list(_moved(engine))
+        trace = config.trace(program if part is None else part.program)
+        moved = list(_moved(parse_policy(config.policy).engine(trace, config.cache_bytes // LINE_BYTES)))
+        of_waves = [float(lines.sum()) for lines in moved]
+        if part is not None:
+            of_waves = part.spread(program, of_waves)
         by_operand = np.sum(moved, axis=0)  # what a group moves is what its operands move
         groups = _group_of_operands(program, len(by_operand))
         of_groups = np.bincount(groups, by_operand, len(program.groups)).astype(np.float64)
-    if config.execution.is_free or len(program.groups) > 1:
+    if free:
         return _free(program, config, rates, of_groups)
-    return _in_waves(program, config, rates, float(of_groups.sum()), moved)
+    found = _in_waves(program, config, rates, float(of_groups.sum()) if of_waves is None else sum(of_waves), of_waves)
+    return found if part is None else replace(found, simulated_share=part.share)
 
 
 class _Step(NamedTuple):
@@ -188,18 +203,10 @@ class _Step(NamedTuple):
 
 
 def _step(phase: Phase, sectors: Index, rates: Rates, sms: int) -> _Step:
-    bases = phase.steps.bases
-    lines = float(np.where(bases >= 0, sectors[bases], 0).sum() / max(1, len(bases)) / 4)
+    lines = step_lines(phase, sectors)
     compute = phase.flops / rates.flops + phase.exps / rates.exps
     loaded = lines / min(rates.port, rates.lines / sms)
     return _Step(compute, phase.shared_bytes / rates.shared, lines / rates.port, loaded, lines)
-
-
-def _counts(phase: Phase) -> NDArray[np.int64]:
-    """Steps of each block."""
-    walk, blocks = phase.steps.walk, len(phase.steps.bases)
-    count = len(walk.ks) if isinstance(walk, Script) else walk.count
-    return np.broadcast_to(np.asarray(count, np.int64), blocks)
 
 
 def _moved(engine: Engine) -> Iterator[NDArray[np.floating[Any]]]:
@@ -216,20 +223,21 @@ def _moved(engine: Engine) -> Iterator[NDArray[np.floating[Any]]]:
 
 def _throttled(program: Program, config: KernelConfig, rates: Rates, seconds: float) -> float:
     """What the power limit adds to a time, in seconds: until its tensor cores rest enough."""
-    flops = sum(float(_counts(phase).sum()) * phase.flops for group in program.groups for phase in group.phases)
+    flops = sum(float(block_steps(phase).sum()) * phase.flops for group in program.groups for phase in group.phases)
     rested = flops / rates.flops / config.sms / 1e9 / _RESTS_LITTLE
     return max(0.0, min(rates.throttle * (seconds - rates.boost / 1e9), rested - seconds))
 
 
-def _in_waves(program: Program, config: KernelConfig, rates: Rates, total: float, moved: _Moved | None) -> ModelledTime:
+def _in_waves(
+    program: Program, config: KernelConfig, rates: Rates, total: float, of_waves: list[float] | None
+) -> ModelledTime:
     (group,) = program.groups
     sms, sectors = min(config.sms, group.wave_blocks), program.layout.tile_sectors()
-    every = sum(float(_counts(phase).sum()) * _step(phase, sectors, rates, sms).lines for phase in group.phases)
-    of_waves = None if moved is None else [float(lines.sum()) for lines in moved]
+    every = sum(float(block_steps(phase).sum()) * _step(phase, sectors, rates, sms).lines for phase in group.phases)
     waves: list[Wave] = []
     l2_lines = 0.0
     for phase in group.phases:
-        counts, step = _counts(phase), _step(phase, sectors, rates, config.sms)
+        counts, step = block_steps(phase), _step(phase, sectors, rates, config.sms)
         around = rates.hit * (1 + (phase.prologue is not None)) + rates.drain
         for start in range(0, len(counts), group.wave_blocks):
             steps = counts[start : start + group.wave_blocks]
@@ -271,14 +279,14 @@ def _free(
     program: Program, config: KernelConfig, rates: Rates, of_groups: NDArray[np.floating[Any]]
 ) -> ModelledTime:  # fmt: skip
     sectors, total = program.layout.tile_sectors(), float(of_groups.sum())
-    launch, ended = rates.launch * len(program.groups), []
+    launch, ended, uses = rates.launch * len(program.groups), list[float](), list[Use]()
     needs, around, l2_lines = np.zeros(4), 0.0, 0.0
     slots = sum(group.wave_blocks for group in program.groups)
     for number, group in enumerate(program.groups):
         dram = float(of_groups[number])
         busy = 0.0
         steps = [
-            (_counts(phase), _step(phase, sectors, rates, config.sms), phase.prologue is not None)
+            (block_steps(phase), _step(phase, sectors, rates, config.sms), phase.prologue is not None)
             for phase in group.phases
         ]
         loads = sum(float(counts.sum()) * step.lines for counts, step, _ in steps)
@@ -294,7 +302,12 @@ def _free(
                 around += each * len(blocks) / slots
             busy += makespan(np.concatenate(took), group.wave_blocks)
         l2_lines += loads
-        ended.append(max(busy, loads / rates.lines, dram / rates.dram_lines) + launch)
+        took_alone = max(busy, loads / rates.lines, dram / rates.dram_lines)
+        ended.append(took_alone + launch)
+        loading = loads / group.wave_blocks * config.blocks_per_sm / min(rates.port, rates.lines / config.sms)
+        uses.append(Use.of(took_alone, loading, loads / rates.lines, dram / rates.dram_lines))
+    if len(uses) > 1:
+        ended = [end + launch for end in ends(uses, rates.contention)]
     # DRAM and L2 serve all groups: whichever ends last cannot end before they have served all
     last = int(np.argmax(ended))
     ended[last] = max(ended[last], max(total / rates.dram_lines, l2_lines / rates.lines) + launch)

@@ -88,6 +88,13 @@ class Steps:
         found.bases = np.where(self.bases < 0, self.bases, self.bases + np.int32(tiles))
         return found
 
+    def first(self, blocks: int, steps: int | None = None) -> Steps:
+        """Of the first blocks alone, all steps or the first ones."""
+        found = copy(self)
+        found.bases, found.walk = self.bases[:blocks], self.walk.first(blocks, steps)
+        found.touches = found.walk.touches(*found.bases.shape)
+        return found
+
 
 class _Made(NamedTuple):
     """Touches of some blocks of a phase, in order: step by step, in a step block by block.
@@ -158,6 +165,13 @@ class Phase:
         """The same in a layout where so many other tiles come first."""
         prologue, epilogue = (part and part.behind(tiles) for part in (self.prologue, self.epilogue))
         return replace(self, steps=self.steps.behind(tiles), prologue=prologue, epilogue=epilogue)
+
+    def first(self, blocks: int, steps: int | None = None) -> Phase:
+        """Of the first blocks alone; with ``steps`` these alone, and no epilogue."""
+        prologue, epilogue = (part and part.first(blocks) for part in (self.prologue, self.epilogue))
+        return replace(
+            self, steps=self.steps.first(blocks, steps), prologue=prologue, epilogue=None if steps else epilogue
+        )  # fmt: skip
 
     def made(self, blocks: slice, turned: Flags) -> _Made:
         """The touches of some blocks."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -70,6 +70,17 @@ class Walk:
         found = begin + np.where(np.not_equal(backwards, turned), count - 1 - ahead, ahead)
         return np.asarray(np.where(step < count, found, -1)[..., None])
 
+    def first(self, blocks: int, steps: int | None = None) -> Walk:
+        """That of the first blocks; of the first steps alone where they are given."""
+        begin, count, backwards, start = (
+            value if np.ndim(value) == 0 else np.asarray(value)[:blocks]
+            for value in (self.begin, self.count, self.backwards, self.start)
+        )
+        return replace(
+            self, begin=begin, count=count if steps is None else np.minimum(count, steps), backwards=backwards,
+            start=start,
+        )  # fmt: skip
+
     def touches(self, blocks: int, tiles: int) -> int:
         """Touches of all blocks, with so many tiles in each step."""
         return tiles * int(np.sum(self.count, dtype=np.int64)) * (blocks if np.ndim(self.count) == 0 else 1)
@@ -84,6 +95,10 @@ class Script:
     def k(self, blocks: slice, turned: Flags) -> Index:
         """The k of each touch, shape (steps, 1, touches)."""
         return self.ks[:, None]
+
+    def first(self, blocks: int, steps: int | None = None) -> Script:
+        """That of the first steps, where they are given."""
+        return Script(self.ks[:steps])
 
     def touches(self, blocks: int, tiles: int) -> int:
         """Touches of all blocks."""

@@ -62,3 +62,13 @@ def test_mistakes(capsys: pytest.CaptureFixture[str]) -> None:
     for policy, says in (("hardware", "--gpu"), ("lru+warm", "cold start"), ("lruu", "did you mean lru")):
         assert main(["compare", *GEMM, *memory, "--policy", policy]) == 2
         assert says in capsys.readouterr().err
+
+
+def test_a_policy_that_looks_ahead_has_no_column_of_free_blocks(capsys: pytest.CaptureFixture[str]) -> None:
+    found = run(capsys, "compare", *GEMM, "--gpu", "a40", "--policy", "opt", "--schedules", "row")
+    assert not any(key in found["schedules"][0] for key in ("free_dram_bytes", "lru_dram_bytes"))
+    assert any("opt looks ahead" in note for note in found["notes"])
+    assert not any("execution free simulates" in note for note in found["notes"])
+    plain = run(capsys, "compare", *GEMM, "--gpu", "a40", "--policy", "fifo", "--schedules", "row")
+    assert "free_dram_bytes" in plain["schedules"][0]
+    assert found["schedules"][0]["dram_bytes"] <= plain["schedules"][0]["dram_bytes"]

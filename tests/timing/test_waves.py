@@ -18,6 +18,8 @@ from pebble.schedules.execution import FREE, parse_execution
 from pebble.schedules.tile import TileShape, product_bytes
 from pebble.simulation import KernelConfig
 from pebble.timing.floor import time_floor
+from pebble.timing.sample import block_steps
+from pebble.timing.sharing import Use, ends
 from pebble.timing.sustained import Rates, sustained_rates
 from pebble.timing.waves import ModelledTime, makespan, modelled_time
 from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm
@@ -189,7 +191,7 @@ def test_side_by_side_each_has_its_own_traffic_and_all_share_dram() -> None:
         for family, workload, name, config in zip(families, (one, two), ("fa2", "row"), configs, strict=True)
     ]
     both = config_of(6, free=True, cache_bytes=64 << 20)
-    rates = replace(sustained_rates(H100, "bf16"), launch=0.0)
+    rates = replace(sustained_rates(H100, "bf16"), launch=0.0, contention=0.0)
     together = modelled_time(programs[0].beside(programs[1]), both, rates)
     alone = [modelled_time(p, replace(both, sms=c.sms), rates) for p, c in zip(programs, configs, strict=True)]
     assert together.dram_bytes == sum(time.dram_bytes for time in alone)
@@ -198,6 +200,25 @@ def test_side_by_side_each_has_its_own_traffic_and_all_share_dram() -> None:
     assert modelled_time(programs[0].beside(programs[1]), both, slow).seconds == pytest.approx(
         together.dram_bytes / 128 / 1e-3 / 1e9
     )
+
+
+def test_kernels_side_by_side_wait_for_each_other_at_l2_and_dram() -> None:
+    fast = Use(100.0, (0.8, 0.2), (0.6, 0.2))
+    slow = Use(300.0, (0.1, 0.7), (0.1, 0.7))
+    assert fast.stretch([], 0.3) == slow.stretch([], 0.3) == 1
+    assert fast.stretch([slow], 0.3) == pytest.approx(1 + 0.3 * (0.8 * 0.1 + 0.2 * 0.7))
+    assert slow.stretch([fast], 0.3) == pytest.approx(1 + 0.3 * (0.1 * 0.6 + 0.7 * 0.2))
+    first, last = ends([fast, slow], 0.3)
+    assert first == pytest.approx(106.6)
+    assert last == pytest.approx(first + 300 - 106.6 / 1.06)  # alone from then on
+    hungry = Use(100.0, (0.0, 1.0), (0.0, 1.0))  # two that want all of DRAM take as long as one after the other
+    assert ends([hungry, hungry], 0.3) == [200.0, 200.0]
+    assert ends([hungry], 0.3) == [100.0]
+    product, program_of = Gemm(1024, 1024, 512), kernel_family(SMALL)
+    program = program_of.program(product, program_of.parse_schedule("row"), config_of(4))
+    rates, config = sustained_rates(H100, "bf16"), config_of(8, free=True, cache_bytes=64 << 20)
+    times = [modelled_time(program.beside(program), config, replace(rates, contention=c)).seconds for c in (0, 0.3, 1)]
+    assert times == sorted(times) and times[2] > times[0]
 
 
 def test_products_side_by_side_keep_their_operands_apart() -> None:
@@ -244,3 +265,32 @@ def test_no_recorded_time_is_below_its_floor() -> None:
             assert float(row["modelled_ms"]) >= 1e3 * floors[key], row
             rows += 1
     assert rows > 300
+
+
+def test_a_long_kernel_is_simulated_in_part_and_the_rest_follows() -> None:
+    gemm, config = Gemm(2048, 4096, 2048), config_of(16, cache_bytes=4 << 20)
+    family, rates = kernel_family(gemm), sustained_rates(H100, "bf16")
+    for order in ("row", "grouped-8"):
+        program = family.program(gemm, family.parse_schedule(order), config)
+        whole = modelled_time(program, config, rates)
+        assert whole.simulated_share == 1 == modelled_time(program, config, rates, most_lines=10**9).simulated_share
+        for share in (0.5, 0.02):  # eight waves and more, less than one
+            part = modelled_time(program, config, rates, most_lines=int(share * whole.l2_bytes / 128))
+            assert 0 < part.simulated_share <= share
+            assert part.dram_bytes == pytest.approx(whole.dram_bytes, rel=0.1)
+            assert part.seconds == pytest.approx(whole.seconds, rel=0.1)
+            assert (part.l2_bytes, len(part.waves)) == (whole.l2_bytes, len(whole.waves))
+
+
+def test_a_part_of_a_phase_is_its_first_blocks_and_steps() -> None:
+    attention = Attention(512, 512, 64, causal=True)
+    config = config_of(2, tile=TileShape(128, 128, 1))
+    family = kernel_family(attention)
+    (phase,) = family.program(attention, family.parse_schedule("fa2"), config).groups[0].phases
+    assert phase.prologue is not None and phase.epilogue is not None
+    cut = phase.first(2, 1)
+    assert cut.epilogue is None and cut.prologue is not None and len(cut.prologue.bases) == 2
+    assert cut.steps.touches == 2 * phase.steps.bases.shape[1] and block_steps(cut).tolist() == [1, 1]
+    kept = phase.first(3)
+    assert kept.epilogue is not None and block_steps(kept).tolist() == block_steps(phase)[:3].tolist()
+    assert kept.made(slice(0, 3), False).ids.tolist() == phase.made(slice(0, 3), False).ids.tolist()

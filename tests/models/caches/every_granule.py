@@ -21,7 +21,7 @@ def drawn(random, limit):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def _insert(at, part, line, k, capacity, stamps, slots, used, dirty, operand, random, granule, write_backs):  # type: ignore[no-untyped-def]
+def _insert(at, part, line, k, capacity, stamps, slots, used, dirty, operand, random, sizes, write_backs):  # type: ignore[no-untyped-def]
     # The line takes a free slot, or that of the oldest of k drawn ones.
     if used[part] < capacity:
         slots[part, used[part]] = line
@@ -38,7 +38,7 @@ def _insert(at, part, line, k, capacity, stamps, slots, used, dirty, operand, ra
         stamps[part, victim] = 0
         if dirty[victim] == part + 1:
             dirty[victim] = 0
-            write_backs[operand[victim]] += granule
+            write_backs[operand[victim]] += sizes[victim]
         slots[part, best] = line
     stamps[part, line] = at
 
@@ -46,9 +46,10 @@ def _insert(at, part, line, k, capacity, stamps, slots, used, dirty, operand, ra
 @njit(cache=True)
 def _run(  # type: ignore[no-untyped-def]
     ids, ops, where, first, count, operand, parts, k, capacity, allocate, stamps, stale, slots, used, dirty, random,
-    granule, clock, missed, write_backs,
+    sizes, clock, missed, write_backs,
 ):  # fmt: skip
-    # dirty[line] is 0, or 1 + the partition that holds the dirty line: always its home.
+    # sizes[line]: how many lines it stands for. dirty[line] is 0, or 1 + the partition that holds the dirty line:
+    # always its home.
     now = clock[0]
     for t in range(ids.shape[0]):
         tile = ids[t]
@@ -62,15 +63,15 @@ def _run(  # type: ignore[no-untyped-def]
                     stamps[home, line] = now
                     dirty[line] = home + 1
                 else:
-                    absent += 1
+                    absent += sizes[line]
                     if allocate:
                         _insert(
-                            now, home, line, k, capacity, stamps, slots, used, dirty, operand, random, granule,
+                            now, home, line, k, capacity, stamps, slots, used, dirty, operand, random, sizes,
                             write_backs,
                         )  # fmt: skip
                         dirty[line] = home + 1
                     else:
-                        write_backs[operand[line]] += granule
+                        write_backs[operand[line]] += sizes[line]
                 if parts > 1:
                     for other in range(parts):  # copies elsewhere are out of date; the writer's own is updated
                         if other != home and stamps[other, line] > 0:
@@ -85,16 +86,16 @@ def _run(  # type: ignore[no-untyped-def]
                 else:
                     stale[here, line] = 0
                     _insert(
-                        now, here, line, k, capacity, stamps, slots, used, dirty, operand, random, granule, write_backs
+                        now, here, line, k, capacity, stamps, slots, used, dirty, operand, random, sizes, write_backs
                     )  # fmt: skip
             if stamps[home, line] > 0:
                 stamps[home, line] = now
             else:
-                absent += 1
+                absent += sizes[line]
                 _insert(
-                    now, home, line, k, capacity, stamps, slots, used, dirty, operand, random, granule, write_backs
+                    now, home, line, k, capacity, stamps, slots, used, dirty, operand, random, sizes, write_backs
                 )  # fmt: skip
-        missed[t] = absent * granule
+        missed[t] = absent
     clock[0] = now
 
 
@@ -104,8 +105,11 @@ class EveryGranule(OldestOfKEngine):
     def start(self) -> None:
         super().start()
         parts = self.policy.parts
-        self.count = self.lines.astype(np.int64) // self._granule
+        self.count = -(-self.lines.astype(np.int64) // self._granule)
         total = int(self.count.sum())
+        self.sizes = np.full(total, self._granule)
+        pads = self.count * self._granule - self.lines
+        self.sizes[(np.cumsum(self.count) - 1)[self.count > 0]] -= pads[self.count > 0]
         self.first = np.cumsum(self.count) - self.count
         self.granule_operand = np.repeat(self.operand, self.count)
         self.stamps = np.zeros((parts, total), np.int64)
@@ -118,9 +122,11 @@ class EveryGranule(OldestOfKEngine):
         _run(
             chunk.ids, chunk.ops, self._where.of(chunk), self.first, self.count, self.granule_operand,
             self.policy.parts, self.policy.drawn, self.slots.shape[1], self.policy.write_allocate, self.stamps,
-            self.stale, self.slots, self.used, self.is_dirty, self.random, self._granule, self.clock, missed,
+            self.stale, self.slots, self.used, self.is_dirty, self.random, self.sizes, self.clock, missed,
             self.write_backs,
         )  # fmt: skip
 
     def dirty(self) -> np.ndarray:
-        return np.bincount(self.granule_operand[self.is_dirty > 0], minlength=len(self.write_backs)) * self._granule
+        found = self.zeros()
+        np.add.at(found, self.granule_operand[self.is_dirty > 0], self.sizes[self.is_dirty > 0])
+        return found

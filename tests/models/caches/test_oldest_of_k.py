@@ -150,13 +150,37 @@ def test_every_touch_misses_what_it_misses_granule_by_granule(
         assert answers(OldestOfKEngine(trace, lines, policy)) == answers(EveryGranule(trace, lines, policy))
 
 
+class Padded(OldestOfKEngine):
+    """Granules also where they do not divide tiles at all."""
+
+    most_padding = 1e9
+
+
+class EveryPadded(EveryGranule):
+    most_padding = 1e9
+
+
+@settings(max_examples=200, deadline=None)
+@given(cases(), st.sampled_from([3, 7, 17, 40, 100]), st.integers(1, 9), st.integers(1, 3), OPTIONS, st.integers(0, 50))
+def test_tiles_that_granules_do_not_divide(case: Case, scale: int, k: int, parts: int, options: str, cut: int) -> None:
+    sizes, touches, capacity = case
+    trace = make_trace([scale * n for n in sizes], touches, cut)
+    policy = parse_policy((f"partitions-{parts}:" if parts > 1 else "") + f"oldest-of-{k}{options}")
+    for lines in (scale * parts * capacity + 16 * parts, 10 * scale * parts * sum(sizes)):
+        found = answers(Padded(trace, lines, policy))
+        assert found == answers(EveryPadded(trace, lines, policy))
+        assert all(missed <= scale * sizes[tile] for missed, (tile, _, _) in zip(found[0], touches, strict=True))
+
+
 def gemm_trace(gemm: Gemm, tile: TileShape, order: str) -> Trace:
     kernel = GemmKernel(gemm, tile)
     found = parse_order(order)
     return waves(kernel, kernel.phase(found.tiles(*kernel.grid)), 12, found.sawtooth, 12)
 
 
-@pytest.mark.parametrize("gemm", [Gemm(1024, 1536, 2048), Gemm(1000, 904, 1096, accumulate=True)])
+@pytest.mark.parametrize(
+    "gemm", [Gemm(1024, 1536, 2048), Gemm(1000, 904, 1096, accumulate=True), Gemm(1025, 1025, 1025)]
+)
 @pytest.mark.parametrize("order", ["row", "hilbert+sawtooth"])
 @pytest.mark.parametrize("policy", ["partitions-2:oldest-of-8", "partitions-3:random", "oldest-of-3"])
 def test_kernels_miss_what_they_miss_granule_by_granule(gemm: Gemm, order: str, policy: str) -> None:
@@ -164,6 +188,17 @@ def test_kernels_miss_what_they_miss_granule_by_granule(gemm: Gemm, order: str, 
     for lines in (1600, 12_000, 60_000):
         parsed = parse_policy(policy)
         assert counted(OldestOfKEngine(trace, lines, parsed)) == counted(EveryGranule(trace, lines, parsed))
+
+
+@pytest.mark.parametrize(("gemm", "lines"), [(Gemm(1025, 1025, 1025), 4000), (Gemm(1153, 1000, 2049), 9000)])
+def test_a_ragged_edge_costs_no_granules_and_half_a_percent_at_most(gemm: Gemm, lines: int) -> None:
+    trace, policy = gemm_trace(gemm, TileShape(128, 128, 64), "row"), parse_policy("partitions-2:oldest-of-8")
+    engine = OldestOfKEngine(trace, lines, policy)
+    found, exact = counted(engine), counted(LineByLine(trace, lines, policy))
+    assert engine._granule > 1 and LineByLine(trace, lines, policy)._granule == 1
+    for of in ("read_misses", "write_backs"):
+        assert sum(getattr(found, of)) == pytest.approx(sum(getattr(exact, of)), rel=0.005)
+    assert found.accesses == exact.accesses and found.write_misses == exact.write_misses
 
 
 def test_the_curve_is_one_simulation_at_each_capacity() -> None:
