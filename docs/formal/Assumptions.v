@@ -6,5 +6,5 @@ Print Assumptions loomis_whitney.
 Print Assumptions accounting.
 Print Assumptions segment_bound.
 Print Assumptions gemm_segment_bound.
-Print Assumptions chain_bound.
+Print Assumptions chain_segment_bound.
 Print Assumptions one_product.

@@ -85,27 +85,23 @@ have in_product : #|slice E l| <= #|section_at (rows E) l| * #|section_at (cols 
 by rewrite -mulnn; apply: leq_mul.
 Qed.
 
-(** A value of one kind meets at most a side of the box of points. *)
-Lemma by_rows E : #|E| <= #|rows E| * #|J|.
+(** Triples that a projection maps to one value differ in the coordinate that it leaves out, so a value of one kind meets
+    at most a side of the box of points. *)
+Lemma by_projection (X Y : finType) (seen : I * J * L -> X) (left_out : I * J * L -> Y) E :
+  injective (fun t => (seen t, left_out t)) -> #|E| <= #|[set seen t | t in E]| * #|Y|.
 Proof.
-rewrite -cardsT -cardsX.
-have inj : injective (fun t : I * J * L => ((t.1.1, t.2), t.1.2)) by move=> [[i j] l] [[i' j'] l'] [-> -> ->].
-rewrite -(card_imset _ inj); apply: subset_leq_card; apply/subsetP => _ /imsetP[t tE ->].
+move=> inj; rewrite -cardsT -cardsX -(card_imset _ inj).
+apply: subset_leq_card; apply/subsetP => _ /imsetP[t tE ->].
 by rewrite !inE andbT; apply/imsetP; exists t.
 Qed.
+
+Lemma by_rows E : #|E| <= #|rows E| * #|J|.
+Proof. by apply: (by_projection (left_out := fun t => t.1.2)) => -[[i j] l] [[i' j'] l'] [-> -> ->]. Qed.
 
 Lemma by_cols E : #|E| <= #|cols E| * #|I|.
-Proof.
-rewrite -cardsT -cardsX.
-have inj : injective (fun t : I * J * L => ((t.1.2, t.2), t.1.1)) by move=> [[i j] l] [[i' j'] l'] [-> -> ->].
-rewrite -(card_imset _ inj); apply: subset_leq_card; apply/subsetP => _ /imsetP[t tE ->].
-by rewrite !inE andbT; apply/imsetP; exists t.
-Qed.
+Proof. by apply: (by_projection (left_out := fun t => t.1.1)) => -[[i j] l] [[i' j'] l'] [-> -> ->]. Qed.
 
 Lemma by_cells E : #|E| <= #|cells E| * #|L|.
-Proof.
-rewrite -cardsT -cardsX.
-apply: subset_leq_card; apply/subsetP => t tE; rewrite !inE andbT; apply/imsetP; exists t => //.
-Qed.
+Proof. by apply: (by_projection (left_out := snd)) => -[p l] [p' l'] [-> ->]. Qed.
 
 End Triples.

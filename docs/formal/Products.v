@@ -7,6 +7,19 @@ Set Implicit Arguments.
 Unset Strict Implicit.
 Unset Printing Implicit Defensive.
 
+(** [h] shares of [V] that are [V] over [h], rounded down or up. *)
+Lemma even_shares V h : 0 < h -> exists vs, [/\ size vs = h, vs != [::], sumn vs = V &
+  forall x : nat -> nat, \sum_(v <- vs) x v = V %% h * x (V %/ h).+1 + (h - V %% h) * x (V %/ h)].
+Proof.
+move=> some; have less : V %% h <= h by apply: ltnW; rewrite ltn_pmod.
+exists (nseq (V %% h) (V %/ h).+1 ++ nseq (h - V %% h) (V %/ h)).
+have size_vs : size (nseq (V %% h) (V %/ h).+1 ++ nseq (h - V %% h) (V %/ h)) = h by rewrite size_cat !size_nseq subnKC.
+split=> // [||x].
+- by rewrite -size_eq0 size_vs -lt0n.
+- by rewrite sumn_cat !sumn_nseq mulSn -addnA -mulnDr subnKC // addnC -divn_eq.
+- by rewrite big_cat /= !big_nseq !iter_addn_0 mulnC [X in _ + X]mulnC.
+Qed.
+
 (** ** C := A B, with C in m rows and n columns, and k products a cell *)
 
 Section Gemm.
@@ -44,14 +57,8 @@ Qed.
 Corollary gemm_segment_bound x h ms (V := m * n * k) : below m n k x -> gemm_legal ms -> 0 < h ->
   V %% h * x (V %/ h).+1 + (h - V %% h) * x (V %/ h) <= cost ms + h.-1 * S.
 Proof.
-move=> ok legal_ms some; have less : V %% h <= h by apply: ltnW; rewrite ltn_pmod.
-pose vs := nseq (V %% h) (V %/ h).+1 ++ nseq (h - V %% h) (V %/ h).
-have size_vs : size vs = h by rewrite size_cat !size_nseq subnKC.
-have total : sumn vs = m * n * k.
-  by rewrite sumn_cat !sumn_nseq mulSn -addnA -mulnDr subnKC // addnC -divn_eq.
-have nonempty : vs != [::] by rewrite -size_eq0 size_vs -lt0n.
-have := gemm_bound ok legal_ms nonempty total.
-by rewrite size_vs big_cat /= !big_nseq !iter_addn_0 mulnC [X in _ + X <= _ -> _]mulnC.
+move=> ok legal_ms /(even_shares V)[vs [size_vs some total <-]].
+by rewrite -size_vs; apply: gemm_bound.
 Qed.
 
 End Gemm.
@@ -98,6 +105,13 @@ have made_them : #|made chain_updates| <= m * f + #|chain_outputs|.
 have := @segment_bound _ _ _ _ _ _ _ _ x vs ms _ apart legal_ms some.
 rewrite !card_ord card_sum !card_ord => /(_ ok total) paid; rewrite -(leq_add2r #|chain_outputs|).
 by apply: leq_trans paid _; rewrite -[X in _ <= X]addnA leq_add2l.
+Qed.
+
+Corollary chain_segment_bound x h ms (V := m * f * (k + l)) : below m f (k + l) x -> chain_legal ms -> 0 < h ->
+  V %% h * x (V %/ h).+1 + (h - V %% h) * x (V %/ h) <= cost ms + h.-1 * S + m * f.
+Proof.
+move=> ok legal_ms /(even_shares V)[vs [size_vs some total <-]].
+by rewrite -size_vs; apply: chain_bound.
 Qed.
 
 End Chain.

@@ -9,7 +9,7 @@ The log is text in the format of VeriPB 1.1, of which this reads what a refutati
                    ``+`` adds two, ``K *`` multiplies, ``K d`` divides and rounds up, ``s`` saturates (no coefficient
                    above the degree), ``x3 w`` drops a variable; the result gets the next number
 ``rup`` or ``u``   a constraint: its negation and all constraints so far lead to a contradiction by unit propagation
-``del`` or ``d``   these numbers are no longer needed
+``del id``, ``d``  these numbers are no longer needed
 ``c I``            constraint I cannot be satisfied: the end
 =================  ================================================================================================
 
@@ -28,6 +28,8 @@ from .reading import RefusedError
 MAX_LOG_BYTES = 256 * 2**20
 MAX_BITS = 4096  # of a coefficient
 MAX_TERMS = 10**8  # of all constraints that a log makes
+MAX_STACK = 1000  # constraints that wait for an operation
+MAX_HELD_TERMS = 2 * 10**7  # of those that are known at one time: some 2 GB
 HEADER = "pseudo-Boolean proof version 1.1"
 _LITERAL = re.compile(r"(~?)x([1-9][0-9]{0,8})")
 _NUMBER = re.compile(r"[0-9]{1,1300}")
@@ -106,15 +108,24 @@ class _Log:
         self.formula = formula
         self.known: dict[int, Constraint] = {}
         self.next = 1
-        self.terms = 0
+        self.terms = self.held = 0
 
     def learn(self, found: Constraint, at: str) -> None:
         """The next number."""
+        if max(abs(found.degree), *found.terms.values(), 0).bit_length() > MAX_BITS:
+            raise RefusedError(at, f"it makes numbers of more than {MAX_BITS} bits")
         self.terms += len(found.terms) + 1
-        if self.terms > MAX_TERMS:
-            raise RefusedError(at, f"the constraints of the log have more than {MAX_TERMS:,} terms")
+        self.held += len(found.terms) + 1
+        if self.terms > MAX_TERMS or self.held > MAX_HELD_TERMS:
+            most = f"{MAX_TERMS:,} terms, or {MAX_HELD_TERMS:,} at one time"
+            raise RefusedError(at, f"the constraints of the log have more than {most}")
         self.known[self.next] = found
         self.next += 1
+
+    def forget(self, word: str, at: str) -> None:
+        """A number that is not used again."""
+        self.held -= len(self.get(word, at).terms) + 1
+        del self.known[int(word)]
 
     def get(self, word: str, at: str) -> Constraint:
         """A constraint by its number."""
@@ -129,6 +140,8 @@ class _Log:
         wanted = len(words)
         at_word = 0
         while at_word < wanted:
+            if len(stack) > MAX_STACK:
+                raise RefusedError(at, f"it keeps more than {MAX_STACK} constraints waiting")
             word = words[at_word]
             then = words[at_word + 1] if at_word + 1 < wanted else ""
             if word in ("+", "s"):
@@ -160,10 +173,9 @@ class _Log:
             raise RefusedError(at, f"got {word[:20]!r}, expected a positive whole number before {operation!r}")
         if operation == "d":
             return divide(last, int(word))
-        found = multiply(last, int(word))
-        if max(abs(found.degree), 0, *found.terms.values()).bit_length() > MAX_BITS:
+        if max(abs(last.degree), *last.terms.values(), 0).bit_length() > MAX_BITS:  # so that factors do not pile up
             raise RefusedError(at, f"it makes numbers of more than {MAX_BITS} bits")
-        return found
+        return multiply(last, int(word))
 
 
 def read_constraint(words: list[str], at: str) -> Constraint:
@@ -233,9 +245,8 @@ def check_log(formula: Sequence[Constraint], text: str, at: str = "log") -> int:
                 raise RefusedError(where, "unit propagation from its negation finds no contradiction")
             log.learn(found, where)
         elif rule in ("del", "d"):
-            for word in rest:
-                log.get(word, where)
-                del log.known[int(word)]
+            for word in rest[1:] if rule == "del" and rest[:1] == ["id"] else rest:
+                log.forget(word, where)
         elif rule == "c":
             if len(rest) != 1 or slack(log.get(rest[0], where), set()) >= 0:
                 raise RefusedError(where, "this constraint can be satisfied")

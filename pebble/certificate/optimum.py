@@ -61,13 +61,20 @@ def check_optimum(statement: Any, claims: list[Any], folder: Path | None) -> lis
 
 
 def _check_log(game: Game, cost: int, proof: dict[str, Any], folder: Path | None, at: str) -> None:
-    """The formula that a pebbling costs less, made here from the game, is refuted by the log."""
-    fields(proof, at, ("method", "first", "symmetries", "log"))
-    first = check_first(game, proof["first"], proof["symmetries"], at)
+    """The formula that a pebbling costs less, made here from the game, is refuted by the log.
+
+    The file of it, which other checkers read with the log, is compared.
+    """
+    fields(proof, at, ("method", "first", "symmetries", "log"), ("formula",))
+    formula = Formula(game, cost - 1, check_first(game, proof["first"], proof["symmetries"], at))
+    if "formula" in proof:
+        fields(proof["formula"], f"{at}.formula", ("file", "sha256"))
+        if beside(folder, proof["formula"], MAX_LOG_BYTES, f"{at}.formula") != formula.opb().encode():
+            raise RefusedError(f"{at}.formula.file", "it is not the formula that the game and the cost give")
     fields(proof["log"], f"{at}.log", ("file", "sha256"))
     content = beside(folder, proof["log"], MAX_LOG_BYTES, f"{at}.log")
     try:
         log = content.decode("ascii")
     except UnicodeDecodeError:
         raise RefusedError(f"{at}.log.file", "it is no text") from None
-    check_log(Formula(game, cost - 1, first).constraints, log, f"{at}.log")
+    check_log(formula.constraints, log, f"{at}.log")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pebble.counters.profile import Launch, Metric
 from pebble.counters.values import read_number, read_sides, read_unit
 
+_ROUNDED = re.compile(r"(?<![0-9])[0-9]+[.,][0-9]{0,2}\s*$")  # to two decimals at most, as ncu prints scaled units
 _MOST = 1e30  # beyond, a number is damage; what is worked out from those below is finite
 _TEXTS = ("display_name", "kernel_name", "scheduling_policy", "cache_config", "enabled")  # metrics that are no number
 
@@ -42,7 +44,7 @@ class Draft:
             self.put(name, text if text.strip().lower() not in ("", "n/a") else None, unit)
         else:
             factor, base_unit = read_unit(unit)
-            self.rounded |= factor > 1 and base_unit in ("byte", "ns") and len(text.rpartition(".")[2]) <= 2
+            self.rounded |= factor > 1 and base_unit in ("byte", "ns") and bool(_ROUNDED.search(text))
             self.put(name, round(value * factor, 6), base_unit)
 
     def put(self, name: str, value: float | str | None, unit: str) -> None:

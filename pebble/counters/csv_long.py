@@ -11,11 +11,11 @@ _SECTIONLESS = "Command line profiler metrics"
 def read_long(table: Table, style: Style) -> list[Draft]:
     """The launches of a long table; rows of rules have no metric and are passed over."""
     at = {name: number for number, name in enumerate(table.header)}
-    name_at, value_at = at["Metric Name"], at.get("Metric Value")
+    ident_at, name_at, value_at = at["ID"], at["Metric Name"], at.get("Metric Value")
     unit_at, section_at = at.get("Metric Unit"), at.get("Section Name")
     drafts: dict[tuple[str, ...], Draft] = {}
     for row in table.rows:
-        if not row[0].isdigit() or len(row) <= name_at:
+        if len(row) <= max(name_at, ident_at) or not row[ident_at].isdigit():
             table.broken += 1
             continue
 
@@ -25,7 +25,7 @@ def read_long(table: Table, style: Style) -> list[Draft]:
         key = tuple(cell(at.get(column)) for column in ("ID", "Process ID"))
         draft = drafts.get(key)
         if draft is None:
-            draft = drafts[key] = Draft(cell(at.get("ID")), cell(at.get("Kernel Name")))
+            draft = drafts[key] = Draft(cell(ident_at), cell(at.get("Kernel Name")))
             draft.set_base({column: cell(number) for column, number in at.items() if number < name_at})
         name, section = cell(name_at), cell(section_at)
         if not name:

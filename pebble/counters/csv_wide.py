@@ -5,7 +5,7 @@ from __future__ import annotations
 from pebble.counters.base import Draft, Style
 from pebble.counters.text import Table
 
-_BASE = frozenset({
+BASE = frozenset({
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream", "Block Size",
     "Grid Size", "Device", "CC",
 })  # fmt: skip
@@ -17,7 +17,7 @@ def read_wide(table: Table, style: Style) -> tuple[list[Draft], list[str]]:
     header, rows = table.header, table.rows
     units = [""] * len(header)
     ident = header.index("ID")
-    metrics = [number for number, name in enumerate(header) if name and name not in _BASE]
+    metrics = [number for number, name in enumerate(header) if name and name not in BASE]
     if rows and ident < len(rows[0]) and not rows[0][ident]:
         units = (rows[0] + units)[: len(header)]
         rows = rows[1:]
@@ -30,7 +30,7 @@ def read_wide(table: Table, style: Style) -> tuple[list[Draft], list[str]]:
             continue
         table.broken += len(row) < len(header)
         draft = Draft(row[ident], "")
-        draft.set_base({name: cell for name, cell in zip(header, row, strict=False) if name in _BASE})
+        draft.set_base({name: cell for name, cell in zip(header, row, strict=False) if name in BASE})
         for number in metrics:
             if number < len(row):
                 draft.add(header[number], row[number], units[number], style)

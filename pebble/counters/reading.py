@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from pebble.counters.base import Draft, Style
 from pebble.counters.container import MAGIC, Container
 from pebble.counters.csv_long import read_long
-from pebble.counters.csv_wide import read_wide
+from pebble.counters.csv_wide import BASE, read_wide
 from pebble.counters.ncu_rep import read_ncu_rep
 from pebble.counters.profile import Profile
 from pebble.counters.text import Table, read_tables
-from pebble.counters.values import is_european
+from pebble.counters.values import is_european, is_whole, point_or_thousands, read_number
 from pebble.errors import InputError
 from pebble.system.files import check_path, faults, read_bytes, shown
 
@@ -76,14 +77,38 @@ def _profile(
 
 
 def _style(tables: list[Table]) -> tuple[Style, list[str]]:
-    """How the numbers are written, by all that are there."""
-    values: list[str] = []
-    for table in tables:
-        if table.is_long and "Metric Value" in table.header:
-            at = table.header.index("Metric Value")
-            values += [row[at] for row in table.rows if at < len(row)]
-        else:
-            values += [cell for row in table.rows for cell in row]
-    values = [value for value in values if value[:1].isdigit() or value[:1] == "-"]
-    european = is_european(values[:_MOST_LOOKED_AT])
-    return Style(european), ["numbers are written as 27.595.520 and 65,77"] if european else []
+    """How the numbers are written, by all that are there; where each may be read either way, counts are whole."""
+    cells = [cell for table in tables for cell in _numbers(table)][:_MOST_LOOKED_AT]
+    european = is_european(value for value, _, _ in cells)
+    if european is not None:
+        return Style(european), ["numbers are written as 27.595.520 and 65,77"] if european else []
+    either = [(value, is_whole(metric, unit)) for value, metric, unit in cells if point_or_thousands(value)]
+    points = sum(whole * (1 if point_or_thousands(value) == "." else -1) for value, whole in either)
+    if either and not points:
+        taken = f"such as {either[0][0]}, is taken as {read_number(either[0][0]):,.6g}"
+        return Style(), [f"every number with a mark may be read either way: one {taken}"]
+    return Style(points > 0), ["numbers are written as 27.595.520, as counts are whole"] if points > 0 else []
+
+
+def _numbers(table: Table) -> Iterator[tuple[str, str, str]]:
+    """The cells that are numbers, each with its metric and unit."""
+    if table.is_long:
+        if "Metric Value" not in table.header:
+            return
+        columns = [table.header.index(name) for name in ("Metric Value", "Metric Name")]
+        unit_at = table.header.index("Metric Unit") if "Metric Unit" in table.header else len(table.header)
+        for row in table.rows:
+            if max(columns) < len(row):
+                value, metric = (row[at] for at in columns)
+                yield from _if_number(value, metric, row[unit_at] if unit_at < len(row) else "")
+        return
+    units = table.rows[0] if table.rows else []
+    for row in table.rows:
+        for at, (value, metric) in enumerate(zip(row, table.header, strict=False)):
+            if metric not in BASE:  # a compute capability of 12.0 is no style
+                yield from _if_number(value, metric, units[at] if at < len(units) else "")
+
+
+def _if_number(value: str, metric: str, unit: str) -> Iterator[tuple[str, str, str]]:
+    if value[:1].isdigit() or value[:1] == "-":
+        yield value, metric, unit

@@ -12,7 +12,8 @@ _AMERICAN = re.compile(r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)?(?:\.[0-9]*)?(
 _EUROPEAN = re.compile(r"[+-]?(?:[0-9]{1,3}(?:\.[0-9]{3})+|[0-9]+)?(?:,[0-9]*)?(?:[eE][+-]?[0-9]+)?")
 _EITHER = re.compile(r"[+-]?[0-9]{1,3}[.,][0-9]{3}")  # 27.595: 27,595 or a little over 27
 _TUPLE = re.compile(r"\(?\s*([0-9.,]+)\s*[,;x]\s*([0-9.,]+)\s*[,;x]\s*([0-9.,]+)\s*\)?")
-_PREFIXES = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
+_PREFIXES = {"k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15, "ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30}
+_WHOLE = ("byte", "ns", "sector", "inst", "request", "cycle", "")  # units of counts that have no parts
 _SCALED = ("byte", "bytes", "b", "hz", "sector", "sectors", "inst", "request", "requests", "cycle", "cycles", "flop")
 _NANOSECONDS = {
     **dict.fromkeys(("ns", "nsecond", "nseconds"), 1.0),
@@ -22,13 +23,13 @@ _NANOSECONDS = {
 }
 
 
-def is_european(texts: Iterable[str]) -> bool:
-    """Whether a file writes 27.595.520 and 65,77; by what can be read one way only, American where nothing can.
+def is_european(texts: Iterable[str]) -> bool | None:
+    """Whether a file writes 27.595.520 and 65,77; by what can be read one way only, None where nothing can.
 
     Examples
     --------
     >>> is_european(["27.595.520", "65,77", "1.000"]), is_european(["27,595,520"]), is_european(["1.000"])
-    (True, False, False)
+    (True, False, None)
     """
     balance = 0
     for text in texts:
@@ -36,7 +37,18 @@ def is_european(texts: Iterable[str]) -> bool:
         if not any(mark in plain for mark in ".,") or _EITHER.fullmatch(plain):
             continue
         balance += bool(_EUROPEAN.fullmatch(plain)) - bool(_AMERICAN.fullmatch(plain))
-    return balance > 0
+    return balance > 0 if balance else None
+
+
+def point_or_thousands(text: str) -> str:
+    """The mark of a number such as 27.595, which may be read either way; empty where it is none.
+
+    Examples
+    --------
+    >>> point_or_thousands("27.595"), point_or_thousands("27,595"), point_or_thousands("27.59")
+    ('.', ',', '')
+    """
+    return text[-4] if _EITHER.fullmatch(text) else ""
 
 
 def read_number(text: str, european: bool = False) -> float | None:
@@ -120,9 +132,22 @@ def _scaled(plain: str, text: str) -> tuple[float, str]:
     """A unit without its prefix."""
     if plain in _SCALED:
         return 1.0, _singular(plain)
-    if plain[:1] in _PREFIXES and plain[1:] in _SCALED:
-        return _PREFIXES[plain[0]], _singular(plain[1:])
+    for prefix, factor in _PREFIXES.items():
+        if plain.startswith(prefix) and plain.removeprefix(prefix) in _SCALED:
+            return factor, _singular(plain.removeprefix(prefix))
     return 1.0, text
+
+
+def is_whole(metric: str, unit: str) -> bool:
+    """Whether a metric is a sum of whole things, in a unit that is not scaled.
+
+    Examples
+    --------
+    >>> is_whole("dram__bytes_read.sum", "byte"), is_whole("dram__bytes_read.sum", "Mbyte"), is_whole("x.pct", "%")
+    (True, False, False)
+    """
+    factor, base = read_unit(unit)
+    return metric.endswith(".sum") and factor == 1 and base in _WHOLE
 
 
 def _singular(unit: str) -> str:

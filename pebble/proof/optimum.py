@@ -122,17 +122,16 @@ def _logged(game: Game, checkable: CheckedGame, cost: int, path: Path, seconds: 
             f"--proof-log: no refutation of 'costs less than {cost}' was found in {seconds:g} s; give it more "
             "--time-limit, or leave it out."
         )
-    formula, text = found
-    name = path.with_suffix(".pbp")
-    write_text(path.with_suffix(".opb"), formula.opb(), "--proof-log: ")
-    write_text(name, text, "--proof-log: ")
-    beside = {"file": name.name, "sha256": hashlib.sha256(text.encode()).hexdigest()}
-    proof = {
+    formula, log = found
+    proof: dict[str, Any] = {
         "method": "cutting planes",
         "first": list(first),
         "symmetries": [list(s) for s in symmetries],
-        "log": beside,
     }
+    for key, suffix, text in (("formula", ".opb", formula.opb()), ("log", ".pbp", log)):
+        name = path.with_suffix(suffix)
+        write_text(name, text, "--proof-log: ")
+        proof[key] = {"file": name.name, "sha256": hashlib.sha256(text.encode()).hexdigest()}
     return {"claim": "no cheaper pebbling", "cost": cost, "proof": proof}
 
 

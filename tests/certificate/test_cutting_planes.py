@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import shutil
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pebble.certificate import RefusedError, check_file
+from pebble.certificate import RefusedError, check_file, cutting_planes
 from pebble.certificate.cutting_planes import HEADER, Constraint, check_log, propagates
 from pebble.certificate.formula import Formula, Terms, at_least, check_first
 from pebble.certificate.games import read_game
@@ -114,6 +115,10 @@ def test_no_rule_loses_a_solution(seed: int) -> None:
         (f"{HEADER}\nf 2\nrup +1 x1 >= 2 ;\nc 3", "unit propagation"),
         (f"{HEADER}\nf 2\nred +1 x1 >= 1 ;\nc 3", "there is no rule 'red'"),
         (f"{HEADER}\nf 2\ndel 1\npol 1 2 +\nc 3", "there is no constraint '1'"),
+        (f"{HEADER}\nf 2\ndel id 2 1\npol 1 2 +\nc 3", "there is no constraint '1'"),
+        (f"{HEADER}\nf 2\ndel 1 1\nc 2", "there is no constraint '1'"),
+        (f"{HEADER}\nf 2\npol" + " 1" * 1002 + "\nc 3", "more than 1000 constraints waiting"),
+        ("\n".join([HEADER, "f 2", "pol 1 1 +", *(f"pol {n} {n} +" for n in range(3, 4200))]), "more than 4096 bits"),
         (f"{HEADER}\nf 2\npol 1 2 +", "without a contradiction"),
         (f"{HEADER}\nf 2\nc 1", "can be satisfied"),
         (f"{HEADER}\nf 2\npol 1" + f" {'9' * 1200} *" * 3 + "\nc 3", "more than 4096 bits"),
@@ -124,6 +129,29 @@ def test_a_log_that_proves_nothing_is_refused(log: str, why: str) -> None:
     with pytest.raises(RefusedError) as refused:
         check_log(formula, log)
     assert why in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a >= 1 ;", "a +1 ~x1 >= 1 ;", "red +1 x1 >= 2 ; x1 -> 1", "dom >= 1 ;", "o x1 x2", "soli x1 x2", "v x1 x2",
+        "e 3 >= 1 ;", "i 1 >= 1 ;", "j 1 >= 1 ;", "core id 1", "conclusion UNSAT : 1", "output NONE", "w 1", "load 1",
+    ],
+)  # fmt: skip
+def test_rules_that_could_bring_in_what_does_not_follow_are_unknown(line: str) -> None:
+    """Assumptions, solutions, redundancy: the formats have them, this checker has not."""
+    formula = [at_least([(1, 1), (1, 2)], 1), at_least([(1, 1), (-1, 2)], 0)]
+    with pytest.raises(RefusedError, match="there is no rule"):
+        check_log(formula, f"{HEADER}\nf 2\n{line}\nrup >= 1 ;\nc 3\n")
+
+
+def test_constraints_known_at_one_time_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    formula = [at_least([(1, 1)], 1), at_least([(1, -1)], 1)]
+    monkeypatch.setattr(cutting_planes, "MAX_HELD_TERMS", 10)
+    forgetful = "\n".join([HEADER, "f", *(f"l 1\nd {n}" for n in range(3, 40)), "pol 1 2 +", "c 40", ""])
+    assert check_log(formula, forgetful) == 40
+    with pytest.raises(RefusedError, match="10 at one time"):
+        check_log(formula, "\n".join([HEADER, "f", *["l 1"] * 37, "pol 1 2 +", "c 40", ""]))
 
 
 def test_a_small_refutation() -> None:
@@ -162,6 +190,28 @@ def test_recorded_logs_are_accepted_and_say_nothing_of_a_lower_claim(name: str, 
         (tmp_path / "changed.json").write_text(json.dumps(changed))
         with pytest.raises(RefusedError):
             check_file(tmp_path / "changed.json")
+
+
+def test_the_formula_beside_is_the_one_that_is_refuted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads((LOGS / "gemm-2x2x2-s6.json").read_text())
+    shutil.copy(LOGS / "gemm-2x2x2-s6.pbp", tmp_path)
+    claim = document["claims"][-1]
+    proof = claim["proof"]
+    true = Formula(read_game(document["statement"]["game"], "game"), claim["cost"] - 1, proof["first"]).opb()
+
+    def verified(text: str) -> bool:
+        (tmp_path / "c.opb").write_text(text)
+        proof["formula"] = {"file": "c.opb", "sha256": hashlib.sha256(text.encode()).hexdigest()}
+        (tmp_path / "c.json").write_text(json.dumps(document))
+        return main(["verify", str(tmp_path / "c.json")]) == 0
+
+    assert verified(true)
+    *rest, cost = true.splitlines(keepends=True)
+    for other in ("".join(rest), "".join([*rest, rest[-1], cost]), true.replace("+1 x1 ", "+1 x2 ", 1), true + "\n"):
+        assert not verified(other)
+        assert "it is not the formula that the game and the cost give" in capsys.readouterr().err
+    claim["cost"] += 1
+    assert not verified(true)
 
 
 @pytest.mark.parametrize("seed", range(12))

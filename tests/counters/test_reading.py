@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -78,6 +79,7 @@ def test_units_are_scaled_row_by_row(tmp_path):
         "dram__bytes_write.sum": ("Mbyte", "132.196096"),
         "gpu__time_duration.sum": ("ms", "2.085280"),
         "smsp__cycles_elapsed.avg.per_second": ("cycle/nsecond", "1.64"),
+        "device__attribute_l2_cache_size": ("MiB", "50"),
     }
     for layout in (long_lines, wide_lines):
         launch = read(tmp_path, "\n".join(layout([("gemm", metrics)]))).launches[0]
@@ -85,8 +87,34 @@ def test_units_are_scaled_row_by_row(tmp_path):
         assert launch.value("dram_write_bytes") == 132_196_096
         assert launch.value("time_nanoseconds") == 2_085_280
         assert launch.value("sm_clock_hz") == pytest.approx(1.64e9)
+        assert launch.value("l2_bytes") == 50 * 2**20
     rounded = read(tmp_path, "\n".join(long_lines([("gemm", {"dram__bytes_read.sum": ("Gbyte", "4.36")})])))
     assert any("rounded" in note for note in rounded.notes)
+
+
+@pytest.mark.parametrize("layout", [long_lines, wide_lines])
+@pytest.mark.parametrize(
+    ("metrics", "read_bytes", "nanoseconds", "note"),
+    [
+        ({"dram__bytes_read.sum": ("byte", "54.208")}, 54_208, None, "as counts are whole"),
+        ({"dram__bytes_read.sum": ("byte", "54,208")}, 54_208, None, ""),
+        ({"gpu__time_duration.sum": ("ms", "10.195")}, None, 10_195_000, "such as 10.195, is taken as 10.195"),
+        ({"gpu__time_duration.sum": ("ms", "10,195")}, None, 10_195_000_000, "such as 10,195, is taken as 10,195"),
+        # one number that can be read one way only tells of the rest
+        ({"a.pct": ("%", "65,77"), "gpu__time_duration.sum": ("ms", "10,195")}, None, 10_195_000, "27.595.520 and 65,77"),
+    ],
+)  # fmt: skip
+def test_numbers_that_may_be_read_either_way(tmp_path, layout, metrics, read_bytes, nanoseconds, note):
+    profile = read(tmp_path, "\n".join(layout([("gemm", metrics)])))
+    launch = profile.launches[0]
+    assert (launch.value("dram_read_bytes"), launch.value("time_nanoseconds")) == (read_bytes, nanoseconds)
+    assert note in "; ".join(profile.notes) and bool(note) == bool(profile.notes)
+
+
+def test_columns_in_another_order(tmp_path):
+    lines = long_lines([("gemm", {"dram__bytes_read.sum": ("byte", "5,000")})])
+    turned = [quoted(list(reversed(next(csv.reader([line]))))) for line in lines]
+    assert read(tmp_path, "\n".join(turned)).launches[0].value("dram_read_bytes") == 5000
 
 
 def test_dram_bytes_of_a_details_page_without_counters(tmp_path):
