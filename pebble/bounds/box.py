@@ -61,7 +61,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from math import isqrt
 from typing import Any
 
@@ -174,13 +174,17 @@ class Box:
         602919164
         """
         best, best_h = 0, 1
-        if whole_numbers:
-            for h, touched in _whole_totals(self, work):
-                value = touched - (h - 1) * capacity
-                if value > best:
-                    best, best_h = value, h
-        found, h = best_segments(self.touched, work, capacity)
-        return (found, h) if found > best else (best, best_h)
+        found, found_h = best_segments(self.touched, work, capacity)
+        touched = partial(_touched_whole, self)
+        for h in _whole_segments(work) if whole_numbers else ():
+            value = sum_of_shares(touched, work, h) - (h - 1) * capacity
+            if value > best:
+                best, best_h = value, h
+            # each of more segments than h touches at most what a segment of h does: 3 for what is not exact there
+            spare = capacity - touched(ceil_div(work, h)) - 3
+            if spare > 0 and capacity - (h + 1) * spare < max(best, found):
+                break
+        return (found, found_h) if found > best else (best, best_h)
 
 
 def _least_pair(product: int, mid: int, high: int) -> int:
@@ -201,14 +205,19 @@ def _real_minimum_rounded_up(square: int, mid: int, high: int) -> int:
     return high + mid + ceil_div(square, high * mid)
 
 
+@lru_cache(maxsize=1 << 14)
+def _touched_whole(box: Box, v: int) -> int:
+    return box.touched_whole(v)
+
+
 @lru_cache(maxsize=64)
-def _whole_totals(box: Box, work: int) -> tuple[tuple[int, int], ...]:
-    """(h, sum of whole-number x over h equal shares of the work) for every h that can be best with whole numbers."""
+def _whole_segments(work: int) -> tuple[int, ...]:
+    """Every number of segments that can be best with whole numbers, ascending."""
     candidates = set(range(1, min(_FEW_SEGMENTS, work) + 1))
     # While floor(work / h) keeps one value the bound is linear in h: only the ends of that range can be best.
     for size in range(1, min(_SMALL_SEGMENT, work) + 1):
         candidates.update((work // size, work // (size + 1) + 1))
-    return tuple((h, sum_of_shares(box.touched_whole, work, h)) for h in sorted(candidates) if 1 <= h <= work)
+    return tuple(sorted(h for h in candidates if 1 <= h <= work))
 
 
 def sum_of_shares(x: Callable[[int], int], work: int, segments: int) -> int:

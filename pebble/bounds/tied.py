@@ -132,6 +132,8 @@ def tied_bound(chain: Chain, capacity: int, floor: int, on_top: int = 0, method:
         least = floor - on_top if best is None else math.ceil(best[0])
         if hope - (h - 1) * capacity < least - 1:
             break
+        if _weights(chain, h).reach - (h - 1) * capacity < least - 1:
+            continue
         cut = _cut(chain, h)
         if cut is not None:
             value = cut.bound(chain, capacity)
@@ -174,11 +176,26 @@ def _hopes(chain: Chain) -> tuple[tuple[int, float], ...]:
     return tuple(found)
 
 
+class Weights(NamedTuple):
+    """Chosen for one h."""
+
+    multiplies: float
+    down: float
+    reach: float
+    """More than h phi + (lambda - 2 - tau l) m f can be: phi is at most what any point has."""
+
+
+@lru_cache(maxsize=256)
+def _weights(chain: Chain, h: int) -> Weights:
+    lam, tau, gain = Segment(chain, h).choose(h)
+    return Weights(lam, tau, gain - 2 * chain.cells)
+
+
 @lru_cache(maxsize=256)
 def _cut(chain: Chain, h: int) -> Cut | None:
     """Weights and phi for one h; None where the arithmetic would not carry them."""
     segment = Segment(chain, h)
-    lam, tau = segment.choose(h)
+    lam, tau, _ = _weights(chain, h)
     phi = segment.phi(lam, tau)
     if not abs(tau) * segment.products < 1000 * phi < float("inf"):
         return None
@@ -256,8 +273,8 @@ class Segment:
             e1, e2 = np.concatenate([e1, e1, em, em]), np.concatenate([em, em, e2, e2])
         return closed
 
-    def choose(self, segments: int) -> tuple[float, float]:
-        """lambda and tau that are about the best for this share, on a coarse grid of points."""
+    def choose(self, segments: int) -> tuple[float, float, float]:
+        """lambda and tau that are about the best for this share, on a coarse grid of points, and how good there."""
         import numpy as np
 
         low = self.products / (self.k + self.l)
@@ -274,4 +291,4 @@ class Segment:
         lam, tau = max(((i / 8, j / 10) for i in range(9) for j in range(-4, 4)), key=gain)
         near = [(lam + i / 32, tau + j / 40) for i in range(-3, 4) for j in range(-3, 4) if 0 <= lam + i / 32 <= 1]
         lam, tau = max(near, key=gain)
-        return lam, tau * unit
+        return lam, tau * unit, gain((lam, tau))

@@ -33,8 +33,8 @@ def _uniform(costs: Costs, rules: tuple[str, ...], extent: int) -> list[tuple[fl
     for rule in rules:
         fewest = ceil_div(extent, max(1, min(extent, costs.highest(rule))))
         more = np.geomspace(fewest, extent, 100).astype(np.int64)
-        counts = np.unique(np.concatenate([np.arange(fewest, fewest + 40), more, [extent]]))
-        counts = counts[(counts >= 1) & (counts <= extent)]
+        tried = {*range(fewest, fewest + 40), *more.tolist(), extent}  # np.unique would load numpy.ma
+        counts = np.array(sorted(count for count in tried if 1 <= count <= extent))
         value = costs.evened(rule, np.float64(extent), counts.astype(float))
         order = np.argsort(value, kind="stable")[:_LOOK_CLOSELY]
         found += [(float(value[i]), [(rule, extent, int(counts[i]))]) for i in order if np.isfinite(value[i])]

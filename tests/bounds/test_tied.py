@@ -34,8 +34,9 @@ def test_no_segment_is_below_phi(shape: tuple[int, int, int, int], segments: int
     m, k, f, l = shape
     products = m * f * (2 * k + l) // segments
     segment = Segment(gated(m, k, f, l), segments)
-    lam, tau = segment.choose(segments)
+    lam, tau, gain = segment.choose(segments)
     phi = segment.phi(lam, tau)
+    assert segments * phi + (lam - tau * l) * m * f <= gain * (1 + 1e-12)
     rng = random.Random(1)
     least = float("inf")
     for _ in range(20_000):
@@ -60,7 +61,7 @@ def test_below_schedules_of_small_problems(m: int, k: int, f: int, l: int, capac
         (h, segment.phi(lam, tau), Fraction(lam), Fraction(tau))
         for h in (2, 3, 6)
         if m * f * (2 * k + l) >= h and (segment := Segment(gated(m, k, f, l), h))
-        for lam, tau in [segment.choose(h)]
+        for lam, tau, _ in [segment.choose(h)]
     ]
     best = best_ffn_schedule(Ffn(m, k, f, l, gated=True), capacity).elements
     for h, phi, lam, tau in cuts:
