@@ -78,7 +78,7 @@ class Run(NamedTuple):
     """Lines of n, n + step, n + 2 step, ... cells."""
 
     first: int  #: n
-    count: int  #: how many lengths
+    lengths: int  #: how many lengths
     step: int = 0
     times: int = 1  #: how many lines of each length
 
@@ -108,12 +108,12 @@ class Grid:
     @cached_property
     def m(self) -> int:
         """Rows."""
-        return sum(run.count * run.times for run in self.rows)
+        return sum(run.lengths * run.times for run in self.rows)
 
     @cached_property
     def f(self) -> int:
         """Columns."""
-        return sum(run.count * run.times for run in self.columns)
+        return sum(run.lengths * run.times for run in self.columns)
 
     @property
     def row(self) -> int:
@@ -166,9 +166,9 @@ ByCuts = Callable[[int], Least]
 def crossings(runs: tuple[Run, ...], spare: int, vectors: int) -> int:
     """U: the sum of floor((n - zeta) / L) over lines of n cells, without the negative ones."""
     total = 0
-    for first, count, step, times in runs:
-        start = 0 if first >= spare else count if step == 0 else min(count, -((first - spare) // step))
-        total += times * _floor_sum(count - start, vectors, step, first + start * step - spare)
+    for first, lengths, step, times in runs:
+        start = 0 if first >= spare else lengths if step == 0 else min(lengths, -((first - spare) // step))
+        total += times * _floor_sum(lengths - start, vectors, step, first + start * step - spare)
     return total
 
 
@@ -191,22 +191,14 @@ def by_cuts(grid: Grid, capacity: int, cutting: Cutting) -> ByCuts:
     vectors, k, l, c = cutting.vectors, grid.k, grid.l, grid.column
     if vectors < grid.spare:
         raise ValueError("the theorem is about segments of zeta vectors at least")
-    if cutting.by_rows:
-        gaps, m = c * crossings(grid.columns, grid.spare, vectors), grid.m
-
-        def least(q: int) -> Least:
-            over, room = max(0, q * vectors - m), q * capacity
-            y, ay = l * over - room, (k + l) * over - room
-            return Least(max(0, y), max(0, ay), max(0, y + gaps), max(0, ay + gaps))
-
-        return least
-    crossed, f = crossings(grid.rows, grid.spare, vectors), grid.f
-    of_y, of_ay = l * crossed, (k + l) * crossed
+    gaps = crossings(grid.columns if cutting.by_rows else grid.rows, grid.spare, vectors)
+    number = grid.m if cutting.by_rows else grid.f
 
     def least(q: int) -> Least:
-        over, room = c * max(0, q * vectors - f), q * capacity
-        y, ay = of_y - room, of_ay - room
-        return Least(max(0, y), max(0, ay), max(0, y + over), max(0, ay + over))
+        pairs, room = max(0, q * vectors - number), q * capacity
+        rows, columns = (pairs, c * gaps) if cutting.by_rows else (gaps, c * pairs)
+        y, ay = l * rows - room, (k + l) * rows - room
+        return Least(max(0, y), max(0, ay), max(0, y + columns), max(0, ay + columns))
 
     return least
 
@@ -223,6 +215,11 @@ def lowest(value: Callable[[int], int]) -> int:
     return low
 
 
+def at_lowest(way: ByCuts) -> Least:
+    """What is certain at the number of cuts where one way alone proves least."""
+    return way(lowest(lambda q: way(q).moves))
+
+
 def least_moves(ways: tuple[ByCuts, ...], floor: int = -1) -> tuple[int, tuple[int, ...]] | None:
     """The minimum of Theorem 9 over the cuts of one or two ways, and where it is.
 
@@ -231,8 +228,7 @@ def least_moves(ways: tuple[ByCuts, ...], floor: int = -1) -> tuple[int, tuple[i
     first, *others = ways
     start = lowest(lambda q: first(q).moves)
     if not others:
-        moves = first(start).moves
-        return (moves, (start,)) if moves > floor else None
+        return (first(start).moves, (start,)) if first(start).moves > floor else None
     (second,) = others
 
     def at(q: int) -> tuple[int, tuple[int, ...]]:
@@ -240,10 +236,13 @@ def least_moves(ways: tuple[ByCuts, ...], floor: int = -1) -> tuple[int, tuple[i
         other = lowest(lambda x: fixed.joined(second(x)).moves)
         return fixed.joined(second(other)).moves, (q, other)
 
+    def back(other: int) -> int:
+        fixed = second(other)
+        return lowest(lambda x: fixed.joined(first(x)).moves)
+
     best, before = at(start), floor
     while best[0] > floor and best[0] != before:  # down along one and the other: near the minimum at once
-        before, fixed = best[0], second(best[1][1])
-        best = min(best, at(lowest(lambda x, fixed=fixed: fixed.joined(first(x)).moves)))
+        before, best = best[0], min(best, at(back(best[1][1])))
     looked = 0
     for step in (1, -1):
         q = start + step
@@ -293,14 +292,13 @@ def pass_bound(grid: Grid, capacity: int) -> PassBound | None:
     """
     best: tuple[int, tuple[int, ...], tuple[Cutting, ...]] = (0, (), ())
     ways = {(by_rows, gaps): by_cuts(grid, capacity, way) for by_rows, gaps, way in _ways(grid, capacity)}
-    lowest_at = {key: lowest(lambda q, way=way: way(q).moves) for key, way in ways.items() if key[1] <= _FEW}
+    few = {key: at_lowest(way) for key, way in ways.items() if key[1] <= _FEW}
     for key, way in ways.items():
         if way(_guess(grid, capacity, key)).moves > best[0]:  # the minimum is at most what it is anywhere
             found = least_moves((way,), best[0])
             best = (*found, (_cutting(grid, key),)) if found else best
-    for pair in _pairs(lowest_at):
-        estimate = ways[pair[0]](lowest_at[pair[0]]).joined(ways[pair[1]](lowest_at[pair[1]])).moves
-        if estimate > best[0]:
+    for pair in _pairs(few):
+        if few[pair[0]].joined(few[pair[1]]).moves > best[0]:
             found = least_moves((ways[pair[0]], ways[pair[1]]), best[0])
             best = (*found, tuple(_cutting(grid, key) for key in pair)) if found else best
     moves, cuts, cuttings = best
@@ -313,7 +311,7 @@ Way = tuple[bool, int]  # whether by rows, and into how many parts the longest l
 def _cutting(grid: Grid, way: Way) -> Cutting:
     """Segments so long that the longest line has that many gaps."""
     by_rows, gaps = way
-    longest = max(run.first + run.step * (run.count - 1) for run in (grid.columns if by_rows else grid.rows))
+    longest = max(run.first + run.step * (run.lengths - 1) for run in (grid.columns if by_rows else grid.rows))
     return Cutting(by_rows, (longest - grid.spare) // gaps)
 
 

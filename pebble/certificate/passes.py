@@ -3,10 +3,11 @@
 A cell is whole in a segment if all its products are in it. A segment ends as soon as L columns have a whole cell in it;
 so with q cuts, columns and segments with a whole cell in common are q L pairs at least. A row of n cells, z of them
 whole in no segment, has whole cells in g segments with n - z <= g L. Where a row or a column has a whole cell, all its
-values are used. Between two such segments that follow each other each value makes a gap: it is held over a cut or moved,
-an input loaded again, an accumulator stored and loaded. An accumulator of a cell that is not whole does so too. At q
-cuts q S values are held. Columns have c values each and are f; rows have k inputs and l accumulators. Let zeta be the
-larger of k + l and c, and U the sum over rows of (n - zeta) / L, rounded down and not below 0. Then of gaps there are
+values are used. Between two such segments that follow each other each value makes a gap: it is held over a cut or
+moved, an input loaded again, an accumulator stored and loaded. An accumulator of a cell that is not whole does so too.
+At q cuts q S values are held. Columns have c values each and are f; rows have k inputs and l accumulators. Let zeta be
+the larger of k + l and c, and U the sum over rows of (n - zeta) / L, rounded down and not below 0. Then of gaps there
+are
 
     columns c (q L - f),   rows' inputs k (U - z / zeta),   rows' accumulators l (U - z / zeta),   cells z,
 
@@ -35,7 +36,7 @@ MAX_CUTS = 5000
 class Vectors(NamedTuple):
     """Rows, or columns."""
 
-    count: int
+    number: int
     values: tuple[int, int]  #: of each: inputs, accumulators
     longest: int  #: cells
     at_least: Callable[[int], int]  #: how many have so many cells
@@ -77,15 +78,15 @@ def row_and_column(workload: Workload, m: int, k: int, f: int, l: int) -> tuple[
 
 def prove_passes(rows: Vectors, columns: Vectors, capacity: int, proof: Any, at: str) -> int:
     """Moves beyond the compulsory ones that the one or two cuttings of a proof make certain."""
-    told, ways = array(proof, at, 1, 2), []
-    for number, one in enumerate(told):
+    ways: list[ByCuts] = []
+    for number, one in enumerate(array(proof, at, 1, 2)):
         where = f"{at}[{number}]"
         fields(one, where, ("by", "vectors"))
         by_rows = choice(one["by"], f"{where}.by", ("rows", "columns")) == "rows"
         ways.append(_way(rows, columns, by_rows, capacity, one["vectors"], f"{where}.vectors"))
     if len(ways) == 1:
         return ways[0](_bottom(lambda q: ways[0](q).least())).least()
-    return _least_of_two(*ways, at)
+    return _least_of_two(ways[0], ways[1], at)
 
 
 def _way(rows: Vectors, columns: Vectors, by_rows: bool, capacity: int, told: Any, at: str) -> ByCuts:
@@ -99,7 +100,7 @@ def _way(rows: Vectors, columns: Vectors, by_rows: bool, capacity: int, told: An
     gaps = sum(crossed.at_least(zeta + v * size) for v in range(1, (crossed.longest - zeta) // size + 1))
 
     def at_cuts(q: int) -> Again:
-        pairs = max(0, q * size - counted.count)
+        pairs = max(0, q * size - counted.number)
         of_rows, of_columns = (pairs, gaps) if by_rows else (gaps, pairs)
         y, c = of_rows * rows.values[1], of_columns * columns.values[0]
         r = of_rows * sum(rows.values)
