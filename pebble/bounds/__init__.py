@@ -10,6 +10,7 @@ from pebble.bounds.chain import Chain, Kernels, Recomputed
 from pebble.bounds.line_search import LineBound, line_bound
 from pebble.bounds.lines import Lines, Problem
 from pebble.bounds.parts import Part, Parts
+from pebble.bounds.passes import Grid, PassBound
 from pebble.bounds.published import Formula
 from pebble.bounds.tied import Tied
 from pebble.bounds.widths import Wide
@@ -20,12 +21,14 @@ __all__ = [
     "Chain",
     "Compulsory",
     "Formula",
+    "Grid",
     "Kernels",
     "LineBound",
     "Lines",
     "LowerBound",
     "Part",
     "Parts",
+    "PassBound",
     "Piece",
     "Problem",
     "Proof",

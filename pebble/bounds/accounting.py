@@ -23,6 +23,7 @@ from pebble.bounds.chain import SEPARATE, SEPARATE_LINES, Chain, Kernels, recomp
 from pebble.bounds.line_search import LineBound, line_bound
 from pebble.bounds.lines import Problem
 from pebble.bounds.parts import Part, bound_parts
+from pebble.bounds.passes import Grid, pass_bound
 from pebble.bounds.tied import tied_bound
 from pebble.bounds.widths import (
     CHAIN_METHOD,
@@ -51,6 +52,7 @@ class Accounting:
     pieces: tuple[Piece, ...] = ()  #: uses of the segment theorem, each a bound of one group by itself
     lines: tuple[Problem, ...] = ()  #: uses of the line theorem, each a bound of one group by itself
     kernel_lines: tuple[Problem, ...] = ()  #: the same for each of two kernels with the intermediates stored between
+    grid: Grid | None = None  #: the cells of the intermediate, for the pass theorem
     groups: int = 1  #: equal groups that share no value
     chain: Chain | None = None  #: the two products of a group; None where every cell is an output
     parts: tuple[Part, ...] = ()  #: parts of unlike kind, whose bounds add up
@@ -100,6 +102,7 @@ def lower_bound(told: Accounting, capacity: int, recompute: bool = False) -> Low
         found += [bound_parts(told.parts, capacity)] if told.parts else []
         found += [piece.bound(capacity, spilled, STRICT if spilled else None) for piece in told.pieces]
         found += [line_bound(problem, capacity) for problem in told.lines]
+        found += [passes] if told.grid is not None and (passes := pass_bound(told.grid, capacity)) else []
     if spilled:
         found.append(Compulsory(COMPULSORY_STRICT, least, products, 2 * spilled))
     if chain is not None:

@@ -31,6 +31,7 @@ from typing import Any
 from .chain_lines import Hidden
 from .geometry import MAX_LEAVES, Box, prove_by_means, prove_redone, prove_touched
 from .lines import MAX_KERNEL, Kind, Lines, by_lines, read_times
+from .passes import prove_passes, row_and_column
 from .reading import RefusedError, array, choice, equal, fields, fraction, integer, tagged
 from .statement import Piece, Workload
 from .tied import prove_tied
@@ -127,7 +128,7 @@ def _fused(workload: Workload, redo: bool, capacity: int, proof: Any, at: str) -
     certain = 2 * spilled * workload.groups
     among: tuple[str, ...] = ("compulsory", "segments", "lines")
     if workload.linked:
-        among = (*among, "recompute, cut by second products", "recompute, cut by distinct products")
+        among = (*among, "passes", "recompute, cut by second products", "recompute, cut by distinct products")
     if workload.streams == 2 and not redo:
         among = (*among, "tied segments")
     theorem = _stated(proof, at, among)
@@ -136,9 +137,14 @@ def _fused(workload: Workload, redo: bool, capacity: int, proof: Any, at: str) -
     if theorem == "compulsory":
         # a stored score is loaded again: both moves come on top
         return workload.compulsory // workload.groups + 2 * spilled, certain
-    if theorem in ("segments", "lines"):
+    if theorem in ("segments", "lines", "passes"):
         if redo and workload.linked:
             raise RefusedError(f"{at}.theorem", "this theorem is about schedules that compute nothing again")
+        if theorem == "passes":
+            fields(proof, at, ("theorem", "cuttings"))
+            vectors = row_and_column(workload, *_chain(workload)[:4])
+            again = prove_passes(*vectors, capacity, proof["cuttings"], f"{at}.cuttings")
+            return workload.compulsory // workload.groups + again, certain
         if theorem == "lines":
             return _by_lines(workload, capacity, proof, at, line_forms(workload)), certain
         return _by_form(workload, capacity, proof, at) + spilled, certain

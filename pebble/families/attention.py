@@ -10,7 +10,7 @@ leaving them out is a relaxation.
   added. Sequences and key/value heads are equal groups that share no value.
 - *Causal mask.* Fewer pairs :math:`(i, j)` exist: a subset of the box, with as many cells as pairs. With one segment
   this is below compulsory, so the maximum with compulsory matters: all of Q, K, V, O, since the last query sees every
-  key and every query sees one at least. Theorem 8 is not used: lines differ in length.
+  key and every query sees one at least. Theorem 8 is not used: lines differ in length. Theorem 9 is.
 - *Strict softmax, no recomputation.* When the last score of a row of :math:`n` has been added to the row's sum, all are
   computed and none has been used: each is in fast memory beside the sum, at most :math:`S - 1` of them, or was stored
   and will be loaded. So :math:`\max(0, n - S + 1)` stores come on top of Theorem 2, which charges loads of scores only,
@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from pebble.bounds import Accounting, Chain
+from pebble.bounds import Accounting, Chain, Grid
 from pebble.bounds.chain import SEPARATE
 from pebble.bounds.chain_lines import chain_problems, kernel_problems
 from pebble.cdag.attention import attention_dag
@@ -96,6 +96,7 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
             chain.pieces,
             chain_problems(chain),
             kernel_problems(chain),
+            Grid.causal(workload.queries, f, k, l, workload.group) if workload.causal else Grid.full(m, k, f, l),
             groups=workload.groups,
             chain=chain,
             spilled=lambda capacity: strict_spills(workload, capacity),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from pebble.bounds import Accounting, Chain, Formula
+from pebble.bounds import Accounting, Chain, Formula, Grid
 from pebble.bounds.chain_lines import chain_problems, kernel_problems
 from pebble.bounds.published import chain_formula
 from pebble.cdag.catalogue import DagFamily
@@ -56,6 +56,7 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
             chain.pieces,
             chain_problems(chain),
             kernel_problems(chain),
+            Grid.full(chain.m, chain.k, chain.f, chain.l, chain.gated),
             chain=chain,
             game="$H := \\mathrm{act}(A B)$ and $Y := H D$ with $A$ ($m \\times k$), $B$ ($k \\times f$), $D$ ($f "
             "\\times l$), multiply-adds in any order; $H$ need never be in slow memory",

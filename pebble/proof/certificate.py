@@ -14,6 +14,7 @@ from pebble.bounds import (
     LineBound,
     LowerBound,
     Parts,
+    PassBound,
     Proof,
     Recomputed,
     Segments,
@@ -120,6 +121,8 @@ def _proof(proof: Proof) -> dict[str, Any]:
             return {"theorem": "segments", "form": proof.piece.form, **segments_json(proof, segment_shares(proof))}
         case LineBound():
             return _lines(proof)
+        case PassBound():
+            return {"theorem": "passes", "cuttings": [cutting.to_json() for cutting in proof.cuttings]}
         case Kernels():
             parts = zip(proof.kernels, proof.least, strict=True)
             return {"theorem": "kernel by kernel", "kernels": [_kernel(kernel, least) for kernel, least in parts]}

@@ -5,7 +5,19 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil
 
-from pebble.bounds import Accounting, Box, Compulsory, LineBound, LowerBound, Parts, Recomputed, Segments, Tied, Wide
+from pebble.bounds import (
+    Accounting,
+    Box,
+    Compulsory,
+    LineBound,
+    LowerBound,
+    Parts,
+    PassBound,
+    Recomputed,
+    Segments,
+    Tied,
+    Wide,
+)
 from pebble.bounds.parts import of_part
 from pebble.certificate.statement import Workload as Statement
 from pebble.certificate.statement import read_workload
@@ -13,6 +25,7 @@ from pebble.errors import InputError
 from pebble.families import accounting
 from pebble.proof.certificate import Answer, workload_statement
 from pebble.proof.lines import line_proof
+from pebble.proof.passes import pass_proof
 from pebble.proof.shares import Share, recomputed_shares, segment_shares, total
 from pebble.proof.text import Block, latex, markdown, number, written
 from pebble.proof.upper import Single
@@ -129,6 +142,8 @@ def _proof(stated: Statement, bound: LowerBound) -> str:
             )
         case LineBound() as proof:
             return line_proof(proof)
+        case PassBound() as proof:
+            return pass_proof(proof)
         case Parts() as proof:
             return _parts(proof)
         case Recomputed() as proof:

@@ -90,6 +90,7 @@ def lower_proofs(workload: Workload, game: dict[str, str], rnd: random.Random) -
     yield from segment_proofs(workload, rnd)
     if not separate:
         yield from line_proofs(workload, rnd)
+        yield from pass_proofs(workload, rnd)
     if separate:
         m, k, f, l, cells = _chain(workload)
         streams = 2 if workload.option.get("gated") else 1
@@ -143,6 +144,18 @@ def line_proofs(workload: Workload, rnd: random.Random) -> Iterator[dict[str, An
                     minima = [best(kind) for kind in kinds]
                     told = {"theorem": "lines", "form": form, "segments": h}
                     yield {**told, "mu": str(mu), "rho": str(rho), "minima": minima}
+
+
+def pass_proofs(workload: Workload, rnd: random.Random) -> Iterator[dict[str, Any]]:
+    """Proofs by passes, with segments of all sizes, one way of cutting and two."""
+    if workload.family not in ("ffn", "attention"):
+        return
+    m, _, f, *_ = _chain(workload)
+    ways = [{"by": by, "vectors": size} for by, most in (("columns", f), ("rows", m)) for size in range(1, most + 1)]
+    ways = rnd.sample(ways, min(8, len(ways)))
+    for number, one in enumerate(ways):
+        for cuttings in ([one], *([one, other] for other in ways[:number])):
+            yield {"theorem": "passes", "cuttings": cuttings}
 
 
 def strongest_lower(
