@@ -140,8 +140,11 @@ class WideHidden:
         held = self.seconds(0, 2).least(cut)[0] + ((self.complete * cut.rho) << LOG_BITS)
         return self.firsts().least(cut)[0] + min(stored, held)
 
-    def least(self, cut: Cut) -> tuple[int, int]:
-        """2^192 times the charge, rounded down, and in how many segments it is: 0 where no segment has both kinds."""
+    def least(self, cut: Cut) -> tuple[int, int | tuple[int, int]]:
+        """2^192 times the charge, rounded down, and in how many segments it is.
+
+        0 segments stand for first and second products in different ones; two numbers for each by itself, of many.
+        """
         if not _ONE <= cut.rho <= 2 * _ONE:
             raise ValueError("the theorem is about prices from 1 to 2")
         if self.partial < self.complete:
@@ -149,8 +152,8 @@ class WideHidden:
         floor = self.floor()
         lowest, start = floor.least(cut)
         if cut.mu * self.length > _MANY * self.complete * _ONE:
-            split = self.firsts().least(cut)[0] + self.seconds(0, 1).least(cut)[0]
-            return max((lowest, start), (split, 0))
+            (first, s), (second, j) = self.firsts().least(cut), self.seconds(0, 1).least(cut)
+            return (first + second, (s, j)) if first + second > lowest else (lowest, start)
         most = floor.most(cut.segments)
         best, at = self.mixed(cut, start), start
         if most > 1:
