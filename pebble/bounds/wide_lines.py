@@ -178,7 +178,9 @@ class WideHidden:
         # about where the moves that one segment more costs are what it saves, all held, or cells stored and loaded
         prices = (rho * p, (rho * p * self.k + w * self.l) / self.length, w)
         found = []
-        for n in {max(1, min(most, int(mu * self.length / price) + step)) for price in prices for step in (-1, 0, 1, 2)}:
+        for n in {
+            max(1, min(most, int(mu * self.length / price) + step)) for price in prices for step in (-1, 0, 1, 2)
+        }:
             later = min(n - 1, (self.l - 1) // (self.length // n))
             entropy = parts_near(self.length, n)
             found.append((rho * p * (n - 1 - later) + w * min(later * rho, later + 1) + mu * entropy, entropy))

@@ -116,9 +116,7 @@ class WideHidden:
         return firsts[0] + min(held[0], stored[0]), firsts[1] + min(held[1], stored[1])
 
 
-def lines_in_bytes(
-    form: tuple[Sequence[Kind], int, int], widths: Widths, capacity: int, proof: Any, at: str
-) -> int:
+def lines_in_bytes(form: tuple[Sequence[Kind], int, int], widths: Widths, capacity: int, proof: Any, at: str) -> int:
     """Bytes moved at least; ``form``: the kinds of values, products, and values loaded besides."""
     kinds, work, more = form
     unit = gcd(widths.read, widths.hidden, widths.partial, widths.written)

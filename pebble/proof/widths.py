@@ -152,7 +152,8 @@ def wide_blocks(label: str, bound: LowerBound, proof: Wide) -> list[str]:
 
 def _kernel_text(proof: Bytes | LineBytes | None, least: int, count: int) -> str:
     if isinstance(proof, LineBytes):
-        unit = f"Bytes are counted in units of ${proof.unit}$, which divides every width. " if proof.unit > 1 else ""
+        unit = f"Bytes are counted in units of ${proof.unit}$, which divides every width, here and in $Q$: $S$ is "
+        unit = f"{unit}${number(proof.found.capacity)}$ of them. " if proof.unit > 1 else ""
         return f"""
         ## Arithmetic
 
