@@ -3,8 +3,8 @@
     python benchmarks/gap/refute.py gemm 100000 [--bytes] [--seed 1]
 
 Of every instance each theorem is asked by itself (segments and lines; with ``--bytes`` B1 to B4, of random widths),
-and the best schedule. Prints how many there were, how often a schedule that moves something twice meets one of them, how close they come, and every instance
-where a theorem is above a schedule; exit code 1 if there is one.
+and the best schedule. Prints how many there were, how often a schedule that moves something twice meets a theorem, how
+close they come, and every instance where a theorem is above a schedule; exit code 1 if there is one.
 """
 
 from __future__ import annotations
@@ -127,10 +127,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if proved > schedule:
                 above += 1
                 print(f"ABOVE: {name} {proved:,} > {schedule:,}: {label}")
-    near = ", ".join(f"{name} at most {share:.6f} of the schedule" for name, share in closest.items())
-    print(
-        f"{tried:,} instances of {told.family}: {above} violations, a theorem met by a schedule above the compulsory in {met:,}; {near}"
-    )
+    near = ", ".join(f"{name} {share:.6f} of it at most" for name, share in closest.items())
+    met_text = f"{met:,} schedules above the compulsory meet a theorem"
+    print(f"{tried:,} instances of {told.family}: {above} violations, {met_text}; {near}")
     return int(above > 0)
 
 

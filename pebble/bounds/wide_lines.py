@@ -93,7 +93,6 @@ from pebble.bounds.lines import LOG_BITS, PRICE_BITS, Cut, Kind, Lines, Problem,
 from pebble.workloads.widths import Widths
 
 METHOD = "line accounting in bytes"
-_PRICES = (1.0, 1.15, 1.3, 1.5, 1.75)
 _MANY = 1000  # mu (k + l) / w, about the segments that touch a cell, beyond which first and second products are apart
 _ONE = 1 << PRICE_BITS
 
@@ -231,7 +230,7 @@ def problem_in_bytes(problem: Problem, widths: Widths) -> Problem | None:
     if None in kinds:
         return None
     known = tuple(kind for kind in kinds if kind is not None)
-    return replace(problem, kinds=known, added=problem.added * widths.read // unit, prices=_PRICES)
+    return replace(problem, kinds=known, added=problem.added * widths.read // unit)
 
 
 def _kind(kind: Kind, widths: Widths, unit: int) -> Kind | None:

@@ -35,7 +35,7 @@ from math import gcd
 from typing import Any, Protocol
 
 from .chain_lines import MANY, MAX_STEPS, Bounds, Hidden, _charge, _least
-from .lines import BITS, Kind, Lines, by_lines, entropy
+from .lines import Kind, Lines, by_lines, entropy
 from .reading import RefusedError, array, integer
 
 
@@ -70,7 +70,7 @@ class WideHidden:
     partial: int  #: p_H, no less
 
     def prove(self, claimed: Any, h: int, mu: Fraction, rho: Fraction, at: str) -> Fraction:
-        """What a cell is charged, from below: ``claimed`` is the n where it is least, 0 for apart, s and j' for split."""
+        """What a cell is charged, from below: ``claimed`` is the n where that is, 0 for apart, s and j' for split."""
         length, w = self.k + self.l, self.complete
         if not 1 <= rho <= 2:
             raise RefusedError(at, "this theorem is about prices rho from 1 to 2")
