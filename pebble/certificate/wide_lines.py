@@ -93,6 +93,7 @@ class WideHidden:
         """The charges that may be least: apart as 0, and mixed by n."""
         length, w = self.k + self.l, self.complete
         found = {0: self._apart(most, mu, rho, at)} if most > 1 else {}
+        least = min((high for _, high in found.values()), default=None)  # so far, from above
         before: Fraction | None = None  # the floor at the last n, from above
         for n in range(1, most + 1):
             if n > MAX_STEPS:
@@ -100,12 +101,13 @@ class WideHidden:
             parts = entropy(length, n)
             # no charge is below this floor, which is convex: once it does not fall and is no less, nothing follows
             floor, above = _charge(Fraction(w * (n - 1)), mu, parts)
-            if before is not None and floor >= max(before, min(high for _, high in found.values())):
+            if before is not None and least is not None and floor >= max(before, least):
                 break
             before = above
             later = min(n - 1, (self.l - 1) // (length // n))
             moves = (n - 1 - later) * rho * self.partial + w * min(later * rho, Fraction(later + 1))
             found[n] = _charge(moves, mu, parts)
+            least = found[n][1] if least is None else min(least, found[n][1])
         return found
 
     def _apart(self, most: int, mu: Fraction, rho: Fraction, at: str) -> Bounds:

@@ -25,8 +25,9 @@ INSTANCES: dict[str, tuple[Workload, str]] = {
     "gemm, small": (Gemm(30, 40, 50, accumulate=True), "500B"),
     "gemm, fp8": (Gemm(300, 200, 100, "fp8"), "4KiB"),
     "ffn": (Ffn(8192, 1600, 6400), "6MiB"),
+    "ffn, small": (Ffn(314, 29, 53, 229), "331B"),
     "ffn, by lines": (Ffn(8192, 4096, 11008), "6MiB"),
-    "ffn, of many segments": (Ffn(900, 4096, 900), "1KiB"),
+    "ffn, of many segments": (Ffn(300, 20000, 300), "150B"),
     "ffn, gated": (Ffn(300, 200, 500, gated=True), "20KiB"),
     "attention": (Attention(32768, 32768, 128), "228KiB"),
     "attention, causal": (Attention(400, 500, 16, heads=4, kv_heads=2, causal=True), "4KiB"),
@@ -215,10 +216,10 @@ def refusal(document: dict[str, Any]) -> str:
 
 
 def test_a_partial_sum_counts_no_more_than_it_takes() -> None:
-    document, claim = one_claim()
+    document, claim = one_claim("ffn, small")
     claim["widths_bytes"]["partial_hidden"] = 3
     assert "hidden_cell_bytes" in refusal(document)
-    document, claim = one_claim()
+    document, claim = one_claim("ffn, small")
     claim["widths_bytes"]["partial_output"] = 2
     assert "output_cell_bytes" in refusal(document)
     claim["widths_bytes"]["partial_output"] = 1  # less than what it ends as
