@@ -25,11 +25,14 @@ from pebble.bounds.lines import Problem
 from pebble.bounds.parts import Part, bound_parts
 from pebble.bounds.passes import Grid, pass_bound
 from pebble.bounds.tied import tied_bound
+from pebble.bounds.wide_lines import METHOD as LINE_METHOD
+from pebble.bounds.wide_lines import LineBytes, line_bytes
 from pebble.bounds.widths import (
     CHAIN_METHOD,
     METHOD,
     SEPARATE_METHOD,
     Bytes,
+    Use,
     Wide,
     best_use,
     chain_uses,
@@ -42,6 +45,8 @@ from pebble.workloads.widths import Room, Widths
 COMPULSORY = "compulsory"
 COMPULSORY_STRICT = "compulsory, and the scores that a strict softmax must store and load"
 STRICT = "equation (3), and the scores that a strict softmax must store"
+SEPARATE_LINE_METHOD = f"{LINE_METHOD}, kernel by kernel"
+Kernel = tuple[Bytes | LineBytes | None, int, int]  # what proves it, bytes that surely move, how many there are
 
 
 @dataclass(frozen=True)
@@ -150,7 +155,7 @@ def separate_bound(told: Accounting, capacity: int) -> LowerBound:
 
 
 def in_bytes(told: Accounting, found: LowerBound, room: Room) -> LowerBound:
-    """The better of a bound that counts values and what Theorems B1 and B2 say in bytes.
+    """The better of a bound that counts values and what Theorems B1 to B4 say in bytes.
 
     Parameters
     ----------
@@ -166,22 +171,26 @@ def in_bytes(told: Accounting, found: LowerBound, room: Room) -> LowerBound:
         ``found`` itself where it proves no less, or where the theorems do not apply: computed again, or a layer whose
         parts use what others compute.
     """
-    kernels: list[tuple[Bytes | None, int, int]] = []
+    kernels: list[Kernel] = []
     method, widths = METHOD, room.widths
     if told.chain is not None and not found.recompute:
-        least = told.workload.compulsory_bytes // told.groups
         method = SEPARATE_METHOD if found.separate else CHAIN_METHOD
         if found.separate:
-            kernels = _kernels_in_bytes(told.chain, room, told.groups)
+            kernels = _kernels_in_bytes(told, told.chain, room)
         else:
-            best = best_use(chain_uses(told.chain, widths), room.bytes)
-            kernels = [(best if best.bytes > least else None, least, told.groups)]
+            least = told.workload.compulsory_bytes // told.groups
+            kernels = [_best(chain_uses(told.chain, widths), told.lines, room, least, told.groups)]
     elif told.chain is None and told.pieces:
-        kernels = [_best_product(told.pieces[0], room, told.workload.compulsory_bytes, 1)]
+        uses = product_uses(told.pieces[0], widths)
+        kernels = [_best(uses, told.lines, room, told.workload.compulsory_bytes, 1)]
     elif told.chain is None and not told.computed_once:
         kernels = [
-            _best_product(part.pieces[0], room, _least_bytes(part.pieces[0], widths), part.count) for part in told.parts
+            _best(product_uses(piece, widths), part.lines, room, _least_bytes(piece, widths), part.count)
+            for part in told.parts
+            for piece in part.pieces[:1]
         ]
+    if any(isinstance(one, LineBytes) for one, _, _ in kernels):
+        method = SEPARATE_LINE_METHOD if found.separate else LINE_METHOD
     proof = Wide(method, widths, tuple(kernels), found)
     if proof.bytes <= found.bytes:
         return found
@@ -196,22 +205,24 @@ def _least_bytes(piece: Piece, widths: Widths) -> int:
     return widths.read * inputs + widths.written * (box.rows * box.cols + piece.added)
 
 
-def _best_product(piece: Piece, room: Room, least: int, count: int) -> tuple[Bytes | None, int, int]:
-    found = best_use(product_uses(piece, room.widths), room.bytes)
+def _best(uses: tuple[Use, ...], lines: tuple[Problem, ...], room: Room, least: int, count: int) -> Kernel:
+    """The theorem that proves most for one kernel; None where what surely moves is as much."""
+    tried: list[Bytes | LineBytes] = [best_use(uses, room.bytes), *line_bytes(lines, room.widths, room.bytes)]
+    found = max(tried, key=lambda proof: proof.bytes)
     return (found if found.bytes > least else None), least, count
 
 
-def _kernels_in_bytes(chain: Chain, room: Room, groups: int) -> list[tuple[Bytes | None, int, int]]:
-    """Each kernel of a chain by Theorem B1: the first stores the cells of H complete, the second reads them."""
+def _kernels_in_bytes(told: Accounting, chain: Chain, room: Room) -> list[Kernel]:
+    """Each kernel of a chain by itself: the first stores the cells of H complete, the second reads them."""
     widths, (first, _), (second, _) = room.widths, *chain.kernels
     m, k, f, l, cells, streams, w = chain.m, chain.k, chain.f, chain.l, chain.cells, chain.streams, widths.read
-    inside = Widths(w, widths.hidden, widths.hidden, w)
-    tried = (
-        (product_uses(first, inside, cells, streams * cells), w * (m * k + streams * k * f + cells)),
-        (product_uses(second, widths), w * (cells + f * l) + widths.written * m * l),
-    )
-    found = [(best_use(uses, room.bytes), least) for uses, least in tried]
-    return [(one if one.bytes > least else None, least, groups) for one, least in found]
+    inside = Room(room.bytes, Widths(w, widths.hidden, widths.hidden, w))
+    uses = product_uses(first, inside.widths, cells, streams * cells), product_uses(second, widths)
+    surely = w * (m * k + streams * k * f + cells), w * (cells + f * l) + widths.written * m * l
+    return [
+        _best(uses[0], told.kernel_lines[:1], inside, surely[0], told.groups),
+        _best(uses[1], told.kernel_lines[1:], room, surely[1], told.groups),
+    ]
 
 
 def sum_of_kernels(workload: Workload, kernels: Sequence[Accounting], capacity: int) -> LowerBound:

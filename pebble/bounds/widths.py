@@ -71,6 +71,7 @@ from typing import TYPE_CHECKING, Any
 
 from pebble.bounds.box import FRACTION_BITS, Piece, best_segments, shares_of
 from pebble.bounds.chain import Chain
+from pebble.bounds.wide_lines import LineBytes
 from pebble.units import floor_cbrt
 from pebble.workloads.widths import Widths
 
@@ -165,6 +166,11 @@ class Bytes:
         """Bytes moved, at least."""
         return self.touched - (self.segments - 1) * self.capacity - self.use.taken + self.use.added
 
+    @property
+    def products(self) -> int:
+        """Multiply-adds, of either product."""
+        return self.use.products
+
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
         use, h = self.use, self.segments
@@ -184,13 +190,13 @@ class Bytes:
 
 @dataclass(frozen=True)
 class Wide:
-    """A bound in bytes that is above what counting values proves: Theorem B1 or B2, of each kernel or group.
+    """A bound in bytes that is above what counting values proves: one of Theorems B1 to B4, of each kernel or group.
 
     Attributes
     ----------
     method : str
     widths : Widths
-    kernels : tuple of (Bytes or None, int, int)
+    kernels : tuple of (Bytes, LineBytes or None, int, int)
         Of each kernel or part: the theorem, or None where what surely moves is more; bytes that surely move; how many
         equal ones there are.
     values : LowerBound
@@ -199,7 +205,7 @@ class Wide:
 
     method: str
     widths: Widths
-    kernels: tuple[tuple[Bytes | None, int, int], ...]
+    kernels: tuple[tuple[Bytes | LineBytes | None, int, int], ...]
     values: LowerBound
 
     @property
@@ -219,7 +225,7 @@ class Wide:
             for one, least, count in self.kernels
         ]
         largest = max((one.segments for one, _, _ in self.kernels if one is not None), default=1)
-        shares = [one.use.products // one.segments for one, _, _ in self.kernels if one is not None]
+        shares = [one.products // one.segments for one, _, _ in self.kernels if one is not None]
         cut = {"segments": largest, "share_multiply_adds": min(shares, default=0)}
         return {**cut, "widths_bytes": self.widths.to_json(), "in_bytes": told}
 

@@ -15,6 +15,8 @@ products of a cell are one, then b w. Beside the whole block there are then at m
 - u b w + (u + y) w - y b, back to front, when the last first values of turned vectors leave and the second kind has
   not begun.
 
+Values of three widths, of the block, of the shared operands, of the pivot: each term counts with its own.
+
 Between these each step adds or takes the same, and later groups find fewer values of the block. Groups before the last
 (after the first, when the block leaves) are full: the short one comes where the block is smallest.
 """
@@ -40,17 +42,28 @@ class Corner:
         """That pass."""
         return self.turned + self.plain
 
-    def room(self, first: int, second: int = 0, streams: int = 1, beside: int = 0) -> int:
-        """Values beside the whole block; a plain vector takes ``beside``, or all its values."""
+    def room(
+        self,
+        first: int,
+        second: int = 0,
+        streams: int = 1,
+        beside: int = 0,
+        widths: tuple[int, int, int] = (1, 1, 1),
+    ) -> int:
+        """What is held beside the whole block; a plain vector takes ``beside``, or all its values.
+
+        ``widths``: of a value of the block, of the shared operands, of the pivot.
+        """
         b, w, u, shared = self.group, self.turned, streams, streams * first + second
-        plain = self.plain * (beside or shared)
+        own, vector, pivot = widths
+        plain = vector * self.plain * (beside or shared)
         if not w:
-            return plain + u if plain else 0
+            return plain + pivot * u if plain else 0
         return plain + max(
-            u * b * w + u * w,
-            u * b * w + u * w * first - (first - 1) * b,
-            u * b * w + shared * w - (first + second - 1) * b,
-            u * b * w + (u + second) * w - second * b,
+            pivot * u * b * w + vector * u * w,
+            pivot * u * b * w + vector * u * w * first - own * (first - 1) * b,
+            pivot * u * b * w + vector * shared * w - own * (first + second - 1) * b,
+            pivot * u * b * w + vector * (u + second) * w - own * second * b,
         )
 
 

@@ -43,7 +43,17 @@ class _Band:
         return self.p // self.blocks
 
 
-def check_banded(size: dict[str, int], accumulate: bool, capacity: int, schedule: Any, at: str) -> Moved:
+ALIKE = {"A": 1, "B": 1, "C": 1}
+
+
+def check_banded(
+    size: dict[str, int],
+    accumulate: bool,
+    capacity: int,
+    schedule: Any,
+    at: str,
+    width: dict[str, int] = ALIKE,
+) -> Moved:
     """Traffic and room of a GEMM in bands.
 
     Parameters
@@ -53,11 +63,13 @@ def check_banded(size: dict[str, int], accumulate: bool, capacity: int, schedule
     accumulate : bool
         C is read first.
     capacity : int
-        Values that fit.
+        What fits, in values or as ``width`` counts.
     schedule : object
         ``axis``, and ``bands``: for each kind in order which operand is ``stationary``, its ``width``, how many there
         are (``count``), the ``blocks`` in each, and the corners, each [group, turned, plain]: ``across`` inside it,
         ``down`` from one to the next of its kind and ``next`` to the first of the next kind, both [leave, enter].
+    width : dict
+        What a value of each operand may take.
     """
     fields(schedule, at, ("kind", "axis", "bands"))
     axis = choice(schedule["axis"], f"{at}.axis", tuple("mnk"))
@@ -72,11 +84,13 @@ def check_banded(size: dict[str, int], accumulate: bool, capacity: int, schedule
         of_p, of_q = operand_of(p_axis, r_axis), operand_of(axis, r_axis)
         after = bands[i + 1] if i + 1 < len(bands) else None
         _check_steps(band, bands[i - 1] if i else None, after, where)
-        block, height = band.longest * band.width, band.longest
-        beside = [min(height, band.width) + 1, band.across.room(band.width)]
-        beside += [corner.room(height) for corner in (*band.down, band.next[0])]
-        beside += [bands[i - 1].next[1].room(height)] if i else []
-        peak = max(peak, block + max(beside))
+        own, height = width[band.stationary], band.longest
+        inside, end = (own, width[of_q], width[of_p]), (own, width[of_p], width[of_q])
+        beside = [max(width[of_p], width[of_q]) * (min(height, band.width) + 1)]
+        beside += [band.across.room(band.width, widths=inside)]
+        beside += [corner.room(height, widths=end) for corner in (*band.down, band.next[0])]
+        beside += [bands[i - 1].next[1].room(height, widths=end)] if i else []
+        peak = max(peak, own * height * band.width + max(beside))
         visits[band.stationary] += band.count * band.width * band.p
         visits[of_p] += band.count * band.p * band.r
         visits[of_q] += band.count * band.width * (band.blocks * band.r - (band.blocks - 1) * band.across.vectors)
@@ -89,7 +103,7 @@ def check_banded(size: dict[str, int], accumulate: bool, capacity: int, schedule
             ends = (after.shortest, band.shortest) if number % 2 else (after.longest, band.longest)
             visits[of_p] -= band.next[0].vectors * min(ends)
     if peak > capacity:
-        raise RefusedError(at, f"it holds {peak:,} values, the capacity is {capacity:,}")
+        raise RefusedError(at, f"it holds up to {peak:,}, the capacity is {capacity:,}")
     begun = 0 if accumulate else size["m"] * size["n"]  # each cell of C begins without a load
     return Moved({**visits, "C": visits["C"] - begun}, {"C": visits["C"]}, peak)
 

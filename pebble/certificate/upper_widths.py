@@ -14,6 +14,7 @@ from .reading import RefusedError, array, equal, fields, integer, tagged
 from .schedules import chain_shape
 from .statement import Workload
 from .upper import AXES, check_gemm, operand_of
+from .upper_banded import check_banded
 from .upper_chain import Shape, check_chain
 from .widths import Widths, read_widths
 
@@ -33,8 +34,7 @@ def check_upper_bytes(workload: Workload, claim: dict[str, Any], at: str) -> str
 def _moved(workload: Workload, widths: Widths, capacity: int, schedule: Any, at: str) -> int:
     """Bytes that a schedule moves; refused where it does not fit."""
     if workload.family == "gemm":
-        tagged(schedule, at, "kind", ("blocks",))
-        return _blocks(workload.size, workload.option["accumulate_into"], widths, capacity, schedule, at)
+        return _product(workload.size, workload.option["accumulate_into"], widths, capacity, schedule, at)
     if workload.family not in ("ffn", "attention"):
         raise RefusedError(at, f"no schedule in bytes of a {workload.family} is defined here")
     shape = chain_shape(workload)
@@ -51,8 +51,7 @@ def _moved(workload: Workload, widths: Widths, capacity: int, schedule: Any, at:
     up, down = {"m": shape.m, "n": shape.f, "k": shape.k}, {"m": shape.m, "n": shape.l, "k": shape.f}
     total = 0
     for number, (size, of, kernel) in enumerate(((up, inside, first), (down, widths, last))):
-        tagged(kernel, f"{at}.kernels[{number}]", "kind", ("blocks",))
-        total += _blocks(size, False, of, capacity, kernel, f"{at}.kernels[{number}]")
+        total += _product(size, False, of, capacity, kernel, f"{at}.kernels[{number}]")
     return total
 
 
@@ -65,9 +64,14 @@ def _fits(room: int, capacity: int, at: str) -> None:
         raise RefusedError(at, f"it holds up to {room:,} bytes, the capacity is {capacity:,}")
 
 
-def _blocks(size: dict[str, int], added: bool, widths: Widths, capacity: int, schedule: Any, at: str) -> int:
-    moved = check_gemm(size, added, _ANY, schedule, at)
-    _fits(_room_of_blocks(size, widths, schedule), capacity, at)
+def _product(size: dict[str, int], added: bool, widths: Widths, capacity: int, schedule: Any, at: str) -> int:
+    """Bytes that one product moves, in equal blocks or in bands."""
+    if tagged(schedule, at, "kind", ("blocks", "banded")) == "banded":
+        width = {"A": widths.read, "B": widths.read, "C": widths.partial}
+        moved = check_banded(size, added, capacity, schedule, at, width)
+    else:
+        moved = check_gemm(size, added, _ANY, schedule, at)
+        _fits(_room_of_blocks(size, widths, schedule), capacity, at)
     outputs = size["m"] * size["n"]
     return _bytes(widths, moved.loads["A"] + moved.loads["B"], moved.stores["C"] - outputs, outputs * (1 + added))
 

@@ -20,6 +20,8 @@ share of the whole rounded down or up, less max(alpha, beta) - 1.
 
 With q for every cell of H begun; of a gated network gate and up are the columns of one product, or the up cells are
 forgotten and each up weight is loaded.
+
+The line theorem in bytes is in `wide_lines`.
 """
 
 from __future__ import annotations
@@ -30,9 +32,10 @@ from math import ceil
 from typing import Any
 
 from .geometry import prove_by_means
-from .lower import MAX_SEGMENTS, _chain, _parts
+from .lower import MAX_SEGMENTS, LineForms, _chain, _parts, kernel_lines, line_forms
 from .reading import RefusedError, array, choice, equal, fields, fraction, integer, tagged
 from .statement import Workload
+from .wide_lines import lines_in_bytes
 
 MAX_WIDTH = 64
 MAX_WEIGHT = 1024
@@ -110,15 +113,23 @@ class Kernel:
     workload: Workload
     least: int
     count: int
+    lines: LineForms  #: ways to apply the line theorem
     product: tuple[int, int, int, int, int, int] | None = None  #: rows, cols, depth, products, cells begun, stored
-    partial: int = 0  #: bytes of an unfinished cell of that product
+    partial: int = 0  #: bytes of an unfinished cell of that product; 0 for those of the workload
     written: int = 0  #: and of a complete one
 
     def moves(self, widths: Widths, capacity: int, proof: Any, at: str) -> int:
         """Bytes of one of them, as the proof says."""
-        if tagged(proof, at, "theorem", ("compulsory", "segments")) == "compulsory":
+        theorem = tagged(proof, at, "theorem", ("compulsory", "segments", "lines"))
+        if theorem == "compulsory":
             fields(proof, at, ("theorem",))
             return self.least
+        if theorem == "lines":
+            if not self.lines:
+                raise RefusedError(f"{at}.theorem", f"this theorem is not about such a {self.workload.family}")
+            form = self.lines[choice(proof.get("form"), f"{at}.form", tuple(self.lines))]
+            inside = Widths(widths.read, widths.hidden, self.partial or widths.partial, self.written or widths.written)
+            return lines_in_bytes(form, inside, capacity, proof, at)
         charges = ("hidden_cell_bytes", "output_cell_bytes", "work_weights")
         fields(proof, at, ("theorem", "form", *charges, "segments", "shares"))
         return _by_segments(self._use(widths, proof, at), capacity, proof, at)
@@ -146,17 +157,18 @@ class Kernel:
 
 def _kernels(workload: Workload, widths: Widths, separate: bool) -> list[Kernel]:
     if workload.pieces:  # a group of products, each by itself
-        return [Kernel(p.workload, _compulsory(p.workload), p.count) for p in workload.pieces]
+        return [Kernel(p.workload, _compulsory(p.workload), p.count, line_forms(p.workload)) for p in workload.pieces]
     groups = workload.groups
     if not separate:
-        return [Kernel(workload, _compulsory(workload) // groups, groups)]
+        return [Kernel(workload, _compulsory(workload) // groups, groups, line_forms(workload))]
     m, k, f, l, cells = _chain(workload)
-    w, streams = widths.read, workload.streams
+    w, streams, output = widths.read, workload.streams, (widths.partial, widths.written)
     first = (m, streams * f, k, streams * cells * k, streams * cells, cells)
     last = (m, l, f, cells * l, m * l, m * l)
+    least = w * (m * k + streams * k * f + cells), w * (cells + f * l) + widths.written * m * l
     return [
-        Kernel(workload, w * (m * k + streams * k * f + cells), groups, first, widths.hidden, w),
-        Kernel(workload, w * (cells + f * l) + widths.written * m * l, groups, last, widths.partial, widths.written),
+        Kernel(workload, least[0], groups, kernel_lines(workload, 0), first, widths.hidden, w),
+        Kernel(workload, least[1], groups, kernel_lines(workload, 1), last, *output),
     ]
 
 

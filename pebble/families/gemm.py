@@ -24,7 +24,7 @@ from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.schedules.explicit.parallel import ParallelSchedule
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
-from pebble.schedules.explicit.widths import best_gemm_in_bytes
+from pebble.schedules.explicit.wide_gemm import best_gemm_in_bytes
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import TileOrder, all_schedules, parse_order
 from pebble.schedules.tables.own import OwnSchedule

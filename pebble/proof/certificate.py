@@ -22,11 +22,11 @@ from pebble.bounds import (
     Tied,
     Wide,
 )
-from pebble.bounds.lines import PRICE_BITS
 from pebble.certificate import FORMAT, VERSION, RefusedError, check
 from pebble.certificate.statement import read_workload
 from pebble.certificate.tied import CELL_BITS
 from pebble.families.parts import PartSchedule
+from pebble.proof.lines import lines_json
 from pebble.proof.shares import NotCertifiedError, Share, recomputed_shares, segment_shares
 from pebble.proof.upper import Single, upper_bytes_claim, upper_claim
 from pebble.proof.widths import bytes_claim
@@ -120,7 +120,7 @@ def _proof(proof: Proof) -> dict[str, Any]:
         case Segments():
             return {"theorem": "segments", "form": proof.piece.form, **segments_json(proof, segment_shares(proof))}
         case LineBound():
-            return _lines(proof)
+            return lines_json(proof)
         case PassBound():
             return {"theorem": "passes", "cuttings": [cutting.to_json() for cutting in proof.cuttings]}
         case Kernels():
@@ -150,15 +150,8 @@ def _kernel(kernel: Segments | LineBound, least: int) -> dict[str, Any]:
     if kernel.elements <= least:
         return {"theorem": "compulsory"}
     if isinstance(kernel, LineBound):
-        return _lines(kernel)
+        return lines_json(kernel)
     return {"theorem": "segments", **segments_json(kernel, segment_shares(kernel))}
-
-
-def _lines(proof: LineBound) -> dict[str, Any]:
-    """h, the two prices as fractions, and for each kind of values where its charge is least."""
-    mu, rho = (str(Fraction(price, 1 << PRICE_BITS)) for price in (proof.cut.mu, proof.cut.rho))
-    told = {"theorem": "lines", "form": proof.form, "segments": proof.segments}
-    return {**told, "mu": mu, "rho": rho, "minima": list(proof.minima)}
 
 
 def _tied(proof: Tied) -> dict[str, Any]:

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 from pebble.bounds import LineBound, Lines
 from pebble.bounds.chain_lines import Hidden
 from pebble.bounds.lines import BITS, PRICE_BITS
+from pebble.bounds.wide_lines import WideHidden
 from pebble.proof.text import number
 
 
 def line_proof(proof: LineBound) -> str:
     """The argument, the charge of each kind of values, and the sum."""
     h, problem, cut = number(proof.segments), proof.problem, proof.cut
-    rows = "".join(
-        _kind(kind, at, Fraction(kind.least(cut)[0], 1 << BITS))
-        for kind, at in zip(problem.kinds, proof.minima, strict=True)
-    )
-    charged = Fraction(sum(kind.count * kind.least(cut)[0] for kind in problem.kinds), 1 << BITS)
-    entropy = Fraction(cut.mu * problem.entropy_above(proof.segments), 1 << BITS)
-    held = Fraction(cut.rho, 1 << PRICE_BITS) * (proof.segments - 1) * proof.capacity
     return rf"""
         ## Segments and lines
 
@@ -42,7 +37,22 @@ def line_proof(proof: LineBound) -> str:
         {_HIDDEN + _GATED.get(problem.form, "") if any(isinstance(kind, Hidden) for kind in problem.kinds) else ""}
         ## Arithmetic
 
-        With $\mu = {_price(cut.mu)}$ the bracket, which is convex in $s$, is least at:
+        {line_sum(proof)}
+        """
+
+
+def line_sum(proof: LineBound) -> str:
+    """The prices, the charge of each kind of values, and the sum."""
+    problem, cut = proof.problem, proof.cut
+    rows = "".join(
+        _kind(kind, at, Fraction(kind.least(cut)[0], 1 << BITS))
+        for kind, at in zip(problem.kinds, proof.minima, strict=True)
+    )
+    charged = Fraction(sum(kind.count * kind.least(cut)[0] for kind in problem.kinds), 1 << BITS)
+    entropy = Fraction(cut.mu * problem.entropy_above(proof.segments), 1 << BITS)
+    price = Fraction(cut.rho, 1 << PRICE_BITS)
+    held = price * (proof.segments - 1) * proof.capacity
+    return rf"""With $\mu = {_price(cut.mu)}$ the bracket, which is convex in $s$, is least at:
         {rows}
         $$ Q \ge {number(charged)} - {number(entropy)} - {number(held)}{_more(problem.added)}
         \quad\Rightarrow\quad Q \ge {number(proof.elements)}
@@ -50,6 +60,14 @@ def line_proof(proof: LineBound) -> str:
         (a count of moves is a whole number, so it is rounded up; $\mu$ and $\rho$ are in the certificate as exact
         fractions, and the checker bounds the logarithms by a series).
         """
+
+
+def lines_json(proof: LineBound) -> dict[str, Any]:
+    """What a certificate says of a proof by lines: h, the prices, and for each kind where its charge is least."""
+    mu, rho = (str(Fraction(price, 1 << PRICE_BITS)) for price in (proof.cut.mu, proof.cut.rho))
+    minima = [list(at) if isinstance(at, tuple) else at for at in proof.minima]
+    told = {"theorem": "lines", "form": proof.form, "segments": proof.segments}
+    return {**told, "mu": mu, "rho": rho, "minima": minima}
 
 
 _HIDDEN = r"""
@@ -84,8 +102,10 @@ def _more(added: int) -> str:
 
 
 def _kind(kind: object, at: object, charge: Fraction) -> str:
-    if isinstance(kind, Hidden):
+    if isinstance(kind, Hidden | WideHidden):
         where = f"in $n = {at}$ segments" if at else "with no segment that has both first and second products of it"
+        if isinstance(at, tuple):
+            where = f"$s = {at[0]}$ and $j' = {at[1]}$"
         return rf"""
         ${number(kind.count)}$ cells of {kind.name} with ${number(kind.k)}$ first and ${number(kind.l)}$ second
         products: {where}, at least ${number(charge)}$ each.

@@ -17,6 +17,7 @@ from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
 from pebble.schedules.explicit.wide_chain import WideChainSchedule, WidePlan
+from pebble.schedules.explicit.wide_gemm import WideBands, WideProduct
 from pebble.schedules.explicit.widths import WideGemmSchedule
 from pebble.workloads import Ffn
 
@@ -64,14 +65,14 @@ def upper_claim(statement: Statement, schedule: PartSchedule | Single) -> dict[s
 def upper_bytes_claim(schedule: object) -> dict[str, Any] | None:
     """The claim of a schedule in a memory of bytes; None for one that the checker does not know."""
     match schedule:
-        case WideGemmSchedule():
-            parameters = _blocks(schedule)
+        case WideGemmSchedule() | WideBands():
+            parameters = _product(schedule)
         case WideChainSchedule(plan=WidePlan() as plan):
             parameters = _bands(plan.plan)
         case WideChainSchedule(kernels=(first, last)):
             if not isinstance(schedule.workload, Ffn):
                 return None
-            parameters = {"kind": "kernels", "kernels": [_blocks(first), _blocks(last)]}
+            parameters = {"kind": "kernels", "kernels": [_product(first), _product(last)]}
         case _:
             return None
     widths = schedule.room.widths
@@ -82,6 +83,10 @@ def upper_bytes_claim(schedule: object) -> dict[str, Any] | None:
         "bytes": schedule.bytes,
         "schedule": parameters,
     }
+
+
+def _product(schedule: WideProduct) -> dict[str, Any]:
+    return _banded(schedule) if isinstance(schedule, WideBands) else _blocks(schedule)
 
 
 def _plain(moved: Mapping[str, int]) -> str:

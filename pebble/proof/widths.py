@@ -7,7 +7,9 @@ from math import ceil
 from typing import Any
 
 from pebble.bounds import LowerBound, Wide
+from pebble.bounds.wide_lines import LineBytes
 from pebble.bounds.widths import Bytes
+from pebble.proof.lines import line_sum, lines_json
 from pebble.proof.shares import NotCertifiedError, least_sum
 from pebble.proof.text import number
 
@@ -29,12 +31,19 @@ def bytes_claim(bound: LowerBound, proof: Wide) -> dict[str, Any]:
         "bytes": bound.bytes,
         "proof": {
             "theorem": "segments in bytes",
-            "kernels": [{"theorem": "compulsory"} if one is None else _kernel(one) for one, _, _ in proof.kernels],
+            "kernels": [_kernel(one) for one, _, _ in proof.kernels],
         },
     }
 
 
-def _kernel(proof: Bytes) -> dict[str, Any]:
+def _kernel(proof: Bytes | LineBytes | None) -> dict[str, Any]:
+    """What the checker needs of one kernel."""
+    if proof is None:
+        return {"theorem": "compulsory"}
+    return lines_json(proof.found) if isinstance(proof, LineBytes) else _segments(proof)
+
+
+def _segments(proof: Bytes) -> dict[str, Any]:
     use, shares, total = proof.use, [], Fraction(0)
     for work, count in use.shares(proof.segments):
         kinds = []
@@ -60,6 +69,51 @@ def _kernel(proof: Bytes) -> dict[str, Any]:
     }
 
 
+_SEGMENTS = r"""
+        ## Segments
+
+        Cut the schedule into $h$ segments. A cell that a segment updates was begun in it (once in all), or it was a
+        partial sum when the segment began: held, or loaded in it. An intermediate cell that a segment only reads was
+        held or loaded complete. At each cut at most $S$ bytes are held, and every output is stored complete. So every
+        touched value counts its width, what is begun free is taken off once, and $(h - 1) S$ for what is held:
+
+        $$ Q \ge \sum_s x(W_s) - (h - 1) S - \text{begun} + \text{moved besides}
+
+        where $x(W)$ is the least number of bytes that work $W$ touches, by the inequality of Loomis and Whitney (1949)
+        for values weighed by their widths, $x y z \ge W^2 P$, and the sides of the box.
+        """
+
+_LINES = r"""
+        ## Segments and lines
+
+        Cut the schedule into $h$ segments of equal work, and follow a value through the $s$ segments that touch it.
+        Between two that follow each other an input is held over a cut, where it takes $w$ bytes, or loaded again for
+        $w$. A cell that is updated on both sides of a cut is begun and not complete: it takes $p$ (or $p_H$) there, or
+        is stored and loaded again for twice that. Besides, an input is loaded once for $w$ and an output stored once
+        for $w_o$; call what is certain $a$. At most $S$ bytes are held at each cut. So with a price $\rho$ of a byte at
+        a cut, and $g = w \min(1, \rho)$, $p \min(2, \rho)$ or $p_H \min(2, \rho)$,
+
+        $$ Q + \rho (h - 1) S \ge \sum_{\text{values}} \big( a + (s - 1) g \big).
+
+        The multiply-adds that use one value are its line. For one segment of $v$ multiply-adds, let $c$ be how many of
+        them are on each line, over the lines of all operands. Take one of the $v$ at random: the entropies of each of
+        its three coordinates given the other two add up to at most that of all three, $\ln v$, and so $\sum c \ln c \le
+        v \ln v$. A line of $L$ that is touched in $s$ segments has $\sum c \ln c \ge \mathrm{E}(L, s)$, its value
+        for parts as equal as whole numbers allow. For every $\mu \ge 0$ therefore
+
+        $$ Q \ge \sum_{\text{values}} \min_s \big[ a + (s - 1) g + \mu\, \mathrm{E}(L, s) \big]
+        - \mu \sum_i v_i \ln v_i - \rho (h - 1) S.
+
+        A cell of an intermediate that is read later has $k$ first products and then $l$ second ones. In front of a
+        segment with second ones only it is complete, and held or loaded at $w$; if it is loaded, it was stored at $w$.
+        With first products in $s$ segments and second ones only in $j$ further ones its bracket is $(s - 1) \rho\, p_H
+        + w \min(j \rho, j + 1)$ and $\mu$ times the least $\sum c \ln c$: $\mathrm{E}(k + l, s + j)$ as long as the
+        $j$ segments can have as many products as the others, $\mathrm{E}(k, s) + \mathrm{E}(l, j)$ where they cannot.
+        Touched by many segments, it has $\mathrm{E}(k, s) + \mathrm{E}(l, j')$ for $j'$ segments with second products,
+        of which $j' - 1$ are paid for.
+        """
+
+
 def wide_blocks(label: str, bound: LowerBound, proof: Wide) -> list[str]:
     """Statement, game, argument and arithmetic of a bound in bytes, as text with formulas."""
     w, capacity = proof.widths, number(bound.instance["capacity_bytes"])
@@ -80,20 +134,10 @@ def wide_blocks(label: str, bound: LowerBound, proof: Wide) -> list[str]:
         output takes $p = {w.partial}$ bytes, an intermediate one $p_H = {w.hidden}$, held, stored or loaded. At most
         $S$ bytes are held at any moment. {"Values may be computed again." if bound.recompute else ""}
         """,
-        r"""
-        ## Segments
-
-        Cut the schedule into $h$ segments. A cell that a segment updates was begun in it (once in all), or it was a
-        partial sum when the segment began: held, or loaded in it. An intermediate cell that a segment only reads was
-        held or loaded complete. At each cut at most $S$ bytes are held, and every output is stored complete. So every
-        touched value counts its width, what is begun free is taken off once, and $(h - 1) S$ for what is held:
-
-        $$ Q \ge \sum_s x(W_s) - (h - 1) S - \text{begun} + \text{moved besides}
-
-        where $x(W)$ is the least number of bytes that work $W$ touches, by the inequality of Loomis and Whitney (1949)
-        for values weighed by their widths, $x y z \ge W^2 P$, and the sides of the box.
-        """,
     ]
+    theorems = {type(one) for one, _, _ in proof.kernels}
+    blocks += [_SEGMENTS] if Bytes in theorems else []
+    blocks += [_LINES] if LineBytes in theorems else []
     blocks += [_kernel_text(one, least, count) for one, least, count in proof.kernels]
     terms = " + ".join(rf"{number(c)} \cdot {number(n if one is None else one.bytes)}" for one, n, c in proof.kernels)
     return [
@@ -106,7 +150,15 @@ def wide_blocks(label: str, bound: LowerBound, proof: Wide) -> list[str]:
     ]
 
 
-def _kernel_text(proof: Bytes | None, least: int, count: int) -> str:
+def _kernel_text(proof: Bytes | LineBytes | None, least: int, count: int) -> str:
+    if isinstance(proof, LineBytes):
+        unit = f"Bytes are counted in units of ${proof.unit}$, which divides every width, here and in $Q$: $S$ is "
+        unit = f"{unit}${number(proof.found.capacity)}$ of them. " if proof.unit > 1 else ""
+        return f"""
+        ## Arithmetic
+
+        {unit}{line_sum(proof.found)}
+        """
     if proof is None:
         return f"""
         ## What surely moves

@@ -33,11 +33,13 @@ def block_sizes(extent: int, largest: int, most: int = MOST_SIZES) -> Iterator[i
         size = ceil_div(extent, (extent - 1) // (below - 1) + 1)
 
 
-def largest_partner(capacity: int, side: int) -> int:
-    """Largest t with side t + min(side, t) + 1 <= capacity, or 0."""
-    if side * side + side + 1 <= capacity:
-        return (capacity - 1 - side) // side
-    return max(0, (capacity - 1) // (side + 1))
+def largest_partner(capacity: int, side: int, cell: int = 1, wider: int = 1) -> int:
+    """Largest t such that a block of side x t fits with a vector along its shorter side and one value, or 0.
+
+    A value of the block takes ``cell``, one of the vector ``wider``.
+    """
+    longer = (capacity - wider * (side + 1)) // (cell * side)
+    return longer if longer >= side else max(0, (capacity - wider) // (cell * side + wider))
 
 
 def even(total: int, count: int) -> list[tuple[int, int]]:

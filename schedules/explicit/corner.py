@@ -35,13 +35,18 @@ Floats = FloatArray | np.float64
 class Side:
     """What a line of the stationary block holds: ``first`` (of A) and ``second`` (of Y) values; hidden ``streams``.
 
-    ``beside`` is what a vector needs that lies beside the block, where that is not all of ``shared``.
+    ``beside`` is what a vector needs that lies beside the block, where that is not all of ``shared``. Where values
+    differ in width, one of the block takes ``cell`` of the capacity, one of the shared operand ``vector``, and one of
+    the third ``pivot``.
     """
 
     first: int
     second: int = 0
     streams: int = 1
     beside: int = 0
+    cell: int = 1
+    vector: int = 1
+    pivot: int = 1
 
     @property
     def held(self) -> int:
@@ -73,17 +78,21 @@ class Corner:
         return self.turned + self.plain
 
     def room(self, side: Side) -> int:
-        """Most values held beside the whole block while vectors come to stay, or leave."""
-        beside = side.plain * self.plain
-        b, w, u = self.group, self.turned, side.streams
-        if not w:
-            return beside + u if beside else 0  # line by line, one cell of each product at a time
-        first, second = side.first, side.second
-        return beside + max(
-            u * b * w + u * w,
-            u * b * w + u * w * first - (first - 1) * b,
-            u * b * w + side.shared * w - (side.held - 1) * b,
-            u * b * w + (u + second) * w - second * b,
+        """Most that is held beside the whole block while vectors come to stay, or leave."""
+        beside = side.vector * side.plain * self.plain
+        u, first, second = side.streams, side.first, side.second
+        if not self.turned:
+            return beside + side.pivot * u if beside else 0  # line by line, one cell of each product at a time
+        cells, index = side.cell * self.group, side.vector * self.turned
+        return (
+            beside
+            + side.pivot * u * self.group * self.turned
+            + max(
+                u * index,
+                u * first * index - (first - 1) * cells,
+                side.shared * index - (side.held - 1) * cells,
+                (u + second) * index - second * cells,
+            )
         )
 
 
@@ -92,10 +101,16 @@ NO_CORNER = Corner(0, 0, 0)
 
 def _group(spare: int, side: Side, depth: int, w: int) -> int:
     """A size of the groups with which w vectors are turned in that spare room, or 0."""
-    u, first, second = side.streams, side.first, side.second
-    low, high = 1, min(depth, spare // (u * w) - 1)
+    u, first, second, index, pivot = (
+        side.streams,
+        side.first,
+        side.second,
+        side.vector * w,
+        side.pivot * side.streams * w,
+    )
+    low, high = 1, min(depth, (spare - u * index) // pivot)
     for held, needs in ((first - 1, u * first), (side.held - 1, side.shared), (second, u + second)):
-        slope, short = held - u * w, needs * w - spare  # short <= slope * b
+        slope, short = side.cell * held - pivot, needs * index - spare  # short <= slope * b
         if slope > 0:
             low = max(low, -(-short // slope))
         elif slope < 0:
@@ -107,12 +122,14 @@ def _group(spare: int, side: Side, depth: int, w: int) -> int:
 
 def _turned(spare: int, side: Side, depth: int, limit: int) -> tuple[int, int]:
     """Most vectors that are turned in that spare room, and the size of the groups."""
-    if side.streams == 1:  # groups of w lines need w (w + 1) at the start and at the end, others more at one of them
+    if (
+        side.streams == side.cell == side.vector == side.pivot == 1
+    ):  # groups of w lines need w (w + 1) at the start and at the end, others more at one of them
         square = min(limit, (isqrt(4 * spare + 1) - 1) // 2) if spare > 0 else 0
         if 2 * square < side.held and square <= depth:
             return square, square
     low, found = 0, 0
-    high = min(limit, spare // (2 * side.streams))
+    high = min(limit, spare // ((side.vector + side.pivot) * side.streams))
     while low < high:
         middle = (low + high + 1) // 2
         group = _group(spare, side, depth, middle)
@@ -127,7 +144,7 @@ def best_corner(spare: int, side: Side, depth: int, limit: int) -> Corner:
     Parameters
     ----------
     spare : int
-        Values that fit beside the whole block.
+        What fits beside the whole block.
     side : Side
     depth : int
         The other extent of the block, d.
@@ -139,11 +156,11 @@ def best_corner(spare: int, side: Side, depth: int, limit: int) -> Corner:
     """
     if spare < 2 or limit < 1:
         return NO_CORNER
-    each, best = side.plain, NO_CORNER
-    most_plain = min(limit, max(0, spare - side.streams) // each)
-    # with E spare values about sqrt(E held / (u shared)) vectors turn; the next value turns less than it keeps plainly
-    # once E is above this
-    balanced = (spare - each * each * side.held // (4 * side.streams * side.shared)) // each
+    each, best, pivot = side.vector * side.plain, NO_CORNER, side.pivot * side.streams
+    most_plain = min(limit, max(0, spare - pivot) // each)
+    # with E spare about sqrt(E cell held / (pivot u vector shared)) vectors turn; the next place turns less than it
+    # keeps plainly once E is above this
+    balanced = (spare - each * each * side.cell * side.held // (4 * pivot * side.vector * side.shared)) // each
     for plain in {0, most_plain, *(p for p in range(balanced - 1, balanced + 2) if 0 <= p <= most_plain)}:
         turned, group = _turned(spare - each * plain, side, depth, limit - plain)
         if turned + plain > best.vectors:
@@ -152,9 +169,12 @@ def best_corner(spare: int, side: Side, depth: int, limit: int) -> Corner:
 
 
 def vectors_carried(
-    spare: Floats, held: Floats, depth: Floats, streams: int = 1, shared: Floats | None = None
+    spare: Floats, held: Floats, depth: Floats, streams: Floats | int = 1, shared: Floats | None = None
 ) -> FloatArray:
-    """About what `best_corner` carries, elementwise: shapes broadcast. ``shared`` is ``held`` for one product."""
+    """About what `best_corner` carries, elementwise: shapes broadcast. ``shared`` is ``held`` for one product.
+
+    Where values differ in width all count what they take: ``streams`` is that of the pivot.
+    """
     each = held if shared is None else shared
     room = np.maximum(spare, 0.0)
     balanced = np.minimum(room, each * held / (4 * streams))

@@ -13,7 +13,7 @@ P from band to band if both keep the same operand. Kept partial sums of C save a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,6 +23,7 @@ from pebble.workloads import Gemm
 
 # stationary operand -> (its two dimensions, the streamed one)
 AXES = {"C": ("m", "n", "k"), "A": ("m", "k", "n"), "B": ("k", "n", "m")}
+ALIKE = {"A": 1, "B": 1, "C": 1}
 _OPERAND_OF = {frozenset("mk"): "A", frozenset("kn"): "B", frozenset("mn"): "C"}
 
 Turn = tuple[Corner, Corner]  # how vectors come to stay in one block, and how they leave from the next
@@ -66,7 +67,7 @@ class ExplicitSchedule:
     ----------
     gemm : Gemm
     capacity : int
-        Values that fast memory holds.
+        What fast memory holds, values here.
     axis : {"m", "n", "k"}
         What is cut into bands.
     bands : tuple of Band
@@ -101,23 +102,42 @@ class ExplicitSchedule:
             found.append(Steps(across[i], down, nxt))
         return tuple(found)
 
+    @property
+    def taken(self) -> Mapping[str, int]:
+        """What a value of each operand takes of the capacity."""
+        return ALIKE
+
+    def sides(self, band: Band, taken: Mapping[str, int]) -> tuple[Side, Side]:
+        """Of the longest block of a band, where values take so much: at a step inside the band, and at its end."""
+        p_axis, r_axis = other_axes(band.stationary, self.axis)
+        own, of_p, of_q = (
+            taken[name] for name in (band.stationary, operand_of(p_axis, r_axis), operand_of(self.axis, r_axis))
+        )
+        _, block, _ = self.layout(band)
+        inside = Side(band.width, cell=own, vector=of_q, pivot=of_p)
+        return inside, Side(block, cell=own, vector=of_p, pivot=of_q)
+
+    def spare(self, band: Band) -> int:
+        """What is left beside the longest block of a band."""
+        return self.capacity - self.taken[band.stationary] * self.layout(band)[1] * band.width
+
     def _across(self, band: Band) -> Corner:
         if band.blocks == 1:
             return NO_CORNER
-        p, block, r = self.layout(band)
+        p, _, r = self.layout(band)
         limit = r if band.blocks == 2 else r // 2  # a block is through with what it got before it keeps more
-        return best_corner(self.capacity - block * band.width, Side(band.width), p // band.blocks, limit)
+        return best_corner(self.spare(band), self.sides(band, self.taken)[0], p // band.blocks, limit)
 
     def _turn(self, *sides: tuple[Band, Corner]) -> Turn:
         most = None
         for _ in range(2):  # the second time with what both can carry
             found = []
             for band, across in sides:
-                _, block, r = self.layout(band)
+                r = self.layout(band)[2]
                 alone = band.blocks == 1 and sum(b.count for b in self.bands) > 2
                 limit = r // 2 if alone else r - across.vectors
                 limit = limit if most is None else min(limit, most)
-                found.append(best_corner(self.capacity - block * band.width, Side(block), band.width, limit))
+                found.append(best_corner(self.spare(band), self.sides(band, self.taken)[1], band.width, limit))
             most = min(corner.vectors for corner in found)
         leave, enter = found
         return (leave, enter) if leave.vectors == enter.vectors else (NO_CORNER, NO_CORNER)
@@ -166,19 +186,23 @@ class ExplicitSchedule:
     @cached_property
     def peak_elements(self) -> int:
         """Most values held at once."""
+        return self._peak(ALIKE)
+
+    @property
+    def fits(self) -> bool:
+        """Whether what is held at once is within the capacity."""
+        return self._peak(self.taken) <= self.capacity
+
+    def _peak(self, taken: Mapping[str, int]) -> int:
+        """Most that is held at once, where values of the operands take so much."""
         most = 0
         for i, band in enumerate(self.bands):
-            steps = self.steps[i]
+            steps, (inside, end) = self.steps[i], self.sides(band, taken)
             _, block, _ = self.layout(band)
-            most = max(most, block * band.width + min(block, band.width) + 1)
-            for corner, side in ((steps.across, band.width), (steps.down[0], block), (steps.next[0], block)):
-                most = max(most, block * band.width + corner.room(Side(side)))
-            entries = [(band, steps.down[1])]
-            if i + 1 < len(self.bands):
-                entries.append((self.bands[i + 1], steps.next[1]))
-            for other, corner in entries:
-                _, block, _ = self.layout(other)
-                most = max(most, block * other.width + corner.room(Side(block)))
+            beside = [max(inside.vector, end.vector) * (min(block, band.width) + 1), steps.across.room(inside)]
+            beside += [corner.room(end) for corner in (*steps.down, steps.next[0])]
+            beside += [self.steps[i - 1].next[1].room(end)] if i else []
+            most = max(most, end.cell * block * band.width + max(beside))
         return most
 
     @property

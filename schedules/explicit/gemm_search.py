@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ _LOOK_CLOSELY = 8
 _MOVE_SPLIT = 2  # mixtures whose split is moved value by value
 
 IntArray = npt.NDArray[np.int64]
+S = TypeVar("S", bound=ExplicitSchedule)
 Part = tuple[str, int, int, int]  # operand that stays, blocks, total width, bands
 
 
@@ -38,10 +40,11 @@ class _Kinds:
     widest: FloatArray  #: band whose blocks fit
     extents: tuple[FloatArray, FloatArray]  #: p, and the streamed one
     weights: tuple[FloatArray, FloatArray, FloatArray]  #: bytes of a visit of P, of Q and of what stays
+    taken: tuple[FloatArray, FloatArray, FloatArray]  #: what a value of them takes of the capacity
 
     @classmethod
-    def of(cls, gemm: Gemm, capacity: int, axis: str) -> _Kinds:
-        """Every kind with a block that fits."""
+    def of(cls, gemm: Gemm, capacity: int, axis: str, taken: Mapping[str, int], visit: Mapping[str, int]) -> _Kinds:
+        """Every kind with a block that fits; what a value of each operand takes, and bytes of a visit of one."""
         rows = []
         for stationary, (first, second, _) in AXES.items():
             if axis not in (first, second):
@@ -49,19 +52,20 @@ class _Kinds:
             p_axis, r_axis = other_axes(stationary, axis)
             p, r = getattr(gemm, p_axis), getattr(gemm, r_axis)
             visited = (operand_of(p_axis, r_axis), operand_of(axis, r_axis), stationary)
-            # a value of C comes and goes
-            weights = [2 * gemm.out_bytes if name == "C" else gemm.in_bytes for name in visited]
-            for size in block_sizes(p, capacity, _MOST_BLOCKS):
-                if widest := min(largest_partner(capacity, size), getattr(gemm, axis)):
-                    rows.append((stationary, ceil_div(p, size), size, widest, p, r, *weights))
-        names, *numbers = zip(*rows, strict=True) if rows else ((), *[()] * 8)
-        blocks, block, widest, p, r, of_p, of_q, of_block = (np.array(x, float) for x in numbers)
-        return cls(capacity, np.array(names, "U1"), blocks, block, widest, (p, r), (of_p, of_q, of_block))
+            own, wider = taken[stationary], max(taken[name] for name in visited[:2])
+            widths = [of[name] for of in (visit, taken) for name in visited]
+            for size in block_sizes(p, capacity // own, _MOST_BLOCKS):
+                if widest := min(largest_partner(capacity, size, own, wider), getattr(gemm, axis)):
+                    rows.append((stationary, ceil_div(p, size), size, widest, p, r, *widths))
+        names, *numbers = zip(*rows, strict=True) if rows else ((), *[()] * 11)
+        blocks, block, widest, p, r, *of = (np.array(x, float) for x in numbers)
+        weights, room = (of[0], of[1], of[2]), (of[3], of[4], of[5])
+        return cls(capacity, np.array(names, "U1"), blocks, block, widest, (p, r), weights, room)
 
     def take(self, index: IntArray) -> _Kinds:
         """Some of them, in the shape of the index."""
         pick: Callable[[FloatArray], FloatArray] = lambda values: values[index]  # noqa: E731
-        extents, weights = ([pick(x) for x in group] for group in (self.extents, self.weights))
+        extents, weights, taken = ([pick(x) for x in group] for group in (self.extents, self.weights, self.taken))
         return _Kinds(
             self.capacity,
             self.stationary[index],
@@ -70,17 +74,24 @@ class _Kinds:
             pick(self.widest),
             (extents[0], extents[1]),
             (weights[0], weights[1], weights[2]),
+            (taken[0], taken[1], taken[2]),
         )
 
     def down(self, width: FloatArray) -> FloatArray:
         """About how many vectors of P pass from one band of this width to the next."""
-        spare = self.capacity - width * self.block
-        return np.minimum(vectors_carried(spare, self.block, width), self.extents[1])
+        of_p, of_q, own = self.taken
+        carried = vectors_carried(self.spare(width), own * self.block, width, of_q, of_p * self.block)
+        return np.minimum(carried, self.extents[1])
+
+    def spare(self, width: FloatArray) -> FloatArray:
+        """What is left beside a block of a band of this width."""
+        return np.asarray(self.capacity - self.taken[2] * width * self.block)
 
     def cost(self, width: FloatArray, count: FloatArray) -> FloatArray:
         """About how many bytes so many bands of this width move: P once, Q once a block, what stays once."""
-        (p, r), (of_p, of_q, of_block) = self.extents, self.weights
-        across = np.minimum(vectors_carried(self.capacity - width * self.block, width, self.block), r / 2)
+        (p, r), (of_p, of_q, of_block), (room_p, room_q, own) = self.extents, self.weights, self.taken
+        carried = vectors_carried(self.spare(width), own * width, self.block, room_p, room_q * width)
+        across = np.minimum(carried, r / 2)
         down = np.minimum(self.down(width), np.where(self.blocks > 1, r - across, np.where(count > 2, r // 2, r)))
         of_band = of_p * p * r + of_q * width * (self.blocks * r - (self.blocks - 1) * across) + of_block * width * p
         return np.asarray(count * of_band - (count - 1) * of_p * down * self.block)
@@ -128,12 +139,13 @@ def _mixed(kinds: _Kinds, q: int) -> Iterator[tuple[float, list[Part]]]:
         yield float(least[i]), [(str(kinds.stationary[k]), int(kinds.blocks[k]), w, c) for k, w, c in parts]
 
 
-def _built(gemm: Gemm, capacity: int, axis: str, parts: list[Part]) -> ExplicitSchedule:
-    bands = [Band(kind, width, blocks, n) for kind, blocks, total, count in parts for width, n in even(total, count)]
-    return ExplicitSchedule(gemm, capacity, axis, tuple(bands))
+def _bands(parts: list[Part]) -> tuple[Band, ...]:
+    return tuple(
+        Band(kind, width, blocks, n) for kind, blocks, total, count in parts for width, n in even(total, count)
+    )
 
 
-def _moved_split(best: ExplicitSchedule, parts: list[Part]) -> ExplicitSchedule:
+def _moved_split(best: S, parts: list[Part]) -> S:
     """The same with the split between two kinds where it is best, by steps of half the length."""
     (one, blocks, width, count), (other, cut, rest, number) = parts
     step = max(1, min(width, rest) // 16)
@@ -142,8 +154,8 @@ def _moved_split(best: ExplicitSchedule, parts: list[Part]) -> ExplicitSchedule:
         for moved in (width - step, width + step):
             if moved >= count and width + rest - moved >= number:
                 split = [(one, blocks, moved, count), (other, cut, width + rest - moved, number)]
-                tried.append((_built(best.gemm, best.capacity, best.axis, split), moved))
-        fit = [(s.bytes, moved, s) for s, moved in tried if s.peak_elements <= s.capacity]
+                tried.append((replace(best, bands=_bands(split)), moved))
+        fit = [(s.bytes, moved, s) for s, moved in tried if s.fits]
         least = min(fit, key=lambda t: t[:2], default=None)
         if least is not None and least[0] < best.bytes:
             rest, width, best = width + rest - least[1], least[1], least[2]
@@ -161,9 +173,18 @@ def gemm_schedules(gemm: Gemm, capacity: int) -> list[ExplicitSchedule]:
         raise InfeasibleError(
             f"capacity: got {capacity} elements, expected at least 3 (a value each of A, B and C): no schedule exists."
         )
+    return search_bands(
+        ExplicitSchedule(gemm, capacity, "m", ()), {"A": gemm.in_bytes, "B": gemm.in_bytes}, gemm.out_bytes
+    )
+
+
+def search_bands(empty: S, inputs: Mapping[str, int], partial: int) -> list[S]:
+    """`gemm_schedules` for schedules like one without bands; bytes of the inputs, and of a partial sum that moves."""
+    gemm, capacity, taken = empty.gemm, empty.capacity, empty.taken
+    visit = {**inputs, "C": 2 * partial}  # a value of C comes and goes
     plans: list[tuple[float, str, list[Part]]] = []
     for axis in "mnk":
-        kinds, q = _Kinds.of(gemm, capacity, axis), getattr(gemm, axis)
+        kinds, q = _Kinds.of(gemm, capacity, axis, taken, visit), getattr(gemm, axis)
         if not len(kinds.blocks):
             continue
         cost, index, count = _uniform(kinds, q)
@@ -174,10 +195,10 @@ def gemm_schedules(gemm: Gemm, capacity: int) -> list[ExplicitSchedule]:
         best = list(dict.fromkeys(index[np.isfinite(cost)].tolist()))[:_KINDS]
         plans += [(value, axis, parts) for value, parts in _mixed(kinds.take(np.array(best)), q)]
     plans.sort(key=lambda plan: plan[0])
-    found: list[tuple[int, int, int, ExplicitSchedule, list[Part]]] = []
+    found: list[tuple[int, int, int, S, list[Part]]] = []
     for _, axis, parts in plans[:_LOOK_CLOSELY]:
-        schedule = _built(gemm, capacity, axis, parts)
-        if schedule.peak_elements <= capacity:
+        schedule = replace(empty, axis=axis, bands=_bands(parts))
+        if schedule.fits:
             found.append((schedule.bytes, schedule.elements, len(found), schedule, parts))
     found.sort(key=lambda one: one[:3])
     done = [

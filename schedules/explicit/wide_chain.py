@@ -18,7 +18,7 @@ from pebble.schedules.explicit.chain import SIDES, Band, Chain, ChainPlan
 from pebble.schedules.explicit.chain_search import _plan_of_runs, _seen_in_all
 from pebble.schedules.explicit.ffn import _fused as fused_ffn
 from pebble.schedules.explicit.ffn import ffn_chain
-from pebble.schedules.explicit.widths import WideGemmSchedule, best_gemm_in_bytes
+from pebble.schedules.explicit.wide_gemm import WideProduct, best_gemm_in_bytes
 from pebble.units import ceil_div
 from pebble.workloads import Attention, Ffn, Gemm
 from pebble.workloads.base import MAX_DIMENSION
@@ -201,7 +201,7 @@ class WideChainSchedule:
         Most values held at once.
     plan : WidePlan, optional
         The bands of one group, when fused.
-    kernels : tuple of WideGemmSchedule
+    kernels : tuple of WideBands or WideGemmSchedule
         The products, when not.
     """
 
@@ -214,7 +214,7 @@ class WideChainSchedule:
     bytes: int
     peak_elements: int
     plan: WidePlan | None = None
-    kernels: tuple[WideGemmSchedule, ...] = ()
+    kernels: tuple[WideProduct, ...] = ()
 
     @property
     def elements(self) -> int:
@@ -267,7 +267,7 @@ def _unfused(workload: Ffn | Attention, chain: Chain, groups: int, room: Room) -
     inside = Room(room.bytes, Widths(widths.read, widths.hidden, widths.hidden, widths.read))
     first = best_gemm_in_bytes(Gemm(m, f, k, workload.dtype, workload.dtype), inside)
     last = best_gemm_in_bytes(Gemm(m, l, f, workload.dtype, workload.out_dtype), room)
-    kernels: tuple[WideGemmSchedule, ...] = (first, last)
+    kernels: tuple[WideProduct, ...] = (first, last)
     names, detail = ("X", "W1", "H", "W2", "Y"), ""
     again = 0  # how often H is read between the products; then it is written once more
     if isinstance(workload, Attention):  # a row stays, or is read twice: for its maximum and sum, and to divide
@@ -289,6 +289,6 @@ def _unfused(workload: Ffn | Attention, chain: Chain, groups: int, room: Room) -
         {name: groups * count for name, count in zip(names, loaded, strict=True)},
         {name: groups * count for name, count in stored.items()},
         groups * (sum(kernel.bytes for kernel in kernels) + between),
-        max(kernel.nest.peak() for kernel in kernels),
+        max(kernel.peak_elements for kernel in kernels),
         kernels=kernels,
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pebble.errors import InfeasibleError
-from pebble.schedules.explicit.blocks import block_sizes
+from pebble.schedules.explicit.blocks import block_sizes, largest_partner
 from pebble.schedules.explicit.gemm import AXES, operand_of
 from pebble.schedules.explicit.nest import Nest
 from pebble.units import ceil_div
@@ -104,6 +104,11 @@ class WideGemmSchedule:
         return f"compulsory: {text}" if self.elements == self.gemm.compulsory_elements else text
 
     @property
+    def peak_elements(self) -> int:
+        """Most values held at once."""
+        return self.nest.peak()
+
+    @property
     def nest(self) -> WideNest:
         """Its loops."""
         return WideNest.wide(self.gemm, self.room, self.stationary, self.block_p, self.block_q, self.across)
@@ -117,7 +122,7 @@ class WideGemmSchedule:
             "walks_first": self.across,
             "loads_elements": dict(self.loads),
             "stores_elements": dict(self.stores),
-            "peak_elements": self.nest.peak(),
+            "peak_elements": self.peak_elements,
             "partial_sums_spilled": self.spilled,
             "widths_bytes": self.room.widths.to_json(),
         }
@@ -147,14 +152,6 @@ def _evaluate(gemm: Gemm, room: Room, stationary: str, bp: int, bq: int, across:
     return WideGemmSchedule(stationary, bp, bq, across, gemm, room, loads, {"A": 0, "B": 0, "C": moved["C"]})
 
 
-def _largest_partner(room: Room, stationary: str, side: int) -> int:
-    """Largest t such that a block of side x t fits with a vector and one value of the wider kind; or 0."""
-    of = operand_bytes(room.widths)
-    held, wider = of.pop(stationary), max(of.values())
-    longer = (room.bytes - wider * (side + 1)) // (held * side)
-    return longer if longer >= side else max(0, (room.bytes - wider) // (held * side + wider))
-
-
 def gemm_schedules_in_bytes(gemm: Gemm, room: Room) -> Iterator[WideGemmSchedule]:
     """The best schedule of each stationary operand and walk; cost and meaning as `gemm.gemm_schedules`.
 
@@ -171,9 +168,10 @@ def gemm_schedules_in_bytes(gemm: Gemm, room: Room) -> Iterator[WideGemmSchedule
         )
     size = {"m": gemm.m, "n": gemm.n, "k": gemm.k}
     for stationary, (first, second, _) in AXES.items():
-        blocks = []
-        for bp in block_sizes(size[first], room.bytes // of[stationary]):
-            partner = min(_largest_partner(room, stationary, bp), size[second])
+        blocks, own = [], of[stationary]
+        wider = max(width for name, width in of.items() if name != stationary)
+        for bp in block_sizes(size[first], room.bytes // own):
+            partner = min(largest_partner(room.bytes, bp, own, wider), size[second])
             if partner > 0:
                 bq = ceil_div(size[second], ceil_div(size[second], partner))
                 blocks.append((_bytes_without_keeping(gemm, room, stationary, bp, bq), bp, bq))
@@ -190,11 +188,6 @@ def _bytes_without_keeping(gemm: Gemm, room: Room, stationary: str, bp: int, bq:
     rounds = {axis: ceil_div(getattr(gemm, axis), block[axis]) for axis in "mnk"}
     inputs = gemm.m * gemm.k * rounds["n"] + gemm.k * gemm.n * rounds["m"]
     return gemm_bytes(gemm, room.widths, inputs, gemm.m * gemm.n * (rounds["k"] - 1))
-
-
-def best_gemm_in_bytes(gemm: Gemm, room: Room) -> WideGemmSchedule:
-    """The schedule with the least bytes moved among all families; ties go to the first."""
-    return min(gemm_schedules_in_bytes(gemm, room), key=lambda s: (s.bytes, s.elements))
 
 
 class Counted(Protocol):

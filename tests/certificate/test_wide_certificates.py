@@ -1,6 +1,7 @@
 """Certificates of bounds in bytes: what `bound` says, and nothing that is false."""
 
 import json
+import random
 from fractions import Fraction
 from typing import Any
 
@@ -8,6 +9,8 @@ import pytest
 
 from pebble.bounds import Wide, in_bytes
 from pebble.bounds.accounting import lower_bound, separate_bound
+from pebble.bounds.lines import PRICE_BITS, Cut
+from pebble.bounds.wide_lines import LineBytes
 from pebble.certificate import RefusedError, check
 from pebble.families import FAMILIES, accounting
 from pebble.reports.bound import bound_workload
@@ -15,12 +18,16 @@ from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm
 from pebble.workloads.base import Workload
 from pebble.workloads.widths import Room, Widths
 from tests.certificate.mutate import mutations
+from tests.certificate.persuade import persuade
 
 INSTANCES: dict[str, tuple[Workload, str]] = {
     "gemm": (Gemm(8192, 8192, 8192), "40MiB"),
     "gemm, small": (Gemm(30, 40, 50, accumulate=True), "500B"),
     "gemm, fp8": (Gemm(300, 200, 100, "fp8"), "4KiB"),
-    "ffn": (Ffn(8192, 4096, 11008), "6MiB"),
+    "ffn": (Ffn(8192, 1600, 6400), "6MiB"),
+    "ffn, small": (Ffn(314, 29, 53, 229), "331B"),
+    "ffn, by lines": (Ffn(8192, 4096, 11008), "6MiB"),
+    "ffn, of many segments": (Ffn(300, 20000, 300), "150B"),
     "ffn, gated": (Ffn(300, 200, 500, gated=True), "20KiB"),
     "attention": (Attention(32768, 32768, 128), "228KiB"),
     "attention, causal": (Attention(400, 500, 16, heads=4, kv_heads=2, causal=True), "4KiB"),
@@ -102,6 +109,101 @@ def test_a_schedule_that_keeps_partial_sums_takes_their_width() -> None:
     assert "capacity" in refusal(document)
 
 
+BY_LINES = [
+    "gemm", "gemm, small", "gemm, fp8", "ffn, by lines", "ffn, of many segments", "ffn, gated", "grouped", "conv2d",
+]  # fmt: skip
+
+
+def line_proofs(document: dict[str, Any]) -> list[dict[str, Any]]:
+    kernels = document["claims"][0]["proof"]["kernels"]
+    return [one for one in kernels if one["theorem"] == "lines"]
+
+
+@pytest.mark.parametrize("name", BY_LINES)
+def test_a_bound_by_lines_is_as_large_as_it_can_be(name: str) -> None:
+    document = certificate(name)
+    assert line_proofs(document)
+    document["claims"][0]["bytes"] += 1
+    assert "bytes moved, at least" in refusal(document)
+
+
+@pytest.mark.parametrize("name", BY_LINES)
+def test_another_number_of_segments_of_a_value_is_refused(name: str) -> None:
+    """The minima are checked: one that is not the least would charge too much."""
+    for number, proof in enumerate(line_proofs(certificate(name))):
+        for at, told in enumerate(proof["minima"]):
+            others: list[object] = [told - 1, told + 1, 2 * told + 1] if isinstance(told, int) else []
+            if isinstance(told, list):
+                others = [[told[0] + 1, told[1]], [told[0], told[1] - 1], [*told, 1], told[0], [told]]
+            for other in others:
+                changed = certificate(name)
+                line_proofs(changed)[number]["minima"][at] = other
+                refusal(changed)
+
+
+@pytest.mark.parametrize("name", ["gemm", "ffn, by lines", "ffn, gated", "conv2d"])
+def test_lines_of_narrower_partial_sums_prove_less(name: str) -> None:
+    """The same prices with other widths: what they prove is computed anew from the widths that are claimed."""
+    document = certificate(name)
+    claim = document["claims"][0]
+    said = claim["bytes"]
+    for key in ("partial_output", "partial_hidden"):
+        claim["widths_bytes"][key] = 3
+    assert persuade(document) is None or claim["bytes"] < said
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "why"),
+    [
+        ("ffn, by lines", {"rho": "1/2"}, "prices rho|charged less"),
+        ("ffn, by lines", {"rho": "5/2"}, "prices rho|charged less"),
+        ("ffn, by lines", {"form": "gated chain"}, "one of chain"),
+        ("ffn, by lines", {"minima": [2, 1, 2]}, "4 to 4 entries"),
+        ("ffn, gated", {"form": "gate's chain"}, "4 to 4 entries"),
+        ("gemm", {"mu": "-1/5"}, "fraction"),
+        ("gemm", {"rho": 1.0}, "fraction"),
+        ("gemm", {"segments": 0}, "at least 1"),
+        ("gemm", {"segments": 8192**3 + 1}, "at most"),
+        ("gemm", {"unit": 4}, "unit|expected"),
+        ("attention, causal", {"theorem": "lines", "form": "chain"}, "not about such a attention"),
+    ],
+)
+def test_what_the_line_theorem_does_not_say(name: str, changes: dict[str, Any], why: str) -> None:
+    document = certificate(name)
+    document["claims"][0]["proof"]["kernels"][0] |= changes
+    with pytest.raises(RefusedError, match=why):
+        check(document)
+
+
+def test_prices_of_any_kind_prove_no_more_than_a_schedule_moves() -> None:
+    """The numbers of a proof at random, the rest put right: what the checker takes is true."""
+    rnd, taken = random.Random(4), 0
+    for _ in range(200):
+        workload: Workload = Gemm(*(rnd.randint(1, 40) for _ in range(3)), accumulate=rnd.random() < 0.3)
+        if rnd.random() < 0.5:
+            workload = Ffn(*(rnd.randint(1, 30) for _ in range(4)), gated=rnd.random() < 0.3)
+        found = bound_workload(workload, cache=f"{rnd.randint(12, 900)}B", accumulators="fp32")
+        if not isinstance(found.lower.proof, Wide) or found.upper is None:
+            continue
+        ((told, _, _),) = found.lower.proof.kernels
+        if not isinstance(told, LineBytes):
+            continue
+        document: dict[str, Any] = json.loads(json.dumps(found.certificate()))
+        claim = document["claims"][1]
+        h, mu, rho = rnd.randint(1, 60), Fraction(rnd.randint(0, 800), rnd.randint(1, 200)), Fraction(1)
+        rho += Fraction(rnd.randint(0, 9), 9) if isinstance(workload, Ffn) else Fraction(rnd.randint(-9, 18), 9)
+        cut = Cut(min(h, told.products), *(int(price * 2**PRICE_BITS) for price in (mu, rho)))
+        minima = [kind.least(cut)[1] for kind in told.found.problem.kinds]
+        exact = [str(Fraction(price, 2**PRICE_BITS)) for price in cut[1:]]
+        proof = {"theorem": "lines", "form": told.found.form, "segments": cut.segments, "mu": exact[0], "rho": exact[1]}
+        proof["minima"] = [list(x) if isinstance(x, tuple) else x for x in minima]
+        document["claims"] = [{**claim, "proof": {"theorem": "segments in bytes", "kernels": [proof]}}]
+        if persuade(document) is not None:
+            taken += 1
+            assert document["claims"][0]["bytes"] <= found.upper.bytes
+    assert taken > 30
+
+
 def one_claim(name: str = "ffn") -> tuple[dict[str, Any], dict[str, Any]]:
     document = certificate(name)
     return document, document["claims"][0]
@@ -114,10 +216,10 @@ def refusal(document: dict[str, Any]) -> str:
 
 
 def test_a_partial_sum_counts_no_more_than_it_takes() -> None:
-    document, claim = one_claim()
+    document, claim = one_claim("ffn, small")
     claim["widths_bytes"]["partial_hidden"] = 3
     assert "hidden_cell_bytes" in refusal(document)
-    document, claim = one_claim()
+    document, claim = one_claim("ffn, small")
     claim["widths_bytes"]["partial_output"] = 2
     assert "output_cell_bytes" in refusal(document)
     claim["widths_bytes"]["partial_output"] = 1  # less than what it ends as
@@ -151,4 +253,4 @@ def test_games_without_a_theorem_are_refused() -> None:
     claim["game"] = {"kernels": "fused", "recompute": "allowed"}
     assert "whether or not values are computed again" in check(document)[0]
     document["statement"]["workload"]["dtype"] = "fp8"  # narrower inputs touch fewer bytes
-    assert "do not prove" in refusal(document)
+    assert "the steps give" in refusal(document)

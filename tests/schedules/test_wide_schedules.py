@@ -9,8 +9,12 @@ from hypothesis import strategies as st
 
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.chain import Chain
+from pebble.schedules.explicit.corner import Side, best_corner
+from pebble.schedules.explicit.gemm import AXES, Band
+from pebble.schedules.explicit.moves import gemm_moves
 from pebble.schedules.explicit.wide_chain import WidePlan, best_chain_in_bytes
-from pebble.schedules.explicit.widths import WideGemmSchedule, gemm_schedules_in_bytes
+from pebble.schedules.explicit.wide_gemm import WideBands, WideProduct, bands_in_bytes, best_gemm_in_bytes
+from pebble.schedules.explicit.widths import gemm_schedules_in_bytes
 from pebble.workloads import Gemm
 from pebble.workloads.widths import Room, Widths
 from tests.schedules.chain_moves import chain_moves
@@ -26,7 +30,7 @@ rooms = st.builds(
 )
 
 
-def replay_gemm(schedule: WideGemmSchedule) -> None:
+def replay_gemm(schedule: WideProduct) -> None:
     """Room and bytes of every move; which moves are legal is what `test_explicit_gemm` looks at."""
     gemm, widths = schedule.gemm, schedule.room.widths
     left = {(i, j): gemm.k for i in range(gemm.m) for j in range(gemm.n)}
@@ -38,7 +42,7 @@ def replay_gemm(schedule: WideGemmSchedule) -> None:
             return widths.read
         return widths.written if left[index[:2]] in (0, gemm.k) else widths.partial  # type: ignore[index]
 
-    for op, name, index in nest_moves(schedule):
+    for op, name, index in gemm_moves(schedule) if isinstance(schedule, WideBands) else nest_moves(schedule):
         if op == "compute":
             i, j, _ = index
             red.add(("C", (i, j)))
@@ -58,6 +62,44 @@ def replay_gemm(schedule: WideGemmSchedule) -> None:
 def test_products(m: int, n: int, k: int, room: Room, added: bool) -> None:
     for schedule in gemm_schedules_in_bytes(Gemm(m, n, k, accumulate=added), room):
         replay_gemm(schedule)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 12), rooms, st.booleans())
+def test_products_in_bands(m: int, n: int, k: int, room: Room, added: bool) -> None:
+    for schedule in bands_in_bytes(Gemm(m, n, k, accumulate=added), room):
+        assert schedule.fits
+        replay_gemm(schedule)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from("ABC"), st.integers(1, 8), st.integers(1, 6), st.integers(1, 8), st.integers(1, 3),
+    st.integers(1, 8), st.integers(1, 3), st.integers(1, 8), rooms,
+)  # fmt: skip
+def test_any_bands_that_fit(
+    stationary: str, p: int, blocks: int, width: int, count: int, other: int, more: int, r: int, room: Room
+) -> None:
+    """Corners in whatever room there is, from tight to ample."""
+    axis, across, streamed = AXES[stationary]
+    size = {axis: width * count + other * more, across: p, streamed: r}
+    bands = Band(stationary, width, min(blocks, p), count), Band(stationary, other, min(more, p), more)
+    schedule = WideBands(Gemm(**size), room.bytes, axis, bands, room)
+    if schedule.fits:
+        replay_gemm(schedule)
+
+
+def test_corners_of_accumulators_carry_more() -> None:
+    """A wide accumulator that is let go leaves room for more than one value of an input: about the root of 2 times."""
+    alike, wide = (best_corner(200, Side(100, cell=cell), 100, 100).turned for cell in (1, 2))
+    assert alike < wide <= 1.5 * alike
+
+
+def test_bands_beat_equal_blocks() -> None:
+    gemm, room = Gemm(8192, 8192, 8192), Room(40 * 2**20, Widths(2, 4, 4, 2))
+    found = best_gemm_in_bytes(gemm, room)
+    assert isinstance(found, WideBands)
+    assert found.bytes < 0.95 * min(s.bytes for s in gemm_schedules_in_bytes(gemm, room))
 
 
 def replay_chain(found: WidePlan) -> None:

@@ -1,0 +1,137 @@
+"""Random instances against the theorems: no schedule may move less than is proved.
+
+    python benchmarks/gap/refute.py gemm 100000 [--bytes] [--seed 1]
+
+Of every instance each theorem is asked by itself (segments and lines; with ``--bytes`` B1 to B4, of random widths),
+and the best schedule. Prints how many there were, how often a schedule that moves something twice meets a theorem, how
+close they come, and every instance where a theorem is above a schedule; exit code 1 if there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from math import exp, log
+
+from pebble.bounds import Accounting
+from pebble.bounds.line_search import line_bound
+from pebble.bounds.wide_lines import line_bytes
+from pebble.bounds.widths import best_use, chain_uses, product_uses
+from pebble.errors import InfeasibleError
+from pebble.families import accounting, family_of
+from pebble.workloads import Attention, Ffn, Gemm
+from pebble.workloads.base import Workload
+from pebble.workloads.widths import Room, Widths
+
+Found = tuple[str, int]  # a theorem, and what it proves
+
+
+def side(draw: random.Random, most: int = 400) -> int:
+    """1 to ``most``, small ones as often as large ones."""
+    return int(exp(draw.uniform(0, log(most + 1))))
+
+
+def gemm(draw: random.Random) -> Workload:
+    """C := A B, or C += A B."""
+    return Gemm(side(draw), side(draw), side(draw), accumulate=draw.random() < 0.2)
+
+
+def ffn(draw: random.Random) -> Workload:
+    """Two products in a row, or gated."""
+    return Ffn(side(draw), side(draw), side(draw), side(draw), gated=draw.random() < 0.3)
+
+
+def attention(draw: random.Random) -> Workload:
+    """One head, or several that share keys."""
+    keys = side(draw)
+    return Attention(side(draw), keys, side(draw, 64), heads=2, kv_heads=draw.choice([1, 2]))
+
+
+FAMILIES: dict[str, Callable[[random.Random], Workload]] = {"gemm": gemm, "ffn": ffn, "attention": attention}
+
+
+def random_widths(draw: random.Random) -> Widths:
+    """Those of data types, or any."""
+    if draw.random() < 0.6:
+        return draw.choice([Widths(2, 4, 4, 2), Widths(1, 4, 4, 2), Widths(1, 4, 4, 1), Widths(2, 4, 4, 4)])
+    read, written = draw.randint(1, 4), draw.randint(1, 4)
+    return Widths(read, read + draw.randint(0, 4), written + draw.randint(0, 4), written)
+
+
+def proved_values(told: Accounting, capacity: int) -> Iterator[Found]:
+    """What each theorem says of all groups, in values."""
+    for piece in told.pieces:
+        yield "segments", told.groups * piece.bound(capacity).elements
+    for problem in told.lines:
+        yield "lines", told.groups * line_bound(problem, capacity).elements
+
+
+def proved_bytes(told: Accounting, room: Room) -> Iterator[Found]:
+    """The same in bytes."""
+    chain = told.chain
+    uses = product_uses(told.pieces[0], room.widths) if chain is None else chain_uses(chain, room.widths)
+    yield "segments in bytes", told.groups * best_use(uses, room.bytes).bytes
+    for found in line_bytes(told.lines, room.widths, room.bytes):
+        yield "lines in bytes", told.groups * found.bytes
+
+
+def least_bytes(workload: Workload, widths: Widths) -> int:
+    """Every operand moved as often as it must be."""
+    moved = {True: 0, False: 0}
+    for operand in workload.operands:
+        moved[operand.written] += operand.elements * (operand.read + operand.written)
+    return widths.written * moved[True] + widths.read * moved[False]
+
+
+def instance(draw: random.Random, family: str, in_bytes: bool) -> tuple[str, int, int, list[Found]] | None:
+    """What it is, what every schedule moves, the best one, and the theorems; None where nothing fits."""
+    workload = FAMILIES[family](draw)
+    told, most = accounting(workload), sum(operand.elements for operand in workload.operands)
+    capacity = int(exp(draw.uniform(log(3), log(4 + most))))
+    try:
+        if not in_bytes:
+            schedule = family_of(workload).best_schedule(workload, capacity)
+            found, label = list(proved_values(told, capacity)), f"{workload.label}, {capacity} values"
+            return None if schedule is None else (label, workload.compulsory_elements, schedule.elements, found)
+        widths = random_widths(draw)
+        room = Room(capacity * widths.read, widths)
+        wide = family_of(workload).best_schedule_in_bytes(workload, room)
+        label = f"{workload.label}, {room.bytes} bytes, {widths}"
+        return (
+            None if wide is None else (label, least_bytes(workload, widths), wide.bytes, list(proved_bytes(told, room)))
+        )
+    except InfeasibleError:
+        return None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Read the command line, and try so many instances."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("family", choices=[*FAMILIES])
+    parser.add_argument("count", type=int)
+    parser.add_argument("--bytes", action="store_true", help="the theorems in bytes, of random widths")
+    parser.add_argument("--seed", type=int, default=1)
+    told = parser.parse_args(arguments)
+    draw, tried, met, above, closest = random.Random(told.seed), 0, 0, 0, dict[str, float]()
+    while tried < told.count:
+        found = instance(draw, told.family, told.bytes)
+        if found is None:
+            continue
+        label, least, schedule, theorems = found
+        tried += 1
+        met += schedule > least and any(proved == schedule for _, proved in theorems)
+        for name, proved in theorems:
+            closest[name] = max(closest.get(name, 0.0), proved / schedule)
+            if proved > schedule:
+                above += 1
+                print(f"ABOVE: {name} {proved:,} > {schedule:,}: {label}")
+    near = ", ".join(f"{name} {share:.6f} of it at most" for name, share in closest.items())
+    met_text = f"{met:,} schedules above the compulsory meet a theorem"
+    print(f"{tried:,} instances of {told.family}: {above} violations, {met_text}; {near}")
+    return int(above > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
