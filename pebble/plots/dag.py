@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 
 from pebble.cdag.base import Dag
 from pebble.cdag.validate import validate_dag
 from pebble.errors import InputError
-from pebble.plots.look import look
+from pebble.plots.look import POINTS, look
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, Axes, Figure, page, small_title
 
 MAX_DRAWN = 2000
@@ -66,18 +67,30 @@ def plot_dag(dag: Dag, ax: Axes | None = None) -> Axes:
             label=f"{role}, output" if output else role,
             zorder=2,
         )
-    if sum("accumulator" not in data for _, data in dag.nodes(data=True)) <= _MOST_LABELS:
-        for node, (x, y) in at.items():
-            if "accumulator" not in dag.nodes[node]:
-                down = not dag.pred[node]  # below an input there are no edges
-                ax.annotate(
-                    str(node), (x, y), (0, -5 if down else 5), textcoords="offset points", fontsize=5, ha="center",
-                    va="top" if down else "bottom", rotation=90 if look().narrow else 0,
-                )  # fmt: skip
+    _write_names(ax, dag, at, size)
     ax.set_axis_off()
     ax.margins(0.05)
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, 0), ncols=len(groups), frameon=False)
     return ax
+
+
+def _write_names(ax: Axes, dag: Dag, at: dict[Hashable, tuple[float, float]], size: float) -> None:
+    """The names of up to 70 values; in a narrow figure upright, and none in a layer where they would collide."""
+    named = [node for node, data in dag.nodes(data=True) if "accumulator" not in data]
+    if len(named) > _MOST_LABELS:
+        return
+    width = look().width_inches
+    room = width * 72 / (1.2 * (look().points or POINTS)) if width is not None and look().narrow else len(named)
+    layers = Counter(at[node][1] for node in named)
+    away = 0.75 * size**0.5 + 1
+    for node in named:
+        if layers[at[node][1]] <= room:
+            down = not dag.pred[node]  # below an input there are no edges
+            ax.annotate(
+                str(node), at[node], (0, -away if down else away), textcoords="offset points", fontsize=5, ha="center",
+                va="top" if down else "bottom", rotation=90 if look().narrow else 0,
+                bbox={"boxstyle": "square,pad=0.05", "fc": "white", "ec": "none", "alpha": 0.8},
+            )  # fmt: skip
 
 
 def _draw_edges(ax: Axes, edges: list[tuple[tuple[float, float], tuple[float, float]]], size: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from typing import TYPE_CHECKING, Any
 
@@ -89,16 +90,17 @@ def _move_legends(figure: Figure, look: Look) -> None:
     from matplotlib.transforms import ScaledTranslation
 
     points = look.base_points
-    room = figure.get_figwidth() * 72
+    room, handle = figure.get_figwidth() * 72 - 2 * points, 4 * points
     alone = sum(ax.get_legend() is not None for ax in figure.axes) == 1 and len(figure.axes) == 1
     for owner in (*_parts(figure), *figure.axes):
         legends = [owner.get_legend()] if hasattr(owner, "get_legend") else list(owner.legends)
         for old in filter(None, legends):
-            labels = [text.get_text() for text in old.get_texts()]
-            longest = max(map(len, labels)) * 0.52 * points + 3.5 * points
-            columns = max(1, min(3, int(room / longest)))
-            most = max(10, int((room / columns - 4 * points) / (0.52 * points)))
-            labels = ["\n".join(textwrap.wrap(" ".join(label.split()), most)) for label in labels]
+            labels = []
+            longest = max(text.get_window_extent().width for text in old.get_texts()) * 72 / figure.dpi
+            columns = max(1, min(3, int(room / (longest + handle))))
+            for text in old.get_texts():
+                _wrap({text: " ".join(text.get_text().split())}, text, (room - handle) * figure.dpi / 72)
+                labels.append(text.get_text())
             title = old.get_title().get_text()
             more: dict[str, Any] = {
                 "title": title or None, "fontsize": points, "title_fontsize": points, "frameon": False,
@@ -138,43 +140,53 @@ def _wrap_texts(figure: Figure, whole: dict[Text, str]) -> None:
 
 
 def _wrap(whole: dict[Text, str], text: Text, room: float, upright: bool = False) -> None:
-    """Break lines so that none is longer than so many pixels."""
+    """Break lines between words so that none is longer than so many pixels."""
     words = whole.setdefault(text, text.get_text())
     if not words:
         return
+
+    def across() -> float:
+        box = text.get_window_extent()
+        return float(box.height if upright else box.width)
+
+    text.set_wrap(False)
     text.set_text(words)
-    box = text.get_window_extent()
-    across = box.height if upright else box.width
-    longest = max(map(len, words.split("\n")))
-    if across > room:
-        most = max(8, int(longest * room / across))
-        text.set_text("\n".join(piece for line in words.split("\n") for piece in textwrap.wrap(line, most)))
+    lines = re.sub(r"\$[^$]*\$", lambda formula: formula[0].replace(" ", "\0"), words).split("\n")
+    longest = max(map(len, lines))
+    most = min(longest, int(1.2 * longest * room / max(1.0, across())))  # more than fit, then as many as do
+    while across() > room and most > 7:
+        pieces = [textwrap.wrap(line, most, break_on_hyphens=False, break_long_words=False) for line in lines]
+        text.set_text("\n".join(piece for line in pieces for piece in line).replace("\0", " "))
+        most -= 1
 
 
 def _missing_height(figure: Figure, look: Look) -> float:
     """Inches of the page that the tightest panel lacks; negative where all have too much. Low strips do not count."""
-    width, height = figure.get_size_inches()
     shown = [ax for ax in figure.axes if ax.get_visible() and ax.get_label() != "<colorbar>"]
-    boxes = {ax: ax.get_position(original=True) for ax in shown}
-    rows = {round(box.y0, 2): box.height * height for box in boxes.values()}
+    sides = {}  # of each panel, inches; its position is that in its subfigure
+    rows = {}
+    for ax in shown:
+        box, part = ax.get_position(original=True), ax.figure.bbox
+        sides[ax] = box.width * part.width / figure.dpi, box.height * part.height / figure.dpi
+        rows[id(part), round(box.y0, 2)] = sides[ax][1]
     tallest = max(rows.values(), default=1.0)
-    lacking = []
-    for ax, box in boxes.items():
-        if (tall := box.height * height) > 0.3 * tallest:
-            more = _wanted_height(ax, box.width * width, look) / tall - 1
-            lacking.append(more * sum(rows.values()))  # panels share what a page gains as they share the page
+    lacking = [
+        (_wanted_height(ax, wide, look) / tall - 1) * sum(rows.values())  # panels share a page's gain as they share it
+        for ax, (wide, tall) in sides.items()
+        if tall > 0.3 * tallest
+    ]
     return max(lacking, default=0.0)
 
 
 def _wanted_height(ax: Axes, wide: float, look: Look) -> float:
     """Inches: a line of type for every named row, the true proportions of a map, else those of a plot."""
-    from matplotlib.ticker import FixedFormatter
+    from matplotlib.ticker import FixedLocator
 
     line = 1.3 * (look.base_points) / 72
     if ax.get_aspect() != "auto":
         return float(wide * ax.get_data_ratio() * float(ax.get_aspect()))
     names = [label.get_text() for label in ax.get_yticklabels()]
-    if isinstance(ax.yaxis.get_major_formatter(), FixedFormatter) and len(names) > 2:
+    if isinstance(ax.yaxis.get_major_locator(), FixedLocator) and any(re.match("[A-Za-z]", name) for name in names):
         return max(0.8, line * sum(1 + name.count("\n") for name in names))
     return min(4.0, max(1.7, 0.68 * wide))
 

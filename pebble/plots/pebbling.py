@@ -104,7 +104,7 @@ def plot_pebbling(events: Sequence[Event], capacity: int, ax: Axes, room: Axes) 
     room.axhline(capacity, color=RED, lw=1, ls="--")
     room.text(len(events) + 1, capacity, f" S = {capacity}", va="center", fontsize=7, color=RED)
     room.set_ylim(0, capacity * 1.25)
-    room.yaxis.set_major_locator(MaxNLocator(integer=True))
+    room.yaxis.set_major_locator(MaxNLocator(4, integer=True))
     room.set_ylabel("held")
     room.set_xlabel("move")
     return ax

@@ -20,11 +20,14 @@ def plot_owners(placement: Placement, title: str, ax: Axes) -> Axes:
     shown[2:, 2:] = placement.owner
     shown[2:, 0] = placement.row_home
     shown[0, 2:] = placement.col_home
-    ax.imshow(shown, cmap="tab20" if sms <= 20 else "nipy_spectral", vmin=0, vmax=max(sms - 1, 1), aspect="equal")
+    cmap = "tab20" if sms <= 20 else "nipy_spectral"
+    image = ax.imshow(shown, cmap=cmap, vmin=0, vmax=max(sms - 1, 1), aspect="equal")
     if shown.size <= _MOST_NUMBERS:
         for (i, j), value in np.ndenumerate(shown):
             if not np.isnan(value):
-                ax.text(j, i, f"{int(value)}", ha="center", va="center", fontsize=5)
+                red, green, blue, _ = image.to_rgba(value)
+                ink = "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else "black"
+                ax.text(j, i, f"{int(value)}", ha="center", va="center", fontsize=5, color=ink)
     proved = "proved least" if placement.gap == 0 else f"at most {placement.gap:.1%} above the least"
     ax.set_title(f"{title}\n{placement.topology.name}: {placement.cost} panel hops, {proved}", fontsize=7)
     ax.set_xlabel("above: who holds the columns of B", fontsize=7)

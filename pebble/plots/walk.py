@@ -54,7 +54,7 @@ def plot_order(order: TileOrder, rows: int, cols: int, params: OrderParams, ax: 
     ax.imshow(when, cmap="cividis", interpolation="nearest", aspect="equal")
     first = tiles[: max(2, len(tiles) // 2)]
     ax.plot(first[:, 1], first[:, 0], color="white", lw=0.7)
-    ax.plot(first[0, 1], first[0, 0], marker="o", ms=3, color="white")
+    ax.plot(first[0, 1], first[0, 0], marker="o", ms=3, color="white", mec="black", mew=0.5, clip_on=False)
     ax.set_title(order.plain_name, fontsize=7, pad=3)
     ax.set_xticks([])
     ax.set_yticks([])
@@ -78,10 +78,11 @@ def plot_reuse(orders: Sequence[TileOrder], rows: int, cols: int, params: OrderP
 def walk_figure(orders: Sequence[TileOrder], rows: int, cols: int, params: OrderParams) -> Figure:
     """The figure of ``pebble figure walk``: up to four orders."""
     with page(7.2, 4.6) as figure:
-        parts: Any = figure.subfigures(2, 1, height_ratios=[1, 1.15])
-        upper, lower = parts
         across = 2 if look().narrow else len(orders)
-        axes = upper.subplots(-(-len(orders) // across), across, squeeze=False)
+        down = -(-len(orders) // across)
+        parts: Any = figure.subfigures(2, 1, height_ratios=[down, 1.6 if look().narrow else 1.15])
+        upper, lower = parts
+        axes = upper.subplots(down, across, squeeze=False)
         for ax in axes.flat[len(orders) :]:
             ax.set_visible(False)
         for order, ax in zip(orders, axes.flat, strict=False):
