@@ -16,6 +16,8 @@ SOME = "--schedules " + ",".join(
     for way in ("", "+sawtooth")
 )  # every order at every size takes minutes
 FIGURES = {
+    "docs/figures/first.svg": "compare gemm -m 8192 -n 8192 -k 8192 --cache 40MiB --sms 108 "
+    "--schedules row,hilbert,grouped-8,snake-strips-16+sawtooth --figure",
     "docs/figures/compare.svg": "compare gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb --figure",
     "docs/figures/curve.svg": f"curve gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb --points 16 {SOME} --figure",
     "docs/figures/ski-slope.svg": "figure ski-slope --out",

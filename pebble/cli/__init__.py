@@ -110,10 +110,12 @@ def _usage() -> str:
 
 
 def _join_negative_values(arguments: Sequence[str]) -> list[str]:
-    """``--cache -3MiB`` as ``--cache=-3MiB``, so that the value reaches the check that can explain it."""
+    """``--cache -3MiB`` as ``--cache=-3MiB``, which a check can explain; and ``--sort -seconds`` likewise."""
     joined: list[str] = []
     for argument in arguments:
-        if re.match(r"-[0-9]", argument) and joined and re.fullmatch(r"--[a-z][a-z-]*", joined[-1]):
+        before = joined[-1] if joined else ""
+        names = before == "--sort" and re.match(r"-[a-z]", argument)
+        if names or (re.match(r"-[0-9]", argument) and re.fullmatch(r"--[a-z][a-z-]*", before)):
             joined[-1] += f"={argument}"
         else:
             joined.append(argument)

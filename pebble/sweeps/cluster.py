@@ -132,6 +132,12 @@ class Cluster:
             address = where
         else:
             raise InputError(f"--cluster: got {where[:80]!r}, expected {_EXPECTED}.")
+        if str(address).startswith("tls://") and secured is None:
+            theirs = distributed.Security().get_connection_args("client")  # of Dask's own configuration
+            if theirs.get("ssl_context") is None:
+                raise InputError(
+                    f"--cluster: {str(address)[:80]} takes TLS alone; expected --tls-ca, --tls-cert and --tls-key."
+                )
         try:
             self._client = distributed.Client(
                 address,

@@ -36,6 +36,9 @@ VOLATILE = {
     "python",
     "platform",
     "states_per_second",
+    "tasks_per_second",
+    "computed_by_version",
+    "page_bytes",
 }  # of the run, not of the answer
 LONG = 4000  # a list of more numbers is recorded by its ends
 
@@ -44,6 +47,23 @@ VERIFIED = {  # what the certificate is about
     "verify-grouped": "grouped --rows 512,384,1024,128 -n 4096 -k 7168",
     "verify-layer": "llama-3-8b:layer --tokens 8192",
 }
+
+SWEEP = """
+workloads = [
+  { family = "gemm", m = [512, 1024], n = 512, k = 256 },
+  { family = "attention", queries = 512, keys = 512, head_dim = 64 },
+]
+machines = ["a40", "h100-sxm5-80gb"]
+orders = ["row", "hilbert", "fa2"]
+policies = ["lru", "opt"]
+
+[games]
+instances = [{ family = "gemm", m = 2, n = 2, k = [1, 2] }]
+capacities = [4, 5]
+solvers = ["cpsat"]
+"""
+
+NEED_DUCKDB = ("sweep", "results", "report")
 
 EDGES = [("a", "c"), ("b", "c"), ("c", "d"), ("b", "d")]
 LINE = {"nodes": [{"id": node} for node in "abcd"], "edges": [{"source": u, "target": v} for u, v in EDGES]}
@@ -69,11 +89,15 @@ def run(command: Command, folder: Path) -> Any:
     quiet(["dag", "gemm", "-m", "3", "-n", "3", "-k", "3", "--form", "chain", "--out", f"{folder}/dag.json"])
     if command.name in VERIFIED:
         quiet(["bound", *VERIFIED[command.name].split(), "--cache", "40MiB", "--certificate", f"{folder}/c.json"])
-    if command.name.startswith("replay"):
+    if command.name.startswith(("replay", "report")):
         (folder / "line.json").write_text(json.dumps(LINE))
         (folder / "moves.json").write_text(json.dumps([move.split() for move in DEAR.split(", ")]))
         solve = ["solve", "gemm", "-m", "2", "-n", "2", "-k", "3", "--capacity", "5", "--json"]
         (folder / "solved.json").write_text(quiet(solve))
+    if command.arguments[0] in NEED_DUCKDB:
+        (folder / "sweep.toml").write_text(SWEEP)
+        if command.arguments[0] != "sweep":
+            quiet(["sweep", f"{folder}/sweep.toml", "--store", f"{folder}/swept.duckdb", "--jobs", "1"])
     if command.name.startswith("ncu"):
         shutil.copy(SAMPLES / "h200_gemm_orders_raw.csv", folder / "report.csv")
         (folder / "counters.csv").write_text(COUNTERS)
@@ -119,6 +143,8 @@ def differences(old: Any, new: Any, at: str = "") -> Iterator[str]:
     "command", [pytest.param(c, id=c.name, marks=[pytest.mark.slow] if c.slow else []) for c in commands()]
 )
 def test_a_documented_command_still_says_what_it_said(command: Command, tmp_path: Path) -> None:
+    if command.arguments[0] in NEED_DUCKDB:
+        pytest.importorskip("duckdb", reason="the extra `sweep` is not installed")
     recorded = json.loads((DOCUMENTS / f"{command.name}.json").read_text())
     assert not list(differences(recorded, run(command, tmp_path)))
 

@@ -27,7 +27,7 @@ def test_a_killed_sweep_equals_an_undisturbed_one(tmp_path: Path, kills: int, se
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=3600,
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)

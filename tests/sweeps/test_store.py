@@ -267,6 +267,9 @@ def test_the_command_line(store: Path, tmp_path: Path, capsys: pytest.CaptureFix
     assert len(json.loads(capsys.readouterr().out)["rows"]) == 2
     assert main(["results", str(store), "--filter", "machine=a2", "--columns", "schedule,dram_bytes"]) == 0
     assert capsys.readouterr().out.count("snake") == 2
+    sorted_by = ["--sort", "-flops", "--columns", "flops"]
+    assert main(["results", str(store), *sorted_by, "--json", "--limit", "1"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == [{"flops": 2 * 128 * 64 * 64}]
     for wrong in (["--filter", "machine"], ["--columns", "x"], ["--limit", "0"], ["--sql", "x", "--where", "y"]):
         assert main(["results", str(store), *wrong]) == 2
         assert len(capsys.readouterr().err.splitlines()) == 1
