@@ -190,9 +190,8 @@ by the model, bound by shared
         if advisor != _OURS:
             raise InputError(f"--tile: got {tile} with --advisor {advisor}, expected one of the two.")
         own = _own(timer, count, tile, stages, warps, blocks_per_sm, registers)
-        found, notes, told = [timer.fastest(own)], (ESTIMATE,), None
-        notes += _in_part(found)
-        return TileAdvice(workload, chip, told, tuple(_choice(timer, t.advice, t) for t in found), notes)
+        found = timer.fastest(own)
+        return TileAdvice(workload, chip, None, (_choice(timer, found.advice, found),), (ESTIMATE, *_in_part([found])))
     for option, value in (
         ("stages", stages), ("warps", warps), ("blocks-per-sm", blocks_per_sm), ("registers", registers),
     ):  # fmt: skip
