@@ -140,6 +140,11 @@ class Fit:
         """Whether the kernel can exist."""
         return not self.over
 
+    @property
+    def accumulators_per_thread(self) -> int:
+        """Accumulators in the registers of each thread; 0 where they stand in tensor memory."""
+        return 0 if self.tensor_bytes else -(-self.needs.accumulators // self.threads)
+
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
         return {
@@ -232,6 +237,11 @@ def most_blocks(machine: Machine, needs: KernelNeeds) -> Fit:
     return found
 
 
+def warp_threads(machine: Machine) -> int:
+    """Threads of a warp, or of what takes its place."""
+    return machine.limit("threads_per_warp") or _WARP
+
+
 def _threads(machine: Machine, accumulators: int, most: int, threads: int) -> tuple[int, int]:
     """The threads that were asked for, else the fewest that can have the accumulators; and the registers of each.
 
@@ -239,7 +249,7 @@ def _threads(machine: Machine, accumulators: int, most: int, threads: int) -> tu
     """
     if threads:
         return threads, -(-accumulators // threads) + OTHER_REGISTERS
-    warp = machine.limit("threads_per_warp") or _WARP
+    warp = warp_threads(machine)
     limit = machine.limit("threads_per_block") or _THREADS_PER_BLOCK
     for warps in (1, 2, *range(4, limit // warp + 1, 4)):
         threads = warps * warp

@@ -26,7 +26,7 @@ KINDS: dict[str, str] = {
     "dequantize": "weights of --bits bits with a 16-bit scale for each --group of them",
     "halo": "a convolution of (2 RADIUS + 1)^2 on square tiles of --side outputs: each block also reads its halo",
 }
-VECTOR_BYTES = (16, 8, 4, 2)  # widths of a load instruction
+VECTOR_BYTES = (16, 8, 4, 2, 1)  # widths of a load instruction
 UNROLLS = (1, 2, 4, 8)
 THREADS = 256
 _SCALE_BITS = 16
@@ -213,13 +213,13 @@ def stream_model(machine: Machine, kernel: StreamKernel, needed_bytes: float) ->
     Raises
     ------
     InputError
-        No load fits the rows: an odd number of narrow items.
+        No load fits the rows: they are not whole bytes.
     """
     plans = [_plan(machine, kernel, needed_bytes, machine.sms, *way) for way in _ways(kernel)]
     if not plans:
         raise InputError(
-            f"--row: got {kernel.row_items} items of {kernel.item_bits} bits, expected rows of whole loads of 2 bytes "
-            "or more; pad the rows."
+            f"--row: got {kernel.row_items} items of {kernel.item_bits} bits, expected rows of whole bytes; pad "
+            "the rows."
         )
     bandwidth = machine.dram_bytes_per_second or math.inf
     return StreamModel(kernel, needed_bytes, tuple(sorted(plans, key=_rank)), kernel.compulsory_bytes / bandwidth)

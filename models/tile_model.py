@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pebble.errors import InputError
-from pebble.models.kernel_fit import OTHER_REGISTERS, Fit, KernelNeeds, fits, most_blocks
+from pebble.models.kernel_fit import OTHER_REGISTERS, Fit, KernelNeeds, fits, most_blocks, warp_threads
 from pebble.models.machine import Machine
 from pebble.models.sm_constants import SmConstants
 from pebble.units import ceil_div
@@ -225,11 +225,6 @@ class TileModel:
         """Share of the slots that the last wave fills."""
         return (self.tiles % self.slots or self.slots) / self.slots
 
-    @property
-    def accumulators_per_thread(self) -> int:
-        """Values in fp32 that each thread keeps."""
-        return ceil_div(self.fit.needs.accumulators, self.fit.threads)
-
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
         s = self.step
@@ -247,7 +242,7 @@ class TileModel:
                 "barriers": self.barrier_bytes,
                 "output_tile": self.output_bytes,
             },
-            "accumulators_per_thread": self.accumulators_per_thread,
+            "accumulators_per_thread": self.fit.accumulators_per_thread,
             "blocks_per_sm": self.fit.blocks_per_sm,
             "no_further_block": self.full,
             "tiles": self.tiles,
@@ -278,8 +273,8 @@ def tile_needs(
     return KernelNeeds(bm * bn, 0, bk * (bm + bn), stages, value_bytes, more, bm * bn * out_bytes, threads)
 
 
-def check_registers(bm: int, bn: int, threads: int, registers: int) -> None:
-    """Refuse a budget of registers that the accumulators alone break.
+def check_registers(machine: Machine, bm: int, bn: int, threads: int, registers: int) -> None:
+    """Refuse a budget of registers that the accumulators break; where they stand in tensor memory, none is too small.
 
     Raises
     ------
@@ -287,6 +282,8 @@ def check_registers(bm: int, bn: int, threads: int, registers: int) -> None:
         With the sum.
     """
     each = ceil_div(bm * bn, threads)
+    if machine.store_bytes("tensor_memory_per_sm"):
+        return
     if registers < each + OTHER_REGISTERS:
         raise InputError(
             f"--registers: got {registers}, expected at least {each + OTHER_REGISTERS}: a {bm}x{bn} tile on {threads} "
@@ -343,7 +340,7 @@ def tile_model(
     return TileModel(
         step,
         needs.stages,
-        ceil_div(fit.threads, 32),
+        ceil_div(fit.threads, warp_threads(machine)),
         scale_bytes,
         barrier_bytes,
         needs.shared_bytes - tiles_bytes - scale_bytes - barrier_bytes,

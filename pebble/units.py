@@ -172,12 +172,12 @@ def format_seconds(seconds: float, beside: float | None = None) -> str:
 
     Examples
     --------
-    >>> format_seconds(0.00012), format_seconds(0.00012, beside=0.0078), format_seconds(2.5)
-    ('120 us', '0.12 ms', '2.5 s')
+    >>> format_seconds(0.00012), format_seconds(0.00012, beside=0.0078), format_seconds(2.5), format_seconds(7.8e-9)
+    ('120 us', '0.12 ms', '2.5 s', '7.8 ns')
     """
     longest = max(seconds, beside or 0)
-    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
-        if longest >= scale or unit == "us":
+    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")):
+        if longest >= scale or unit == "ns":
             value = seconds / scale
             return f"{value:.3g} {unit}" if value < 1000 else f"{value:,.0f} {unit}"
     raise AssertionError

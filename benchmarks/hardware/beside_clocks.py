@@ -7,8 +7,8 @@ Measured is `side_by_side/measured.csv` (`benchmarks/gpu/side_by_side.py`): a pr
 kernel that reads an array once on the others. Modelled as `pebble time --beside` does, blocks running free. The reader
 is no kernel of `pebble`: it is a group of blocks that load and compute nothing. What one of its SMs takes at most is no
 number of the model; it is read off its time on four SMs, so of the reader's times alone only the others are a check. At
-every split the product moves what it moves by itself on all SMs. Ten seconds; with --recorded, which takes modelled
-times from what --csv wrote, one.
+every split the product moves what it moves by itself on all SMs; simulated together it moves as much. Ten seconds; with
+--recorded, which takes modelled times from what --csv wrote, one.
 """
 
 from __future__ import annotations

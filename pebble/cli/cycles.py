@@ -65,10 +65,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _print(found: Cycles) -> None:
     say, needs = _output.say, found.fit.needs
-    each = -(-needs.accumulators // found.fit.threads)
+    each = f"{found.fit.accumulators_per_thread} fp32 accumulators each"
+    if found.fit.tensor_bytes:
+        each = f"{needs.accumulators:,} fp32 accumulators in tensor memory"
     say(
         f"{found.gpu.name}, one k-tile of {found.tile} {found.dtype}: {found.steps[0].bytes:,} bytes, "
-        f"{found.steps[0].flops:,} operations; {found.fit.threads} threads with {each} fp32 accumulators each, "
+        f"{found.steps[0].flops:,} operations; {found.fit.threads} threads with {each}, "
         f"{found.stages} stages of {needs.stage_bytes:,} bytes"
     )
     print()

@@ -19,7 +19,7 @@ from pebble.models.stream_model import KINDS
 from pebble.reports.cycles import number
 from pebble.reports.stream import Stream, stream
 from pebble.reports.target import whole
-from pebble.units import format_bytes
+from pebble.units import format_bytes, format_seconds
 from pebble.workloads.base import DTYPE_BYTES
 
 _OPTIONS = {
@@ -67,7 +67,7 @@ def _print(found: Stream, top: int) -> None:
     say(
         f"{kernel.kind} of {kernel.items:,} items on {found.gpu.name}: loads {format_bytes(kernel.load_bytes)}"
         + (" in two passes" if kernel.passes > 1 else "")
-        + f", stores {format_bytes(kernel.store_bytes)}; {model.least_seconds * 1e6:,.2f} us at least for the "
+        + f", stores {format_bytes(kernel.store_bytes)}; {format_seconds(model.least_seconds)} at least for the "
         f"{format_bytes(kernel.compulsory_bytes)} that must cross DRAM"
     )
     say(

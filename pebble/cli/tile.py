@@ -19,7 +19,7 @@ from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.reports.target import whole
 from pebble.reports.tile import Choice, TileAdvice, tile
 from pebble.tuning.advisors import ADVISORS
-from pebble.units import ceil_div, format_bytes
+from pebble.units import format_bytes
 
 _OWN = ("tile", "stages", "warps", "blocks_per_sm", "registers")
 
@@ -73,9 +73,9 @@ def _print(found: TileAdvice, top: int) -> None:
 def _by_rule(choice: Choice) -> list[str]:
     advice = choice.advice
     return [
-        str(advice.tile),
+        choice.tile,
         f"{advice.stages}",
-        f"{ceil_div(advice.threads, 32)}",
+        f"{choice.model.warps}",
         f"{advice.sms}",
         f"{choice.model.waves:,}",
         f"{choice.model.last_wave_use:.0%}",
@@ -89,9 +89,9 @@ def _by_time(choice: Choice) -> list[str]:
     advice, time = choice.advice, choice.time
     assert time is not None
     return [
-        str(advice.tile),
+        choice.tile,
         f"{advice.stages}",
-        f"{ceil_div(advice.threads, 32)}",
+        f"{choice.model.warps}",
         f"{advice.blocks_per_sm}",
         f"{choice.model.waves:,}",
         f"{choice.model.last_wave_use:.0%}",
@@ -100,6 +100,11 @@ def _by_time(choice: Choice) -> list[str]:
         f"{time.seconds * 1e6:,.1f}",
         next(iter(time.binds)),
     ]
+
+
+def _rounded(number: float) -> str:
+    """A whole number, or two digits of one that is small."""
+    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
 
 
 def _explain(choice: Choice) -> None:
@@ -111,19 +116,20 @@ def _explain(choice: Choice) -> None:
     parts += [f"barriers {model.barrier_bytes:,}"] * (model.barrier_bytes > 0)
     parts += [f"output tile and the rest {model.output_bytes:,}"] * (model.output_bytes > 0)
     parts += [f"kept {needs.resident * needs.value_bytes:,}"] * (needs.resident > 0)
-    say(f"{advice.tile}: shared memory of a block {needs.shared_bytes:,} bytes: {', '.join(parts)}")
+    say(f"{choice.tile}: shared memory of a block {needs.shared_bytes:,} bytes: {', '.join(parts)}")
     full = model.full.replace("_sm", "_SM").replace("shared_", "shared_memory_").replace("_", " ") or "no limit"
-    say(
-        f"registers  about {fit.registers_per_thread} a thread, {model.accumulators_per_thread} of them fp32 "
-        f"accumulators; a further block an SM breaks {full}"
-    )
+    held = f"{fit.accumulators_per_thread} of them fp32 accumulators"
+    if fit.tensor_bytes:
+        held = f"beside {needs.accumulators:,} fp32 accumulators in tensor memory"
+    say(f"registers  about {fit.registers_per_thread} a thread, {held}; a further block an SM breaks {full}")
     say(
         f"waves      {model.tiles:,} blocks on {advice.sms} SMs, {advice.blocks_per_sm} on each: {model.waves:,} "
         f"waves, the last {model.last_wave_use:.0%} full; {model.step.compute_cycles:,.0f} cycles of compute a k-tile"
     )
     for side in model.boundaries:
         say(
-            f"{side.name:<10} {side.intensity:,.0f} operations a byte, an SM at its peak does {side.balance:,.0f}: "
+            f"{side.name:<10} {_rounded(side.intensity)} operations a byte, an SM at its peak does "
+            f"{_rounded(side.balance)}: "
             f"{side.side} roof; in flight {side.held_bytes:,.0f} bytes, {side.latency_cycles:g} cycles x "
             f"{side.bytes_per_clock:.2f} B/clk need {side.needed_bytes:,.0f}; at least {side.least_stages} stages hide "
             "the latency"

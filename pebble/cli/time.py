@@ -14,6 +14,7 @@ examples:
 from __future__ import annotations
 
 import argparse
+from typing import NamedTuple
 
 from pebble.cli import _output
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
@@ -28,9 +29,10 @@ from pebble.reports.time_beside import SideBySide
 from pebble.reports.time_sweep import Sweep
 from pebble.schedules.tables.source import OWN_HELP
 from pebble.timing.waves import ModelledTime
+from pebble.units import format_ratio
 
-_SUMS = ("compute", "shared", "l2", "dram")
-_HEADS = ("compute ms", "shared ms", "L2 ms", "DRAM ms")
+_SUMS = {"compute": "compute", "shared": "shared", "l2": "L2", "dram": "DRAM"}
+_FEW_SECONDS = 1e-4  # a table whose longest time is below is in microseconds
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,12 +88,30 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1e3:,.3f}" if seconds < 1 else f"{seconds * 1e3:,.1f}"
+class _Unit(NamedTuple):
+    """Of all times that stand together."""
 
+    name: str
+    scale: float
 
-def _sums(time: ModelledTime) -> list[str]:
-    return [_ms(getattr(time, f"{of}_seconds")) for of in _SUMS]
+    @classmethod
+    def of(cls, longest: float) -> _Unit:
+        """Milliseconds, or microseconds where all are short."""
+        return cls("us", 1e6) if longest < _FEW_SECONDS else cls("ms", 1e3)
+
+    def __call__(self, seconds: float) -> str:
+        value = seconds * self.scale
+        return f"{value:,.3f}" if value < 1e3 else f"{value:,.1f}"
+
+    def sums(self, time: ModelledTime) -> list[str]:
+        """What each resource needs; a dash for shared memory where the chip's way is not known."""
+        times = {of: getattr(time, f"{of}_seconds") for of in _SUMS}
+        return ["-" if of == "shared" and not seconds else self(seconds) for of, seconds in times.items()]
+
+    @property
+    def heads(self) -> list[str]:
+        """Of these columns."""
+        return [f"{title} {self.name}" for title in _SUMS.values()]
 
 
 def _binds(time: ModelledTime) -> str:
@@ -109,16 +129,17 @@ def _print(found: Timing) -> None:
     say = _output.say
     say(f"{found.workload.label}: {found.kernel.runs}, {found.kernel.cache}")
     print()
+    unit, floor = _Unit.of(max(t.seconds for _, t in found.orders)), found.floor
     parts = ", ".join(
-        f"{'DRAM' if p.name == 'dram' else p.name.replace('l2', 'L2')} {_ms(p.seconds)}" for p in found.floor.parts
+        f"{'DRAM' if p.name == 'dram' else p.name.replace('l2', 'L2')} {unit(p.seconds)}" for p in floor.parts
     )
     say(
-        f"proved floor     {_ms(found.floor.seconds)} ms, {floor_word(found.floor)}: no launch of this kernel is "
+        f"proved floor     {unit(floor.seconds)} {unit.name}, {floor_word(floor)}: no launch of this kernel is "
         f"faster ({parts})"
     )
     best = found.orders[0]
     say(
-        f"fastest          {_ms(best.time.seconds)} ms by the model: {best.order}, "
+        f"fastest          {unit(best.time.seconds)} {unit.name} by the model: {best.order}, "
         f"{found.workload.flops / best.time.seconds / 1e12:,.0f} TFLOPS"
     )
     waves = len(best.time.waves)
@@ -126,57 +147,75 @@ def _print(found: Timing) -> None:
         last = best.time.waves[-1]
         say(
             f"its waves        {waves}, the last of {last.blocks} blocks; fill and drain "
-            f"{_ms(best.time.around_seconds)} ms, launch {_ms(best.time.launch_seconds)} ms"
+            f"{unit(best.time.around_seconds)} {unit.name}, launch {unit(best.time.launch_seconds)} {unit.name}"
         )
     print()
-    heads = ["schedule", "modelled ms", "x floor", *_HEADS, "binds in waves" if waves else "binds"]
-    rows = [
-        [order, _ms(t.seconds), f"{t.seconds / found.floor.seconds:.2f}", *_sums(t), _binds(t)]
-        for order, t in found.orders
-    ]
-    print(_output.table(heads, rows))
+    heads = ["schedule", f"modelled {unit.name}", "x floor", *unit.heads, "binds in waves" if waves else "binds"]
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for order, t in found.orders:
+        row = (unit(t.seconds), format_ratio(t.seconds / floor.seconds, ".2f"), *unit.sums(t), _binds(t))
+        rows.setdefault(row, []).append(order)
+    named = [[tied[0] + f" and {len(tied) - 1} more" * (len(tied) > 1), *row] for row, tied in rows.items()]
+    print(_output.table(heads, named))
+    for tied in rows.values():
+        if len(tied) > 1:
+            say(f"the same: {', '.join(tied)}")
     _notes(found.notes)
 
 
 def _print_beside(found: SideBySide) -> None:
     say, sms = _output.say, found.kernels[0].config.sms
+    unit = _Unit.of(max(found.in_turn_seconds, *(split.time.seconds for split in found.splits)))
     for number, what in enumerate(("first", "second")):
         timed = found.alone[number]
         say(
             f"{what:<8} {found.workloads[number].label}: {timed.order}, tile {found.kernels[number].tile}; alone "
-            f"{_ms(timed.time.seconds)} ms, {_binds(timed.time)}-bound"
+            f"{unit(timed.time.seconds)} {unit.name}, {_binds(timed.time)}-bound"
         )
     print()
-    say(f"one after the other  {_ms(found.in_turn_seconds)} ms, each on all {sms} SMs")
+    say(f"one after the other  {unit(found.in_turn_seconds)} {unit.name}, each on all {sms} SMs")
     say(
-        f"best split           {_ms(found.best.time.seconds)} ms, {sms - found.best.sms} SMs and {found.best.sms}: "
-        f"{found.gain:.2f}x"
+        f"best split           {unit(found.best.time.seconds)} {unit.name}, {sms - found.best.sms} SMs and "
+        f"{found.best.sms}: {found.gain:.2f}x"
     )
-    say(f"busiest resource     {_ms(found.least_seconds)} ms for both together: no split is faster by the model")
+    say(
+        f"busiest resource     {unit(found.least_seconds)} {unit.name} for both together: no split is faster by the "
+        "model"
+    )
     print()
     rows = [
         [
             f"{sms - split.sms} + {split.sms}",
-            _ms(split.time.seconds),
-            *map(_ms, split.time.ended_seconds),
+            unit(split.time.seconds),
+            *map(unit, split.time.ended_seconds),
             f"{found.in_turn_seconds / split.time.seconds:.2f}",
         ]
         for split in found.splits
     ]
-    print(_output.table(["SMs", "both ms", "first done", "second done", "gain"], rows))
+    print(_output.table(["SMs", f"both {unit.name}", "first done", "second done", "gain"], rows))
     _notes(found.notes)
 
 
 def _print_sweep(found: Sweep) -> None:
     _output.say(found.summary())
     print()
+    unit = _Unit.of(max(s.best.time.seconds for s in found.steps))
     rows = [
         [
-            f"{s.value:,}", s.best.order, s.kernel.tile, _ms(s.best.time.seconds), *_sums(s.best.time),
-            _binds(s.best.time), _ms(s.floor.seconds), floor_word(s.floor),
+            f"{s.value:,}", s.best.order, s.kernel.tile, unit(s.best.time.seconds), *unit.sums(s.best.time),
+            _binds(s.best.time), unit(s.floor.seconds), floor_word(s.floor),
         ]
         for s in found.steps
     ]  # fmt: skip
-    heads = [found.size, "schedule", "tile", "modelled ms", *_HEADS, "binds", "floor ms", "floor is"]
+    heads = [
+        found.size,
+        "schedule",
+        "tile",
+        f"modelled {unit.name}",
+        *unit.heads,
+        "binds",
+        f"floor {unit.name}",
+        "floor is",
+    ]
     print(_output.table(heads, rows, left=3))
     _notes(found.notes)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from textwrap import wrap
 
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, Axes, Figure, axes, log_axes, page, small_title
-from pebble.timing.roofline import Roofline
+from pebble.timing.roofline import Point, Roofline
 
 _TERA = 1e12
 _TITLE_WIDTH = 42
+_LEAST_SPAN, _APART, _BELOW = 100, 1.3, 12  # of operations per byte; of two labels; of a label, in TFLOPS
 
 
 def plot_roofline(found: Roofline, ax: Axes | None = None) -> Axes:
@@ -20,6 +22,8 @@ def plot_roofline(found: Roofline, ax: Axes | None = None) -> Axes:
     at = [found.bound.intensity, *ridges, *(point.intensity for point in found.orders)]
     at += [found.sm_intensity] if found.sm_intensity else []
     left, right = min(at) / 3, max(at) * 3
+    wider = max(1.0, _LEAST_SPAN * left / right) ** 0.5  # so that labels of ticks have room
+    left, right = left / wider, right * wider
     for (name, rate, color), ridge in zip(roofs, ridges, strict=True):
         tera = rate.per_second / _TERA
         ax.plot([left, ridge], [left * tera, peak], color=color, lw=1.4, label=f"{name}, {tera:.4g} TB/s")
@@ -45,16 +49,27 @@ def plot_roofline(found: Roofline, ax: Axes | None = None) -> Axes:
         )  # fmt: skip
     log_axes(ax)
     ax.set_xlim(left, right)
-    ax.set_ylim(min([*lowest, left * found.dram.per_second / _TERA]) / 1.5, peak * 1.6)
-    for point in dict.fromkeys((*found.orders[:1], *found.orders[-1:])):
+    room = [point.operations_per_second / _TERA / _BELOW for point in found.orders[:1]]  # for its label
+    ax.set_ylim(min([*lowest, left * found.dram.per_second / _TERA, *room]) / 1.5, peak * 1.6)
+    for name, point in _labels(found.orders):
         ax.annotate(
-            point.name, (point.intensity, point.operations_per_second / _TERA), (0, -6), textcoords="offset points",
+            name, (point.intensity, point.operations_per_second / _TERA), (0, -6), textcoords="offset points",
             fontsize=6, rotation=-60, ha="left", va="top", rotation_mode="anchor",
         )  # fmt: skip
     ax.set_xlabel("operations per byte")
     ax.set_ylabel("TFLOPS")
     small_title(ax, "\n".join([found.chip, *wrap(found.title, _TITLE_WIDTH, break_on_hyphens=False)]))
     return ax
+
+
+def _labels(orders: Sequence[Point]) -> list[tuple[str, Point]]:
+    """The orders that move most and least; one label where they are too near for two."""
+    if not orders:
+        return []
+    most, least = orders[0], orders[-1]
+    if least.intensity > _APART * most.intensity:
+        return [(most.name, most), (least.name, least)]
+    return [(most.name if len(orders) == 1 else "all orders", most)]
 
 
 def roofline_figure(found: Roofline) -> Figure:

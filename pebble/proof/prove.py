@@ -24,10 +24,11 @@ from pebble.certificate.statement import read_workload
 from pebble.errors import InputError
 from pebble.families import accounting
 from pebble.proof.certificate import Answer, workload_statement
+from pebble.proof.chains import recomputed_text, tied_text
 from pebble.proof.lines import line_proof
 from pebble.proof.passes import pass_proof
-from pebble.proof.shares import Share, recomputed_shares, segment_shares, total
-from pebble.proof.text import Block, latex, markdown, number, written
+from pebble.proof.shares import Share, segment_shares, total
+from pebble.proof.text import Block, decimal, latex, markdown, number, tail, written
 from pebble.proof.upper import Single
 from pebble.proof.widths import wide_blocks
 from pebble.workloads.base import Workload
@@ -147,9 +148,9 @@ def _proof(stated: Statement, bound: LowerBound) -> str:
         case Parts() as proof:
             return _parts(proof)
         case Recomputed() as proof:
-            return _recomputed(proof)
+            return recomputed_text(proof)
         case Tied() as proof:
-            return _tied(proof)
+            return tied_text(proof)
     raise TypeError(f"no text for {bound.method}")
 
 
@@ -207,11 +208,6 @@ def _parts(proof: Parts) -> str:
     )
 
 
-def _tail(less: int, more: int) -> str:
-    """What a formula ends with."""
-    return (f" - {number(less)}" if less else "") + (f" + {number(more)}" if more else "")
-
-
 def _segments(proof: Segments) -> str:
     piece, h = proof.piece, number(proof.segments)
     begun = (
@@ -227,7 +223,7 @@ def _segments(proof: Segments) -> str:
         begins empty, and at each of the $h - 1$ cuts at most $S$ values are held. Every output begun free is stored at
         the end, so beginnings of outputs are paid for by stores.{begun}{more} Hence
 
-        $$ Q \ge \sum_{{s=1}}^{{h}} x(v_s) - (h - 1) S{_tail(piece.begun, piece.added)}
+        $$ Q \ge \sum_{{s=1}}^{{h}} x(v_s) - (h - 1) S{tail(piece.begun, piece.added)}
 
         where $x(v)$ is the least number of values that any $v$ multiply-adds touch.
         """
@@ -277,8 +273,8 @@ def _share(box: Box, share: Share) -> str:
         $$ a + b + c \ge 3 (a b c)^{{1/3}} \ge {root} \ge {bound}
         """
     else:
-        limits = " and ".join(rf"${name} \ge {number(limit)}$ with ${_decimal(p)}$" for name, limit, p in weighed)
-        sides = " + ".join(rf"{_decimal(p)}\,{name}_{{\min}}" for name, _, p in weighed)
+        limits = " and ".join(rf"${name} \ge {number(limit)}$ with ${decimal(p)}$" for name, limit, p in weighed)
+        sides = " + ".join(rf"{decimal(p)}\,{name}_{{\min}}" for name, _, p in weighed)
         text = rf"""
         {head} weigh the limit{"s" if len(weighed) > 1 else ""} {limits}, and what is left of each value by the
         arithmetic and geometric mean:
@@ -304,7 +300,7 @@ def _arithmetic(proof: Segments, shares: list[Share]) -> str:
         (a count of values is a whole number, so the sum is rounded up; the exact fractions are in the certificate).
 
         $$ Q \ge {sum_touched} - {number(proof.segments - 1)} \cdot
-        {number(proof.capacity)}{_tail(piece.begun, piece.added)} = {result}
+        {number(proof.capacity)}{tail(piece.begun, piece.added)} = {result}
         """
 
 
@@ -316,80 +312,6 @@ def _strict(spilled: int, moves: str) -> str:
 
         When the last score of a row enters its sum, all scores of that row are computed and none is used. At most $S -
         1$ of them are in fast memory beside the sum; the others are {moves}: ${number(spilled)}$ per group, on top.
-        """
-
-
-def _recomputed(proof: Recomputed) -> str:
-    """The theorem for schedules that may compute values of H and Y again."""
-    chain, h, shares = proof.chain, proof.segments, recomputed_shares(proof)
-    more, cells = chain.up_weights, 0 if proof.by_second else chain.cells
-    what = "products of $H D$" if proof.by_second else "distinct products"
-    touched = sum((s.segments * s.touched for s in shares), Fraction(0))
-    if proof.by_second:
-        why = r"""For $e$ cells touched the bracket is linear in $v_1$ between $0$ and $k e$; both ends are bounded for
-        every $e \ge v_2 / l$."""
-    else:
-        why = f"""Segments have a share of the products of a schedule without recomputation; the last may have up to
-        twice as many. Each keeps at least $S$, so further segments do not lower the bound; and all cells take part in
-        ${number(chain.l)}$ products of $H D$ each."""
-    text = rf"""
-        ## Segments
-
-        Delete every operation whose result no stored output depends on; then each product of $H D$ is done once. For
-        one cell of $H$ join two segments that touch it when the later one uses a copy carried over from the earlier
-        (held at the cut, or loaded). There are at most as many segments as carried copies and components, and each
-        component completes the cell on its own, so it contains at least $k = {number(chain.k)}$ distinct products. With
-        $v_1$ distinct products of $A B$ in a segment, cells touched are in all at most held, loaded and $\sum v_1 / k$:
-
-        $$ Q \ge \sum_s \Big[ X(v_{{1,s}}, v_{{2,s}}) - \frac{{v_{{1,s}}}}{{k}} \Big] - (h - 1) S
-
-        Cut by {what} into $h = {number(h)}$ segments. {why}
-
-        ## Arithmetic
-        """
-    for s in shares:
-        text += f"""
-        ${number(s.segments)}$ segments of $v = {number(s.products)}$ touch at least ${number(s.touched)}$ values each
-        (multipliers in the certificate).
-        """
-    text += rf"""
-        $$ Q \ge {number(touched)} - {number(h - 1)} \cdot {number(proof.capacity)}{_tail(cells, more)}
-        \quad\Rightarrow\quad Q \ge {number(proof.elements)}
-        """
-    if more:
-        text += f"""
-        The up weights, which the gate's chain does not have, are loaded besides: ${number(more)}$.
-        """
-    return text
-
-
-def _tied(proof: Tied) -> str:
-    """The theorem that ties gate and up cells together by their elementwise products."""
-    cut = proof.cut
-    weight, tau, phi = cut.weight_of_multiplies, cut.weight_of_down, cut.least_per_segment
-    return rf"""
-        ## Segments
-
-        Cut the schedule into $h = {number(cut.segments)}$ segments of equal work. A value touched in a segment was held
-        when it began (at most $S$ at each cut), is loaded in it, or is an accumulator begun in it. Gate and up cells,
-        $2 m f = {number(2 * proof.chain.cells)}$, are begun free and need not be stored, so they are subtracted. The
-        elementwise product of a gate and an up cell is done in one segment, which touches both. With $T$ cells touched
-        in a segment, $e$ of them gate cells, $v_1$ multiply-adds of gate and up, $v_2$ of down, and $M$ elementwise
-        products,
-
-        $$ X \ge T + v_1 G(T; \min(m, 2f)) + v_2 G(e; \min(m, f)), \qquad M \le \min(e, T - e)
-
-        where $G(e; p)$ is $2 / \sqrt{{e}}$ up to $p^2$ and $1/p + p/e$ beyond (Loomis and Whitney, and the sides of the
-        box).
-
-        ## Arithmetic
-
-        With $\lambda = {_decimal(weight)}$ and $\tau = {_signed(tau)}$ every segment has $X - \lambda M + \tau v_2 \ge
-        \varphi = {number(phi)}$. The checker proves it on boxes of $T$ and $e$, in whole numbers. All $M$ add up to $m
-        f$ and all $v_2$ to $m f l$, so
-
-        $$ Q \ge h \varphi + (\lambda - 2 - \tau l)\, m f - (h - 1) S \quad\Rightarrow\quad Q \ge
-        {number(proof.elements)}
         """
 
 
@@ -423,12 +345,3 @@ def _schedule(schedule: Single, bound: LowerBound) -> str:
         ${number(schedule.elements)}$ in all, ${thousandths // 1000}.{thousandths % 1000:03d}$ times the bound. Its
         blocks are in the certificate, from which the checker recomputes this traffic.
         """
-
-
-def _decimal(p: Fraction) -> str:
-    return "1" if p == 1 else f"0.{p.numerator * 10**6 // p.denominator:06d}"
-
-
-def _signed(value: Fraction) -> str:
-    billionths = abs(value.numerator) * 10**9 // value.denominator
-    return f"{'-' if value < 0 else ''}{billionths // 10**9}.{billionths % 10**9:09d}\\ldots"

@@ -139,3 +139,19 @@ def _escaped(text: str) -> str:
         else:
             out.append("".join(_SPECIAL.get(c, c) for c in piece))
     return "".join(out)
+
+
+def decimal(p: Fraction) -> str:
+    """A fraction from 0 to 1 to six places, cut off."""
+    return "1" if p == 1 else f"0.{p.numerator * 10**6 // p.denominator:06d}"
+
+
+def signed(value: Fraction) -> str:
+    """A fraction to nine places, cut off."""
+    billionths = abs(value.numerator) * 10**9 // value.denominator
+    return f"{'-' if value < 0 else ''}{billionths // 10**9}.{billionths % 10**9:09d}\\ldots"
+
+
+def tail(less: int, more: int) -> str:
+    """What a formula ends with."""
+    return (f" - {number(less)}" if less else "") + (f" + {number(more)}" if more else "")

@@ -23,7 +23,7 @@ from pebble.reports.known import known_of
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, check_options, read_target, whole
 from pebble.reports.timed import Timed, check_time_options
 from pebble.timing.verdict import verdict_of_bound
-from pebble.units import MAX_SIZE, Size, format_bytes, format_capacity, format_ratio
+from pebble.units import Size, format_bytes, format_capacity, format_ratio
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
@@ -340,7 +340,9 @@ def bound(
         for option, value in (("accumulator", accumulator), ("energy", energy)):
             if value is not None:
                 raise InputError(f"--{option}: got it with a DAG, which has no bytes, expected a workload on a GPU.")
-        return _bound_dag(what, where, capacity, variant, time_limit, stop, parameters)
+        from pebble.reports.dag_bound import read_and_bound
+
+        return read_and_bound(what, where, capacity, variant, time_limit, stop, parameters)
     family_of(what)  # says what a workload is
     check_options(parameters, list(signature(bound).parameters)[1:-1], "bound")
     if capacity is not None or variant is not None:
@@ -360,34 +362,6 @@ def bound(
 
     options = {"sms": sms, "omega": omega, "topology": topology, "multicast": multicast}
     return bound_sms(what, buffers, recompute=recompute, **options, **where)  # type: ignore[arg-type]
-
-
-def _bound_dag(
-    what: Any,
-    where: TargetOptions,
-    capacity: int | None,
-    variant: str | None,
-    time_limit: float,
-    stop: threading.Event | None,
-    parameters: Mapping[str, Any],
-) -> DagBounds:
-    from pebble.game import Game, Variant
-    from pebble.reports.dag_bound import bound_dag
-    from pebble.reports.dags import read_dag_source
-
-    given = [key for key, value in where.items() if value is not None]
-    if given:
-        raise InputError(f"{str(what)[:80]}: got --{given[0]}, expected --capacity NUMBER: a DAG has no bytes.")
-    if capacity is None:
-        raise InputError("--capacity missing: expected --capacity NUMBER, the pebbles that fit in fast memory.")
-    played = None if variant is None else Variant.parse(variant)
-    words = [str(what), *(f"{key}={value}" for key, value in parameters.items())]
-    label = " ".join(words) if isinstance(what, str | Path) else f"DAG of {len(what)} nodes"
-
-    def read() -> Game:
-        return Game.from_dag(read_dag_source(what, parameters, played)[1], played)
-
-    return bound_dag(label, read, whole("--capacity", capacity, 1, MAX_SIZE), time_limit, stop)
 
 
 def wants_l2(level: str | None, buffers: str | None, others: Mapping[str, object]) -> bool:

@@ -14,7 +14,8 @@ from pebble.families import kernel_family
 from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.kernel_compare import bounded, held_by_trace, read_schedules
+from pebble.reports.bounded import bounded, held_by_trace
+from pebble.reports.kernel_compare import read_schedules
 from pebble.reports.target import Kernel, KernelOptions, read_kernel, whole
 from pebble.simulation import ScheduleCurve, curve_of
 from pebble.traces import LINE_BYTES

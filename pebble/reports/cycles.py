@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pebble.errors import InputError, UnknownNameError
-from pebble.models.kernel_fit import MAX_STAGES, Fit, fits, most_stages
+from pebble.models.kernel_fit import MAX_STAGES, Fit, fits, most_stages, warp_threads
 from pebble.models.machine import Machine
 from pebble.models.sm_constants import SETS, SmConstants, a100_constants, constants_of, is_a100
 from pebble.models.tile_model import KTile, check_registers, tile_needs
@@ -96,7 +96,7 @@ class Cycles(Report):
             "tile": str(self.tile),
             "dtype": self.dtype,
             "threads": self.fit.threads,
-            "accumulators_per_thread": -(-self.fit.needs.accumulators // self.fit.threads),
+            "accumulators_per_thread": self.fit.accumulators_per_thread,
             "registers_per_thread": self.fit.registers_per_thread,
             "stages": self.stages,
             "fit": self.fit.to_json(),
@@ -166,16 +166,19 @@ def cycles(
     sets = []
     for one in _sets(chip, dtype, constants):
         if mma is not None:
-            sides = TileShape.parse(mma)
+            try:
+                sides = TileShape.parse(mma)
+            except InputError as error:
+                raise InputError(str(error).replace("tile:", "--mma:", 1)) from None
             one = _with_mma(one, (sides.bm, sides.bn, sides.bk), "mma_cycles" in own)
         sets.append(one.with_values(**own))
     asked = 0 if threads is None else whole("--threads", threads, 32, 1024)
-    if asked % 32:
-        raise InputError(f"--threads: got {asked}, expected a multiple of 32, the threads of a warp.")
+    if asked % warp_threads(chip):
+        raise InputError(f"--threads: got {asked}, expected a multiple of {warp_threads(chip)}, the threads of a warp.")
     needs = tile_needs(shape.bm, shape.bn, shape.bk, 1, size, threads=asked)
     fit = fits(chip, needs)
     if registers is not None:
-        check_registers(shape.bm, shape.bn, fit.threads, whole("--registers", registers, 1, 255))
+        check_registers(chip, shape.bm, shape.bn, fit.threads, whole("--registers", registers, 1, 255))
     held = most_stages(chip, needs) if stages is None else whole("--stages", stages, 1, MAX_STAGES)
     fit = fits(chip, tile_needs(shape.bm, shape.bn, shape.bk, held, size, threads=asked))
     if not fit.fits:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pebble.bounds.dag import best_bound, dag_bounds_in_turn
 from pebble.bounds.dag.base import DagBound
-from pebble.game import Cost, Game
+from pebble.errors import InputError
+from pebble.game import Cost, Game, Variant
 from pebble.reports.base import Report
+from pebble.reports.dags import read_dag_source
+from pebble.reports.target import TargetOptions, whole
 from pebble.solvers import solve
 from pebble.system.clock import Clock, OutOfTimeError
+from pebble.units import MAX_SIZE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -132,3 +137,35 @@ def bound_dag(
         general_bounds=False,
     )
     return DagBounds(label, game, capacity, bounds, best, found.upper_bound, found.upper_from)
+
+
+def read_and_bound(
+    what: Any,
+    where: TargetOptions,
+    capacity: int | None,
+    variant: str | None,
+    time_limit: float,
+    stop: threading.Event | None,
+    parameters: Mapping[str, Any],
+) -> DagBounds:
+    """The same from a file, a graph or a recipe with its parameters; arguments as for `pebble.bound`.
+
+    Raises
+    ------
+    InputError
+        A machine or cache, no capacity, or a DAG that cannot be read.
+    """
+
+    given = [key for key, value in where.items() if value is not None]
+    if given:
+        raise InputError(f"{str(what)[:80]}: got --{given[0]}, expected --capacity NUMBER: a DAG has no bytes.")
+    if capacity is None:
+        raise InputError("--capacity missing: expected --capacity NUMBER, the pebbles that fit in fast memory.")
+    played = None if variant is None else Variant.parse(variant)
+    words = [str(what), *(f"{key}={value}" for key, value in parameters.items())]
+    label = " ".join(words) if isinstance(what, str | Path) else f"DAG of {len(what)} nodes"
+
+    def read() -> Game:
+        return Game.from_dag(read_dag_source(what, parameters, played)[1], played)
+
+    return bound_dag(label, read, whole("--capacity", capacity, 1, MAX_SIZE), time_limit, stop)

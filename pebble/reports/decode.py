@@ -210,6 +210,8 @@ class Decode(Report):
         by_dram = [(step, floor) for step, floor, part in known if part is not None and part.name == "dram"]
         shares = [(floor.dram_seconds(step.kv_bytes) or 0) / floor.seconds for step, floor in by_dram]
         all_of_them = f"{len(by_dram)} of {len(known)} steps are" if len(by_dram) < len(known) else "every step is"
+        if any(floor.part("operations") is None for floor in self.floors):
+            all_of_them = f"of what is known {all_of_them}"
         if not shares:
             return f"all {len(known)} steps are compute-bound: no order saves anything"
         return (

@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pebble.bounds.base import LowerBound
 from pebble.errors import InputError, check_flag, check_text
 from pebble.families import Explicit, kernel_family
 from pebble.models.caches import parse_policy
@@ -16,7 +15,8 @@ from pebble.models.caches.persisting import without_persisting
 from pebble.models.machine import Machine
 from pebble.reports.accumulators import PARTIAL_SUMS
 from pebble.reports.base import Report
-from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity, trace_capacity
+from pebble.reports.bounded import Bounded, bounded, trace_bound
+from pebble.reports.capacity import cache_capacity, chip_capacity
 from pebble.reports.compare_notes import what_counters_do_not_see, what_execution_changes, what_lru_ranks_first
 from pebble.reports.known import best_schedule
 from pebble.reports.target import Kernel, KernelOptions, read_kernel
@@ -35,25 +35,6 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str], None]
 Own = str | Path | Callable[..., Any] | TileTable
-
-
-@dataclass(frozen=True)
-class Bounded:
-    """A capacity and the bound that it gives."""
-
-    capacity: Capacity  #: what can be held, and how it adds up
-    bound: LowerBound  #: no schedule that holds so much moves less
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data for ``--json``."""
-        return {
-            "bytes": self.bound.bytes,
-            "elements": self.bound.elements,
-            "method": self.bound.method,
-            "capacity_bytes": self.capacity.bytes,
-            "capacity_elements": self.capacity.elements,
-            "what": self.capacity.what,
-        }
 
 
 @dataclass(frozen=True, repr=False)
@@ -275,41 +256,6 @@ def read_schedules(text: str | Sequence[str], everything: Sequence[Any], parse: 
     if not names:
         raise InputError(f"--schedules: got {text!r}, expected all, or names separated by commas.")
     return list(dict.fromkeys(parse(name) for name in names))
-
-
-def trace_bound(workload: Workload, kernel: Kernel) -> Bounded:
-    """The bound at what the simulated kernel can hold.
-
-    Raises
-    ------
-    InputError
-        A cache that starts warm: the bounds count every first load.
-    """
-    config, policy = kernel.config, parse_policy(kernel.config.policy)
-    if policy.warm:
-        raise InputError("--policy: got a policy with +warm, expected a cold start: the bounds count every first load.")
-    return bounded(workload, held_by_trace(workload, kernel, config.cache_bytes))
-
-
-def held_by_trace(workload: Workload, kernel: Kernel, cache_bytes: int) -> Capacity:
-    """What the simulated kernel can hold with a cache of so many bytes."""
-    family, config = kernel_family(workload), kernel.config
-    # every line once, however many partitions keep it; a memory-side cache holds lines too
-    return trace_capacity(
-        cache_bytes + parse_policy(config.policy).last_level_bytes,
-        workload,
-        family.values_held(workload, config, kernel.stages),
-        config.wave_blocks,
-        held_bytes=family.bytes_held(workload, config, kernel.stages),
-        accumulator_bytes=kernel.target.accumulator_bytes,
-        rounded=family.rounds_partial_sums,
-    )
-
-
-def bounded(workload: Workload, capacity: Capacity) -> Bounded:
-    """The bound at a capacity."""
-    bound = kernel_family(workload).lower_bound(workload, capacity.elements, room=capacity.room)
-    return Bounded(capacity, bound)
 
 
 def simulated(workload: Workload, schedule: Any, config: KernelConfig, residual: bool = False) -> Traffic:

@@ -10,7 +10,8 @@ from pebble.errors import InputError
 from pebble.families import accounting, kernel_family
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.kernel_compare import Own, read_schedules, trace_bound
+from pebble.reports.bounded import trace_bound
+from pebble.reports.kernel_compare import Own, read_schedules
 from pebble.reports.target import Kernel, KernelOptions, read_kernel
 from pebble.system.parallel import each
 from pebble.timing.floor import TimeFloor, time_floor

@@ -15,7 +15,8 @@ from pebble.counters.shapes import read_shapes
 from pebble.errors import InputError, check_flag
 from pebble.models.machine import load_machine
 from pebble.reports.base import Report
-from pebble.reports.kernel_compare import Bounded, Comparison, Progress, compare_kernels
+from pebble.reports.bounded import Bounded
+from pebble.reports.kernel_compare import Comparison, Progress, compare_kernels
 from pebble.reports.ncu import NcuReport
 from pebble.reports.ncu_verdict import Verdict, notes_of, verdict_on_reads, verdict_on_writes
 from pebble.reports.target import KernelOptions

@@ -9,7 +9,8 @@ from pebble.errors import InputError
 from pebble.families import KernelFamily, family_of
 from pebble.models.rates import peak_dram, peak_l2, peak_operations
 from pebble.reports.bound import bound_workload
-from pebble.reports.kernel_compare import read_schedules, trace_bound
+from pebble.reports.bounded import trace_bound
+from pebble.reports.kernel_compare import read_schedules
 from pebble.reports.target import TargetOptions, read_kernel, read_target
 from pebble.reports.timed import Timed, check_time_options
 from pebble.system.parallel import each

@@ -15,8 +15,10 @@ from pebble.families.ffn import FFN
 from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
+from pebble.reports.bounded import Bounded, trace_bound
+from pebble.reports.cache_notes import read_cache_model
 from pebble.reports.fit import fit_kernel
-from pebble.reports.kernel_compare import Bounded, Own, simulated, trace_bound
+from pebble.reports.kernel_compare import Own, simulated
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.sensitivity import sensitivity as vary
 from pebble.reports.target import (
@@ -24,7 +26,6 @@ from pebble.reports.target import (
     KernelOptions,
     Target,
     check_options,
-    read_cache_model,
     read_kernel,
     target_of,
     whole,

@@ -10,6 +10,7 @@ from pebble.models.sm_constants import Constant, dram_constants, own_constant
 from pebble.models.stream_model import StreamKernel, StreamModel, stream_model
 from pebble.reports.base import Report
 from pebble.reports.target import chip_of, whole
+from pebble.units import format_seconds
 from pebble.workloads.base import element_bytes
 
 
@@ -41,7 +42,7 @@ class Stream(Report):
         return (
             f"{kernel.kind} of {kernel.items:,} items on {self.gpu.name}: {best.items_per_thread} items a thread in "
             f"loads of {best.vector_bytes} bytes keep {best.bytes_in_flight:,.0f} bytes in flight on an SM, "
-            f"{best.share:.0%} of what is needed; {self.model.least_seconds * 1e6:,.2f} us at least"
+            f"{best.share:.0%} of what is needed; {format_seconds(self.model.least_seconds)} at least"
         )
 
     def rows(self) -> list[dict[str, Any]]:

@@ -13,16 +13,14 @@ from pebble.models.kernel_fit import MAX_STAGES, Fit
 from pebble.models.machine import Machine, load_machine, load_machine_file
 from pebble.models.speeds import speeds_of
 from pebble.reports.accumulators import game_of, read_accumulators
-from pebble.reports.cache_notes import about_the_model, counted_notes
+from pebble.reports.cache_notes import IDEAL, read_cache_model
 from pebble.reports.fit import check_chip, fit_kernel
 from pebble.schedules.execution import WAVES, parse_execution
 from pebble.simulation import KernelConfig
-from pebble.traces import LINE_BYTES
 from pebble.units import Size, format_capacity, parse_size
 from pebble.workloads.base import Workload
 
 MAX_SMS = 100_000
-HARDWARE, IDEAL = "hardware", "lru"
 WAVES_NOTE = "blocks run in waves, a barrier before each; those that run free drift apart"
 FREE_NOTE = (
     "blocks run free, without a barrier: each at the pace that its data allow, by speeds fitted once to launches on an "
@@ -377,38 +375,3 @@ def read_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> Kernel:
         notes.append(f"not shown free-running: {policy} looks ahead, and what free blocks do next depends on the cache")
     config = KernelConfig(fitted.tile, sms, blocks, cache_bytes, policy, execution, fitted.stages, speeds)
     return Kernel(target, config, fitted.stages, family.tile_text(fitted.tile), tuple(notes), fitted.fit)
-
-
-def read_cache_model(name: str | None, target: Target, element_bytes: int) -> tuple[str, int, list[str]]:
-    """The policy's name, its capacity in bytes, and notes on what is simulated.
-
-    Without a name it is the chip's own, or one LRU where no machine is named.
-
-    Raises
-    ------
-    InputError
-        An unknown policy, or ``hardware`` without a machine.
-    """
-    machine = target.machine
-    cache_bytes = target.size_bytes(element_bytes)
-    if target.cache is not None and cache_bytes < LINE_BYTES:
-        raise InputError(
-            f"--cache: got {target.cache.text} ({cache_bytes} bytes), expected at least a line, {LINE_BYTES} bytes."
-        )
-    if name is None:
-        name = HARDWARE if machine is not None else IDEAL
-    if name == HARDWARE:
-        if machine is None:
-            raise InputError("--policy hardware: expected --gpu or --machine beside it, whose cache model is meant.")
-        model = machine.default_model
-        text = (
-            f"cache model of {machine.name} ({model.mark}): {model.policy}: {model.parsed.description}; {model.source}"
-        )
-        return model.policy, cache_bytes, [text, *counted_notes(model.parsed)]
-    if isinstance(name, str) and name.startswith(f"{HARDWARE}+") and machine is not None:  # the chip's own with options
-        name = machine.default_model.policy + name.removeprefix(HARDWARE)
-    policy = parse_policy(name)
-    notes = []
-    if machine is not None and policy.structure == "full":
-        notes.append(about_the_model(machine, name.partition("+")[0]))
-    return name, cache_bytes, [*notes, f"cache policy {name}: {policy.description}", *counted_notes(policy)]

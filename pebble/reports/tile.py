@@ -8,7 +8,7 @@ from typing import Any
 
 from pebble.errors import InputError
 from pebble.families import kernel_family
-from pebble.models.kernel_fit import MAX_STAGES, fits, most_stages
+from pebble.models.kernel_fit import MAX_STAGES, fits, most_stages, warp_threads
 from pebble.models.machine import Machine
 from pebble.models.sm_constants import constants_of
 from pebble.models.tile_model import BARRIER_BYTES, KTile, TileModel, check_registers, tile_model
@@ -17,7 +17,6 @@ from pebble.reports.target import MAX_SMS, chip_of, whole
 from pebble.schedules.tile import TileShape
 from pebble.timing.waves import ModelledTime
 from pebble.tuning.advisors import ADVISORS, Advice, Advisor, Timed, Timer, best_timed, launches, parse_advisor
-from pebble.units import ceil_div
 from pebble.workloads import Attention, Ffn
 from pebble.workloads.base import Workload
 
@@ -40,20 +39,23 @@ class Choice:
         How it sits on an SM, and which roof it is under.
     time : ModelledTime or None
         None where only the advisor's own measure ranks it.
+    tile : str
+        As the family writes it.
     """
 
     advice: Advice
     model: TileModel
     time: ModelledTime | None
+    tile: str
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
         advice, time = self.advice, self.time
         return {
-            "tile": str(advice.tile),
+            "tile": self.tile,
             "stages": advice.stages,
             "threads": advice.threads,
-            "warps": ceil_div(advice.threads, 32),
+            "warps": self.model.warps,
             "sms": advice.sms,
             "blocks_per_sm": advice.blocks_per_sm,
             "schedule": advice.schedule.name,
@@ -107,8 +109,8 @@ class TileAdvice(Report):
         took = f", {time.seconds * 1e6:,.1f} us by the model, bound by {next(iter(time.binds))}" if time else ""
         who = self.advisor.name if self.advisor else "as asked"
         return (
-            f"{self.workload.label} on {self.gpu.name}, {who}: tile {advice.tile}, {advice.stages} stages, "
-            f"{ceil_div(advice.threads, 32)} warps{took}"
+            f"{self.workload.label} on {self.gpu.name}, {who}: tile {self.best.tile}, {advice.stages} stages, "
+            f"{self.best.model.warps} warps{took}"
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -190,9 +192,8 @@ by the model, bound by shared
         if advisor != _OURS:
             raise InputError(f"--tile: got {tile} with --advisor {advisor}, expected one of the two.")
         own = _own(timer, count, tile, stages, warps, blocks_per_sm, registers)
-        found, notes, told = [timer.fastest(own)], (ESTIMATE,), None
-        notes += _in_part(found)
-        return TileAdvice(workload, chip, told, tuple(_choice(timer, t.advice, t) for t in found), notes)
+        found = timer.fastest(own)
+        return TileAdvice(workload, chip, None, (_choice(timer, found.advice, found),), (ESTIMATE, *_in_part([found])))
     for option, value in (
         ("stages", stages), ("warps", warps), ("blocks-per-sm", blocks_per_sm), ("registers", registers),
     ):  # fmt: skip
@@ -252,7 +253,7 @@ def _choice(timer: Timer, advice: Advice, timed: Timed | None) -> Choice:
         blocks_per_sm=advice.blocks_per_sm,
         sms=advice.sms,
     )
-    return Choice(advice, model, timed.time if timed else None)
+    return Choice(advice, model, timed.time if timed else None, timer.family.tile_text(advice.tile))
 
 
 def _own(
@@ -267,12 +268,12 @@ def _own(
     """A kernel of the user's own, or the limit that it breaks."""
     workload, machine, family = timer.workload, timer.machine, timer.family
     shape = TileShape.parse(text, family.default_tile(workload).bk)
-    threads = 0 if warps is None else 32 * whole("--warps", warps, 1, 32)
+    threads = 0 if warps is None else warp_threads(machine) * whole("--warps", warps, 1, 32)
     needs = timer.needs(shape, 1)
     needs = replace(needs, threads=threads or needs.threads)
     if registers is not None:
         budget = whole("--registers", registers, 1, 255)
-        check_registers(shape.bm, shape.bn, threads or fits(machine, needs).threads, budget)
+        check_registers(machine, shape.bm, shape.bn, threads or fits(machine, needs).threads, budget)
     blocks = 1 if blocks_per_sm is None else whole("--blocks-per-sm", blocks_per_sm, 1, 64)
     held = most_stages(machine, needs, blocks) if stages is None else whole("--stages", stages, 1, MAX_STAGES)
     needs = replace(needs, stages=held)

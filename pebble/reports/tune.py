@@ -11,8 +11,8 @@ from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
+from pebble.reports.bounded import Bounded, trace_bound
 from pebble.reports.export import Exported, export
-from pebble.reports.kernel_compare import Bounded, trace_bound
 from pebble.reports.target import Kernel, KernelOptions
 from pebble.reports.tune_beside import LESS, LESS_CACHE, Beyond, OtherLaunch, SetAside, has_set_aside, tried_beyond
 from pebble.reports.tune_target import check_execution, default_conditions, read_conditions, read_kernels

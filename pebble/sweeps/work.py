@@ -14,7 +14,7 @@ from pebble import __version__
 from pebble.errors import GapOpenError, InputError, PebbleError
 from pebble.families import FAMILIES, KernelFamily, find_dag_family
 from pebble.models.machine import Machine, load_machine, read_machine_bytes
-from pebble.reports.kernel_compare import trace_bound
+from pebble.reports.bounded import trace_bound
 from pebble.reports.solve import solve
 from pebble.reports.target import Kernel, read_kernel
 from pebble.simulation import Traffic

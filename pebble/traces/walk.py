@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,10 +62,7 @@ class Walk:
         if alike is not None and np.ndim(turned) == 0:
             same = np.arange(alike.start, alike.stop, dtype=np.int32)[:, None, None]
             return same[::-1] if self.backwards != turned else same
-        begin, count, backwards, start = (
-            value if np.ndim(value) == 0 else np.asarray(value)[blocks]
-            for value in (self.begin, self.count, self.backwards, self.start)
-        )
+        begin, count, backwards, start = self._of(blocks)
         step = np.arange(int(np.max(count)), dtype=np.int32)[:, None]
         ahead = (step + start) % np.maximum(count, 1)
         found = begin + np.where(np.not_equal(backwards, turned), count - 1 - ahead, ahead)
@@ -72,14 +70,14 @@ class Walk:
 
     def first(self, blocks: int, steps: int | None = None) -> Walk:
         """That of the first blocks; of the first steps alone where they are given."""
-        begin, count, backwards, start = (
-            value if np.ndim(value) == 0 else np.asarray(value)[:blocks]
-            for value in (self.begin, self.count, self.backwards, self.start)
-        )
-        return replace(
-            self, begin=begin, count=count if steps is None else np.minimum(count, steps), backwards=backwards,
-            start=start,
-        )  # fmt: skip
+        begin, count, backwards, start = self._of(slice(blocks))
+        count = count if steps is None else np.minimum(count, steps)
+        return Walk(begin, count, backwards, start, self.one_way)
+
+    def _of(self, blocks: slice) -> list[Any]:
+        """Begin, count, direction and start of some blocks."""
+        values = (self.begin, self.count, self.backwards, self.start)
+        return [value if np.ndim(value) == 0 else np.asarray(value)[blocks] for value in values]
 
     def touches(self, blocks: int, tiles: int) -> int:
         """Touches of all blocks, with so many tiles in each step."""

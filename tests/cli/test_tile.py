@@ -105,7 +105,7 @@ def test_stream(capsys: pytest.CaptureFixture[str]) -> None:
         (["tile", *SMALL, *A100, "--stages", "3"], "without --tile"),
         (["tile", *SMALL, *A100, "--tile", "256x256x64"], "of registers"),
         (["tile", *SMALL, *A100, "--tile", "128x128x64", "--stages", "9"], "of shared memory"),
-        (["tile", *SMALL, "--gpu", "a2"], "throughput.bf16"),
+        (["tile", *SMALL, "--gpu", "gb10"], "throughput.bf16"),
         (["tile", *SMALL, *H100, "--tile", "64x64x64", "--advisor", "deepgemm"], "expected one of the two"),
         (["tile", "conv2d", "--batch", "1", *H100], ""),
         (["cycles", "--tile", "128x128", *A100], "with the depth of a step"),
@@ -113,6 +113,8 @@ def test_stream(capsys: pytest.CaptureFixture[str]) -> None:
         (["cycles", "--tile", "128x128x32", *A100, "--constants", "other"], "unknown set"),
         (["cycles", "--tile", "128x128x32", *A100, "--l2-latency", "nan"], "above zero"),
         (["cycles", "--tile", "128x128x32", *A100, "--threads", "100"], "multiple of 32"),
+        (["cycles", "--tile", "128x128x32", "--gpu", "mi300x", "--threads", "96"], "multiple of 64"),
+        (["cycles", "--tile", "128x128x32", *A100, "--mma", "0x8x16"], "--mma: got '0x8x16'"),
         (["stream", "sort", "--items", "10", *A100], "unknown kernel"),
         (["stream", "norm", "--items", "10", "--row", "3", *A100], "divisor"),
     ],
@@ -121,6 +123,39 @@ def test_mistakes(words: list[str], text: str, capsys: pytest.CaptureFixture[str
     assert main(words) == 2
     error = capsys.readouterr().err
     assert error.startswith("pebble: ") and text in error and error.count("\n") == 1
+
+
+def test_where_accumulators_stand_and_what_a_warp_is(capsys: pytest.CaptureFixture[str]) -> None:
+    b200, amd = ["--gpu", "b200-sxm"], ["--gpu", "mi300x"]
+    assert main(["cycles", "--tile", "64x256x64", *b200]) == 0
+    assert "16,384 fp32 accumulators in tensor memory" in " ".join(capsys.readouterr().out.split())
+    assert document(capsys, "cycles", "--tile", "64x256x64", *b200)["accumulators_per_thread"] == 0
+    mine = ["--tile", "64x128x64", "--warps", "4"]
+    (found,) = document(capsys, "tile", *SMALL, *amd, *mine)["configurations"]  # type: ignore[misc]
+    assert (found["threads"], found["warps"], found["model"]["warps"]) == (256, 4, 4)
+    assert main(["tile", *SMALL, *b200, *mine, "--registers", "40"]) == 0
+    assert "beside 8,192 fp32 accumulators in tensor memory" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_tile_is_told_as_the_family_writes_it_and_once_where_blocks_are_few(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    attention = ["attention", "--queries", "100", "--keys", "300", "--head-dim", "64", "--heads", "4"]
+    found = document(capsys, "tile", *attention, "--gpu", "l40s")["configurations"]
+    assert isinstance(found, list)
+    assert all(len(each["tile"].split("x")) == 2 for each in found)
+    assert main(["tile", "gemm", "-m", "1", "-n", "1", "-k", "1", "--gpu", "a40"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("\n16x16x64") == 2  # a row, and its explanation
+    assert "0.0052 operations a byte" in " ".join(out.split())  # 2 operations, 384 bytes
+
+
+def test_rows_of_an_odd_number_of_bytes(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["stream", "softmax", "--items", "100003", "--row", "100003", "--dtype", "fp8", "--gpu", "mi300x"]
+    plans = document(capsys, *words)["plans"]
+    assert isinstance(plans, list) and {plan["vector_bytes"] for plan in plans} == {1}
+    assert main(words) == 0
+    assert "37.7 ns at least for the 200.0 kB" in " ".join(capsys.readouterr().out.split())  # at 5.3 TB/s
 
 
 def test_from_python() -> None:

@@ -44,6 +44,17 @@ def test_the_text_shows_floor_and_times(capsys: pytest.CaptureFixture[str]) -> N
     assert "proved floor" in text and "binds in waves" in text and "estimates" in text
 
 
+def test_short_times_are_in_microseconds_and_equal_rows_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["time", "gemm", "-m", "77", "-n", "131", "-k", "1009", "--gpu", "mi300x"]) == 0
+    text = capsys.readouterr().out
+    assert "modelled us" in text and "0.000" not in text
+    assert "row and 27 more" in text and "the same: row, row+sawtooth, column" in text
+    shared = next(line for line in text.splitlines() if line.startswith("row and")).split()
+    assert "-" in shared  # what its tensor cores read from shared memory is not known
+    assert main(["time", *GEMM, *CHIP, "--schedules", "row"]) == 0
+    assert " - " not in capsys.readouterr().out
+
+
 def test_side_by_side(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     figure = tmp_path / "beside.svg"
     found = run(

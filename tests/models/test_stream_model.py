@@ -60,8 +60,10 @@ def test_a_small_problem_keeps_only_itself_in_flight() -> None:
 def test_loads_are_aligned_to_rows() -> None:
     odd = model(StreamKernel("norm", 7 * 1001, 2, row=1001))
     assert {plan.vector_bytes for plan in odd.plans} == {2}
+    narrow = model(StreamKernel("norm", 7 * 1001, 1, row=1001))
+    assert {plan.vector_bytes for plan in narrow.plans} == {1}
     with pytest.raises(InputError, match="pad the rows"):
-        model(StreamKernel("norm", 7 * 1001, 1, row=1001))
+        model(StreamKernel("dequantize", 7 * 1001, 2, bits=3, row=1001))
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pebble.families import kernel_family
 from pebble.models.kernel_fit import fits
 from pebble.models.machine import Machine, load_machine, machine_names
 from pebble.models.quantity import Quantity
+from pebble.reports.bounded import trace_bound
 from pebble.reports.capacity import chip_capacity
-from pebble.reports.kernel_compare import trace_bound
 from pebble.reports.target import read_kernel
 from pebble.workloads import Attention, Ffn, Gemm
 from pebble.workloads.base import Workload

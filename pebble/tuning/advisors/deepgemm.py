@@ -8,8 +8,8 @@
   multiple of BN - 128: 144, 160, 192.
 - BK is 128 bytes. Stages: the most up to 16 that fit 232,448 bytes with the output tile (in whole KiB), 256 bytes of
   barriers and for fp8 scales; at least 3, and 4 where BM BN < 128 * 192.
-- No cluster, two along n (they share A), two along m (they share B), in this order; clusters only with two waves or
-  more: with one their cycles count as infinite.
+- No cluster, two along n (they share A), two along m (they share B), in this order; clusters only of an even number of
+  SMs and with two waves or more: with one their cycles count as infinite.
 - Cycles: the larger of L1 and L2 cycles, over the share of the slots of all waves that are filled. A block moves
   K (BM ea / cluster_n + BN eb / cluster_m) + BM BN ec through L2 at min(64 SMs, 8e6 / 1.3e3) bytes per clock, and
   K (BM + BN) e + K (max(64, BM) + BN) e + 2 BM BN ec through L1 at 128 SMs; C counts once more where it is added to.
@@ -69,7 +69,9 @@ def layouts(problem: Problem) -> Iterator[Layout]:
     if not problem.grouped:
         rows += [16] * (problem.m <= 16) + [32] * (problem.m <= 32) + [256] * (problem.out_dtype != "fp32")
     columns = range(16, (192 if problem.dtype == "fp8" else 256) + 1, 16)
-    for cluster in range(len(_CLUSTERS)):
+    for cluster, (along_m, along_n, _) in enumerate(_CLUSTERS):
+        if problem.sms % (along_m * along_n):
+            continue
         for bm in rows:
             for bn in columns:
                 over = bn - 128

@@ -47,7 +47,7 @@ def problem_of(name: str, workload: Workload, machine: Machine, sms: int, dtypes
     Raises
     ------
     InputError
-        Not a product, another type, another chip, or an odd number of SMs.
+        Not a product, another type, or another chip.
     """
 
     def refuse(got: str, expected: str, fix: str) -> InputError:
@@ -63,8 +63,6 @@ def problem_of(name: str, workload: Workload, machine: Machine, sms: int, dtypes
         raise refuse(f"--out-dtype {workload.out_dtype}", "bf16 or fp32", "use --out-dtype bf16")
     if machine.shared_bytes_per_block != SHARED_BYTES or machine.compute_capability != "9.0":
         raise refuse(machine.name, "a GPU of compute capability 9.0", "use --gpu h100-sxm5-80gb")
-    if sms % 2:
-        raise refuse(f"{sms} SMs", "an even number", "use --sms")
     grouped = isinstance(workload, GroupedGemm)
     rows = (
         sum(ceil_div(each, _ALIGNMENT) * _ALIGNMENT for each in workload.rows)

@@ -29,6 +29,7 @@ from pebble.timing.waves import ModelledTime, modelled_time
 from pebble.traces import LINE_BYTES
 from pebble.tuning.advisors.base import Advice, Advisor
 from pebble.tuning.advisors.coarse import coarse_seconds, launches, step_ns
+from pebble.units import ceil_div
 from pebble.workloads.base import Workload
 
 ROWS = (16, 32, 64, 128, 192, 256)
@@ -175,12 +176,13 @@ def _kernels(timer: Timer, sms: int) -> Iterator[Advice]:
     workload, machine, family = timer.workload, timer.machine, timer.family
     schedule = family.parse_schedule(family.daily[0])
     for tile in _tiles(timer):
-        launch = launches(workload, tile)[0]
+        work = launches(workload, tile)
+        launch, most = work[0], max(each.blocks for each in work)
         # ceil(latency / time of a step) + 1, for a latency that holds the way to DRAM; and a round of all stages, in
         # which a buffer waits for its tiles and is computed with, takes no longer than their work
         latency, step = timer.rates.hit + timer.rates.miss, step_ns(launch, timer.rates, sms)
         wanted = max(1 + ceil(latency / max(step)), ceil((latency + sum(step)) / max(step)))
-        for blocks in _BLOCKS:
+        for blocks in _BLOCKS[: ceil_div(most, sms)]:  # more would stay empty
             one = timer.needs(tile, 1)
             stages = min(wanted, _MOST_STAGES, most_stages(machine, one, blocks))
             needs = timer.needs(tile, stages)
