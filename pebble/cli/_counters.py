@@ -81,7 +81,7 @@ def _past_l1(launch: Launch) -> bool:
     return (launch.value("tensor_percent") or 0) >= 1 and launch.value("l1_load_sectors") == 0
 
 
-def print_identified(found: Identified, known: str | None = None) -> None:
+def print_identified(found: Identified, known: str = "") -> None:
     """What a kernel computes; ``known`` is what was said of the result's shape."""
     say = _output.say
     say(_plain(f"kernel   {found.launch.ident} {found.launch.short_name} ({found.why})"))
@@ -103,7 +103,7 @@ def print_identified(found: Identified, known: str | None = None) -> None:
         for shape in found.shapes:
             say(shape.text, "  ")
     elif found.computes == "gemm":
-        why = "the counters do not tell it" if known is None else f"none of {known} fits the counters"
+        why = f"none of {known} fits the counters" if known else "the counters do not tell it"
         say(f"shape    {why}; `--workload` says it to `pebble ncu compare`")
 
 
