@@ -52,6 +52,12 @@ def print_launches(found: NcuReport) -> None:
         _output.say(
             f"note: {', '.join(past[:8])}: copies by TMA pass the L1's counters by, so its sectors are not counted"
         )
+    chips: dict[str, list[str]] = {}
+    for launch in found.launches:
+        chips.setdefault(launch.device or launch.compute_capability, []).append(launch.ident)
+    if len(chips) > 1:
+        say_where = "; ".join(f"{chip or 'not said'}: {', '.join(idents[:8])}" for chip, idents in chips.items())
+        _output.say(_plain(f"note: launches of several GPUs: {say_where}"))
     missing: dict[str, list[str]] = {}
     for launch in found.launches:
         for quantity in launch.missing:
@@ -75,8 +81,8 @@ def _past_l1(launch: Launch) -> bool:
     return (launch.value("tensor_percent") or 0) >= 1 and launch.value("l1_load_sectors") == 0
 
 
-def print_identified(found: Identified) -> None:
-    """What a kernel computes."""
+def print_identified(found: Identified, known: str = "") -> None:
+    """What a kernel computes; ``known`` is what was said of the result's shape."""
     say = _output.say
     say(_plain(f"kernel   {found.launch.ident} {found.launch.short_name} ({found.why})"))
     say(f"computes {found.computes}")
@@ -97,7 +103,8 @@ def print_identified(found: Identified) -> None:
         for shape in found.shapes:
             say(shape.text, "  ")
     elif found.computes == "gemm":
-        say("shape    the counters do not tell it; `--workload` says it to `pebble ncu compare`")
+        why = f"none of {known} fits the counters" if known else "the counters do not tell it"
+        say(f"shape    {why}; `--workload` says it to `pebble ncu compare`")
 
 
 def print_judgement(found: Judgement) -> None:
@@ -112,7 +119,7 @@ def print_judgement(found: Judgement) -> None:
         for b, w in ((measured.read_bytes, "read"), (measured.write_bytes, "written"))
         if b is not None
     ]
-    ratio = f" ({format_ratio(found.ratio, '.2f')}x the bound)" if found.ratio is not None else ""
+    ratio = "" if found.ratio is None else f" ({format_ratio(found.ratio, '.2f')}x the bound{_why_below(found)})"
     apart = ", ".join(parts) or "reads and writes not apart"
     say(f"measured       {format_bytes(measured.dram_bytes or 0)}{ratio}: {apart}")
     bound = found.bound
@@ -143,6 +150,15 @@ def print_judgement(found: Judgement) -> None:
         say(f"and {len(found.orders) - _MOST_ORDERS} more, farther off (`--json` lists all)")
     for note in found.notes:
         say(_plain(f"note: {note}"))
+
+
+def _why_below(found: Judgement) -> str:
+    """Why less was measured than is proved."""
+    if found.ratio is None or found.ratio >= 1:
+        return ""
+    reads, writes = found.reads, found.writes
+    late = writes.kind == "below" and reads.kind not in ("below", "unknown")
+    return "; the rest is written later" if late else "; see reads and writes"
 
 
 def print_dims(found: Recovered) -> None:

@@ -118,14 +118,18 @@ def _run_report(args: argparse.Namespace) -> int:
 
 
 def _run_which(args: argparse.Namespace) -> int:
-    sides = (None if text is None else whole(f"--{name}", text, 1, 2**32) for name, text in vars(args).items()
-             if name in ("rows", "cols"))  # fmt: skip
-    rows, cols = sides
+    rows, cols = (
+        None if text is None else whole(name, text, 1, 2**32)
+        for name, text in (("--rows", args.rows), ("--cols", args.cols))
+    )  # fmt: skip
     found = ncu(args.file).which(args.launch, rows, cols)
     if args.json:
         _output.print_report(found)
     else:
-        _counters.print_identified(found)
+        known = " and ".join(
+            f"{side:,} {what}" for side, what in ((rows, "rows"), (cols, "columns")) if side is not None
+        )
+        _counters.print_identified(found, known or None)
     return 0
 
 

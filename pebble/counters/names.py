@@ -17,6 +17,7 @@ _TILES = (
     re.compile(r"nvjet[a-z0-9_]*?_([0-9]+)x([0-9]+)_([0-9]+)x[0-9]+"),
     re.compile(r"(?<![0-9x])([0-9]{2,3})x([0-9]{2,3})(?:x([0-9]{1,3}))?(?:_([0-9]+)x[0-9]+)?(?![0-9])"),
 )
+_NETWORK = re.compile(r"(?<![a-z])(?:ffn|mlp|feed_?forward)|swiglu|geglu", re.IGNORECASE)
 _SQUARE = re.compile(r"<(?:\(int\))?(8|16|32|64|128|256)>")
 _SIDES = range(8, 513)
 
@@ -25,6 +26,7 @@ class Kind(StrEnum):
     """What a kernel computes."""
 
     GEMM = "gemm"
+    FFN = "ffn"
     ATTENTION = "attention"
     OTHER = "other"
 
@@ -47,10 +49,14 @@ def kind_of(name: str) -> Kind:
     --------
     >>> [str(kind_of(name)) for name in ("nvjet_sm90_tst_128x64_64x8_1x2_h_bz_NNT", "flash_fwd_kernel", "vecAdd")]
     ['gemm', 'attention', 'other']
+    >>> str(kind_of("ffn_kernel")), str(kind_of("mlp_up_gemm"))
+    ('ffn', 'gemm')
     """
     if _ATTENTION.search(name):
         return Kind.ATTENTION
-    return Kind.GEMM if _PRODUCT.search(name) else Kind.OTHER
+    if _PRODUCT.search(name):  # one product of a network too
+        return Kind.GEMM
+    return Kind.FFN if _NETWORK.search(name) else Kind.OTHER
 
 
 def tile_of(name: str) -> Tile | None:

@@ -87,10 +87,11 @@ def stored_sectors(launch: Launch) -> tuple[int, str] | None:
     return round(written / _WRITTEN_TWICE) if fabric else round(written), "sectors written to L2"
 
 
-def read_shapes(launch: Launch) -> tuple[ShapeReading, ...]:
+def read_shapes(launch: Launch, rows: int | None = None, cols: int | None = None) -> tuple[ShapeReading, ...]:
     """The shapes of a GEMM that fit a launch, at most `MOST_READINGS`; empty where it says too little.
 
-    Where K is told by several counters, shapes on which most of them agree are kept.
+    Where K is told by several counters, shapes on which most of them agree are kept; where ``rows`` or ``cols`` of the
+    result are known, those that have them.
     """
     stored, blocks = stored_sectors(launch), launch.blocks
     if stored is None or blocks is None or launch.grid is None or stored[0] > 2**52:
@@ -104,6 +105,8 @@ def read_shapes(launch: Launch) -> tuple[ShapeReading, ...]:
             values = sectors * SECTOR_BYTES // (size * factor)
             for tile, why in _tiles(launch, named, values, blocks):
                 for m, n, grid in _sides(launch, tile, values, exact=how == "stored sectors"):
+                    if rows not in (None, m) or cols not in (None, n):
+                        continue
                     rests = [
                         why,
                         grid,

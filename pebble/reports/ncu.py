@@ -108,7 +108,8 @@ class NcuReport(Report):
         launch : str, optional
             ID or part of a name.
         rows, cols : int, optional
-            Shape of the result, where known: it tells the data type, and of flash attention the number of heads.
+            Shape of the result, where known: it tells the data type, of flash attention the number of heads, and which
+            of several shapes of a GEMM it is.
 
         Raises
         ------
@@ -129,7 +130,10 @@ class NcuReport(Report):
                     verdict = read_stores(stored[0], rows, cols)
             if kind is Kind.ATTENTION:
                 heads = read_heads(stored[0], rows)
-        shapes = read_shapes(one) if kind is Kind.GEMM else ()
+        shapes = read_shapes(one, rows, cols) if kind is Kind.GEMM else ()
+        if verdict is not None and verdict.readings and not verdict.ambiguous:
+            told = (verdict.plain[0].value_bytes, 1)
+            shapes = tuple(shape for shape in shapes if (shape.out_bytes, shape.factor) == told)
         return Identified(self.profile, one, why, str(kind), stored, shapes, verdict, heads)
 
     def compare(
@@ -157,7 +161,7 @@ class Identified(Report):
     launch : Launch
     why : str
         Why this one.
-    computes : {"gemm", "attention", "other"}
+    computes : {"gemm", "ffn", "attention", "other"}
     stored : tuple of (int, str) or None
         Stored sectors, and how they are known.
     shapes : tuple of ShapeReading

@@ -249,6 +249,9 @@ def judge(
         cold = profile.option("cache-control", "all") != "none"
     check_flag("cold", cold)
     chosen, why = choose(profile, [launches] if isinstance(launches, str) else launches)
+    chips = dict.fromkeys(one.device or one.compute_capability for one in chosen)
+    if len(chips) > 1:
+        raise InputError(f"--launch: got launches of several GPUs ({', '.join(chips)}), expected those of one.")
     notes: list[str] = [*profile.notes, *(note for launch in chosen for note in launch.notes)]
     if workload is None:
         workload = _shape_of(profile, chosen[0])

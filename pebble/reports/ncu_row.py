@@ -108,7 +108,7 @@ def measured_row(
     Parameters
     ----------
     profile, workload, launches, cold, **options
-        As for `pebble.reports.ncu_compare.judge`; by default blocks run free.
+        As for `pebble.reports.ncu_compare.judge`; by default the blocks of a GPU run free.
     schedule : str, optional
         The order that the kernel walks, where known: then it is predicted.
     launched : {"persistent", "block-per-tile", "library"}, optional
@@ -121,7 +121,8 @@ def measured_row(
     InputError
         As `judge`; or a family or launch that the library does not have.
     """
-    options.setdefault("execution", "free")
+    if options.get("cache") is None:  # how fast blocks run is known of a GPU, not of a cache
+        options.setdefault("execution", "free")
     judged = judge(profile, workload, launches, [schedule or "row"], cold=cold, **options)
     main = judged.comparison.kernel.config.execution
     kept = tuple(one for one in judged.orders if one.execution == main.name) if schedule else ()

@@ -69,17 +69,21 @@ def verdict_on_reads(
     if measured is None:
         return Verdict("unknown", None, least, "reads: not in the report")
     said = f"reads: {format_bytes(measured)}"
-    if measured < (1 - _ROUNDING) * inputs:
-        if measured < (1 - _ROUNDING) * inputs - l2:
+    if measured < (1 - _ROUNDING) * least:
+        few = measured < (1 - _ROUNDING) * inputs
+        short, of = (inputs, "the inputs") if few else (least, "the proved least")
+        if measured < (1 - _ROUNDING) * short - l2:
+            full = "of them" if few else "at the start"
             why = (
-                f"even an L2 of {format_bytes(l2)} full of them does not explain it: another workload, or operands "
+                f"even an L2 of {format_bytes(l2)} full {full} does not explain it: another workload, or operands "
                 "that share memory"
             )
         elif cold:
-            why = "so they were in L2 before (`--cache-control none`), share memory, or the workload is another one"
+            who = "they" if few else "inputs"
+            why = f"so {who} were in L2 before (`--cache-control none`), share memory, or the workload is another one"
         else:
             why = "the rest was in L2 before"
-        return Verdict("below", measured, least, f"{said}, less than the inputs ({format_bytes(inputs)}): {why}")
+        return Verdict("below", measured, least, f"{said}, less than {of} ({format_bytes(short)}): {why}")
     ratio = measured / least
     if measured <= (1 + _ROUNDING) * least:
         text = f"{said}, within {_ROUNDING:.0%} of the proved least ({format_bytes(least)}): no order reads less"

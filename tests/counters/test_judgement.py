@@ -83,6 +83,46 @@ def test_the_least_reads_of_a_kernel_that_writes_more_than_its_result(tmp_path, 
     assert "as much written as was" in found.reads.text
 
 
+@pytest.mark.parametrize(
+    ("cache", "share", "cold", "words"),
+    [
+        ("2MiB", 0.88, None, "so inputs were in L2 before"),
+        ("2MiB", 0.88, False, "the rest was in L2 before"),
+        ("512KiB", 0.6, None, "does not explain it"),
+        ("512KiB", 0.6, False, "does not explain it"),
+    ],
+)
+def test_reads_between_the_inputs_and_the_proved_least_are_below_it(tmp_path, cache, share, cold, words):
+    where = {"cache": cache, "sms": 1, "tile": "64x64x32"}
+    least = pebble.compare(WORKLOAD, ["row"], **where).trace.bound.bytes - RESULT
+    assert share * least > 1.1 * INPUTS  # the inputs do not say it
+    path = report(tmp_path, share * least, RESULT)
+    found = pebble.ncu(path).compare(WORKLOAD, schedules="row", cold=cold, **where)
+    assert found.reads.kind == "below" and found.reads.least_bytes == least
+    assert "less than the proved least" in found.reads.text and words in found.reads.text
+
+
+def test_launches_of_two_gpus_are_not_added_up(tmp_path, capsys):
+    launches = [
+        ("gemm", {"dram__bytes.sum": ("byte", "5,000"), "device__attribute_display_name": ("", name)})
+        for name in ("NVIDIA H200", "NVIDIA A40")
+    ]
+    path = tmp_path / "two.csv"
+    path.write_text("\n".join(long_lines(launches)))
+    assert main(["ncu", "compare", str(path), "--launch", "gemm", "--workload", "gemm", "-m", "64", "-n", "64",
+                 "-k", "64"]) == 2  # fmt: skip
+    assert "several GPUs (NVIDIA H200, NVIDIA A40)" in capsys.readouterr().err
+    assert main(["ncu", "report", str(path)]) == 0
+    assert "note: launches of several GPUs: NVIDIA H200: 0; NVIDIA A40: 1" in capsys.readouterr().out
+
+
+def test_a_total_below_the_bound_says_that_the_rest_comes_later(tmp_path, capsys):
+    path = report(tmp_path, 1.01 * INPUTS, 0)
+    shape = ["--workload", "gemm", "-m", "2048", "-n", "2048", "-k", "1024", "--schedules", "row"]
+    assert main(["ncu", "compare", path, *shape, "--cache", "16MiB", "--sms", "16"]) == 0
+    assert "x the bound; the rest is written later)" in " ".join(capsys.readouterr().out.split())
+
+
 def test_only_the_sum_was_measured(tmp_path, simulated):
     (row,) = (t for t in simulated.orders if t.order == "row")
     total = row.dram_bytes - row.residue_bytes

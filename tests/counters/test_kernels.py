@@ -107,6 +107,9 @@ def test_launches_are_chosen_by_id_or_name():
         ("ampere_bf16_s16816gemm_bf16_128x256_ldg8_f2f_stages_64x3_nn", Kind.GEMM, "128x256", (2,)),
         ("void gemm_tiled_kernel<32>(const float *, const float *, float *)", Kind.GEMM, "32x32", (4,)),
         ("void flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4>>", Kind.ATTENTION, None, (1, 2, 4)),
+        ("ffn_kernel", Kind.FFN, None, (1, 2, 4)),
+        ("fused_swiglu_bf16", Kind.FFN, None, (2,)),
+        ("mlp_down_gemm", Kind.GEMM, None, (1, 2, 4)),
         ("vecAdd", Kind.OTHER, None, (1, 2, 4)),
     ],
 )
@@ -134,6 +137,8 @@ def test_a_shape_that_two_readings_fit_is_listed_twice():
     name, counters = "gemm_register_blocked(const float *)", {"st": 2097152, "st_requests": 131072, "ld": 33554432}
     found = read_shapes(launch(name, grid=(32, 32, 1), read=42e6, **counters))
     assert {(r.m, r.n, r.k) for r in found} == {(4096, 4096, 1024), (2048, 2048, 2048)}
+    (known,) = read_shapes(launch(name, grid=(32, 32, 1), read=42e6, **counters), rows=2048)
+    assert (known.m, known.n, known.k, known.factor) == (2048, 2048, 2048, 4)
 
 
 def test_the_pipe_that_multiplies_tells_the_type_where_the_name_does_not():
@@ -161,6 +166,13 @@ def test_a_real_product_is_among_the_shapes():
     first = found.shapes[0]
     assert (first.m, first.n, first.k, str(first.tile), first.out_bytes) == (8192, 8192, 8192, "128x128", 2)
     assert any("load sectors of tiles and tensor pipe" in said for said in first.rests_on)
+    known = pebble.ncu(SAMPLES / "h200_gemm_orders_raw.csv").which("1", rows=8192, cols=8192)
+    assert not known.ambiguous and known.shape == first
+
+
+def test_a_network_is_no_less_critical_than_attention():
+    network, attention = launch("ffn_kernel", "0", time=9000), launch("attention_kernel", "1", time=1000)
+    assert critical_kernel([attention, network, launch("copy", "2", time=10**6)]).launch is network
 
 
 def test_the_command(tmp_path, capsys):
