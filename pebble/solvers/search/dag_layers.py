@@ -52,7 +52,7 @@ from pebble.solvers.search.ideals import (
     READY,
     READY_END,
     STORED,
-    bound_at,
+    bound_of,
     ideal_of,
 )
 from pebble.traces.jit import jit
@@ -72,7 +72,7 @@ def begin(mod, ideals, pos, limit):  # type: ignore[no-untyped-def]
     first = ideal_of(mod, ideals, ZERO, ZERO)
     if first < 0:
         return False
-    level = bound_at(ideals.numbers, ideals.line_words, ideals.lines, first, ZERO, ZERO, ZERO, ZERO)
+    level = bound_of(ideals, first, ZERO, ZERO, ZERO, ZERO, ZERO, ZERO, limit)
     pos.counts[LIMIT], pos.counts[GOAL], pos.counts[AT_IDEAL] = limit, -1, -2
     if mod.tasks == 0:
         pos.counts[GOAL] = 0
@@ -97,7 +97,7 @@ def expand(mod, ideals, pos, s, goal, goal_cost, log):  # type: ignore[no-untype
     finals0, finals1 = mod.inputs[0, 0] | mod.outputs[0, 0], mod.inputs[0, 1] | mod.outputs[0, 1]
     twins, twin = mod.twins, mod.twin
     ideal_words, ideal_numbers, ready_words, ready = ideals.words, ideals.numbers, ideals.ready_words, ideals.ready
-    line_words, lines, rows = ideals.line_words, ideals.lines, ideals.rows
+    rows = ideals.rows
     words, numbers, counts = pos.words, pos.numbers, pos.counts
     victims, sources, fees = np.empty(128, np.int64), np.empty(130, np.int64), np.empty(130, np.int64)
     pick = np.empty(128, np.int64)
@@ -291,15 +291,14 @@ def expand(mod, ideals, pos, s, goal, goal_cost, log):  # type: ignore[no-untype
                     elif done == count:
                         counts[GOAL], counts[GOAL_COST], counts[LIMIT] = s, cost, cost - 1
                     else:
-                        level = cost + bound_at(
-                            ideal_numbers, line_words, lines, child, n0, n1, finals0 | c0, finals1 | c1
+                        p0, p1 = n0 & (c0 | ideal_words[child, PURE]), n1 & (c1 | ideal_words[child, PURE + 1])
+                        level = cost + bound_of(
+                            ideals, child, n0, n1, p0, p1, finals0 | c0, finals1 | c1, counts[LIMIT] - cost
                         )
                         if level <= counts[LIMIT]:
-                            p0, p1 = ideal_words[child, PURE], ideal_words[child, PURE + 1]
                             if beaten(
-                                words, numbers, ideal_words, ideal_numbers, rows, child, n0, n1,
-                                n0 & (c0 | p0), n1 & (c1 | p1), cost,
-                            ):  # fmt: skip
+                                words, numbers, ideal_words, ideal_numbers, rows, child, n0, n1, p0, p1, cost
+                            ):
                                 counts[DOMINATED] += 1
                             else:
                                 new = counts[STATES]

@@ -14,15 +14,15 @@ from pebble.solvers.result import Incumbent
 from pebble.solvers.search import dag_layers as layers
 from pebble.solvers.search import dag_positions as kept
 from pebble.solvers.search.bits import EXHAUSTED, FULL
+from pebble.solvers.search.dag_counts import count_game
 from pebble.solvers.search.dag_model import build_dag_model
 from pebble.solvers.search.ideals import BYTES_PER_IDEAL, make_ideals
 from pebble.system.memory import memory_allowance
 
 BEAM_WIDTHS = (30, 300, 3000)
 BEAM_SHARE = 0.1  # of the time left, each
-SHORT_SECONDS = 0.05  # of a pass, before beams are tried
-LAST_SHARE = 0.65  # of the time left, for one pass up to the upper bound
-GROWTH = 3.0  # of the positions from one pass to the next
+COUNT_SHARE = 0.15  # of the time left, for the counted game
+GROWTH = 3.0  # of the positions from one pass to the next, unless the last is near
 _SLICE_SECONDS = 0.05
 _LARGEST_SLICE = 1 << 13
 
@@ -49,14 +49,14 @@ class GeneralSearch:
             best.offer(write_moves(self.game, Plan((), (), ())), "search")
         for width in BEAM_WIDTHS[:2]:
             self._beam(width, self.upper - 1)
-        limit, step, states, took, tried = best.lower - self.base, 1, 1, 0.0, False
+        if not best.stopped:
+            self._count()
+        for width in BEAM_WIDTHS[1:]:
+            self._beam(width, self.upper - 1)
+        limit, step, states, took = best.lower - self.base, 1, 1, 0.0
         while not best.stopped:
             limit = max(min(limit, self.upper - 1), best.lower - self.base)
-            if took > SHORT_SECONDS and not tried:  # small games are over by now
-                tried = True
-                self._beam(BEAM_WIDTHS[2], self.upper - 1)
-                self._pass(self.upper - 1, 0, time.monotonic() + LAST_SHARE * best.seconds_left)
-            if states > BEAM_WIDTHS[1] or not took:
+            if states > BEAM_WIDTHS[1]:
                 self._beam(BEAM_WIDTHS[1], limit)  # within the limit a beam knows better where to look
             if best.stopped:
                 break
@@ -67,15 +67,26 @@ class GeneralSearch:
             took = time.monotonic() - began
             states = int(self.positions.counts[kept.STATES])
             growth = max(1.05, (states / before) ** (1 / step))
-            step = max(1, int(log(GROWTH) / log(growth)))
-            if took * growth**step > best.seconds_left:
-                step = 1
-            limit = best.lower - self.base - 1 + step
+            last = self.upper - 1 - limit
+            if took * growth**last < best.seconds_left:
+                step = max(1, last)
+            else:
+                step = max(1, int(log(GROWTH) / log(growth)))
+            limit += step
         return "proved optimal" if best.closed else "stopped"
+
+    def _count(self) -> None:
+        """Play the counted game backwards, for its bound."""
+        until = time.monotonic() + COUNT_SHARE * self.best.seconds_left
+        counted = count_game(self.model, lambda: self.best.stopped or time.monotonic() > until)
+        self.ideals = make_ideals(len(self.ideals.words), counted)
+        if len(counted.values):
+            self.best.raise_lower(self.base + int(counted.values[0, 0]), "search")
 
     def _beam(self, width: int, limit: int) -> None:
         """An upper bound within a limit, from the best positions of each layer."""
-        self._pass(limit, width, time.monotonic() + BEAM_SHARE * self.best.seconds_left)
+        if not self.best.stopped:
+            self._pass(limit, width, time.monotonic() + BEAM_SHARE * self.best.seconds_left)
 
     @property
     def upper(self) -> int:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.solvers.search.bits import ONE, ZERO, lowest, mix, popcount
+from pebble.solvers.search.dag_counts import Counted, counted_bound, no_counts, place_of
 from pebble.traces.jit import jit
 
 U64 = NDArray[np.uint64]
@@ -28,11 +29,11 @@ I32 = NDArray[np.int32]
 
 # columns of Ideals.words and Ideals.numbers
 NEED, PURE, LIVE, SINGLE = 2, 4, 6, 8
-READY, READY_END, LINE, LINE_END, ROW, HEAD, NEXT = range(7)
+READY, READY_END, LINE, LINE_END, ROW, HEAD, NEXT, PLACE = range(8)
 # bits of a ready entry
 BEGUN, STORED, PAYS = 1, 2, 4
 MOST_LINES = 64
-BYTES_PER_IDEAL = 10 * 8 + 7 * 4 + 8 + 12 * (16 + 12 + 16 + 8) + 24 * 16
+BYTES_PER_IDEAL = 10 * 8 + 8 * 4 + 8 + 12 * (16 + 12 + 16 + 8) + 24 * 16
 
 
 class Ideals(NamedTuple):
@@ -42,7 +43,8 @@ class Ideals(NamedTuple):
     """Tasks done (2 words), items needed (2), inputs that no task done has updated (2), needed items that were touched
     (2), items that one task alone still touches (2)."""
     numbers: I32
-    """Ready entries (first, end), lines (first, end), first row, first position or -1, next ideal of its layer."""
+    """Ready entries (first, end), lines (first, end), first row, first position or -1, next ideal of its layer, place
+    in the counted game or -1."""
     ready_words: U64
     """Operands of the task that nothing else needs (2 words)."""
     ready: I32
@@ -56,14 +58,15 @@ class Ideals(NamedTuple):
     table: I32
     counts: NDArray[np.int64]
     """Ideals, ready entries, lines, rows."""
+    counted: Counted
 
 
-def make_ideals(most: int) -> Ideals:
-    """Empty arrays; untouched pages cost no memory."""
+def make_ideals(most: int, counted: Counted | None = None) -> Ideals:
+    """Empty arrays, beside the table of a counted game; untouched pages cost no memory."""
     size = 1 << max(10, (2 * most).bit_length())
     return Ideals(
         np.empty((most, 10), np.uint64),
-        np.empty((most, 7), np.int32),
+        np.empty((most, 8), np.int32),
         np.empty((12 * most, 2), np.uint64),
         np.empty((12 * most, 3), np.int32),
         np.empty((12 * most, 2), np.uint64),
@@ -71,6 +74,7 @@ def make_ideals(most: int) -> Ideals:
         np.empty((24 * most, 2), np.uint64),
         np.zeros(size, np.int32),
         np.zeros(4, np.int64),
+        no_counts() if counted is None else counted,
     )
 
 
@@ -248,7 +252,7 @@ def ideal_of(mod, ideals, d0, d1):  # type: ignore[no-untyped-def]
         ideals.ready[entry, 0], ideals.ready[entry, 1], ideals.ready[entry, 2] = t, -1, bits
         counts[1] = entry + 1
     numbers[i, READY_END], numbers[i, LINE_END] = counts[1], counts[2]
-    numbers[i, HEAD], numbers[i, NEXT] = -1, -2
+    numbers[i, HEAD], numbers[i, NEXT], numbers[i, PLACE] = -1, -2, place_of(ideals.counted, d0, d1)
     counts[0] = i + 1
     ideals.table[where] = i + 1
     return np.int64(i)
@@ -265,3 +269,13 @@ def bound_at(numbers, line_words, lines, i, r0, r1, cheap0, cheap1):  # type: ig
             low = lines[e, 1] + popcount(g0 & cheap0) + popcount(g1 & cheap1)
             worst = max(worst, 2 * over - min(low, over))
     return worst
+
+
+@jit
+def bound_of(ideals, i, r0, r1, clean0, clean1, cheap0, cheap1, limit):  # type: ignore[no-untyped-def]
+    """The dearer of the lines and of the counted game; whichever is above a limit alone will do."""
+    dirty = popcount(r0 & ~clean0) + popcount(r1 & ~clean1)
+    counted = counted_bound(ideals.counted, ideals.numbers[i, PLACE], popcount(r0) + popcount(r1), dirty)
+    if counted > limit:
+        return counted
+    return max(counted, bound_at(ideals.numbers, ideals.line_words, ideals.lines, i, r0, r1, cheap0, cheap1))

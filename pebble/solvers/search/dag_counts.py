@@ -1,0 +1,222 @@
+"""A bound on what a position still pays, from its tasks done and two counts, compiled.
+
+**The counted game.** Of a position keep the tasks done, the number of red items and the number of those that are dirty
+(evicting one costs 2). To run a task, any red items may pass for its operands, as many as are live and no more of them
+dirty than can be; the others are loaded for nothing. Of the rest as many leave as room asks for, at 1 or 2 each, and
+what the task no longer needs is dropped, the dirty first. Every move of the game is such a move at no higher cost, or
+one to a position with no more red and no more dirty items, from which as much can be done at no higher cost: missing
+items are free to load, and one dirty item in place of a clean one is worth its store, 1. So the least cost of the
+counted game from there is a lower bound. Where it is too large to be played backwards, dirty items beyond `dirty` pass
+for clean, or the table stays empty.
+
+It knows what the lines of `pebble.solvers.search.ideals` do not: that every order of the tasks, not only what must
+precede what, leads through moments at which much is live.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pebble.solvers.search.bits import EXHAUSTED, FULL, ONE, RUNNING, ZERO, mix, popcount
+from pebble.solvers.search.dag_model import DagModel
+from pebble.traces.jit import jit
+
+U64 = NDArray[np.uint64]
+MOST_IDEALS = 1 << 20
+MOST_STATES = 1 << 25  # ideals times counts: some seconds
+_HIGHEST = 255
+_SLICE_IDEALS = 1 << 12
+
+
+class Counted(NamedTuple):
+    """The ideals of a game, layer after layer, and the least cost of each by the counts."""
+
+    done: U64
+    """Tasks done (2 words)."""
+    table: NDArray[np.int32]
+    values: NDArray[np.uint8]
+    """values[i, red * (dirty + 1) + d]."""
+    dirty: int
+    """The most dirty items told apart."""
+
+
+def no_counts() -> Counted:
+    """An empty table, whose bound is 0."""
+    return Counted(np.zeros((0, 2), np.uint64), np.zeros(1, np.int32), np.zeros((0, 1), np.uint8), 0)
+
+
+def count_game(mod: DagModel, over: Callable[[], bool]) -> Counted:
+    """The table of a game; the empty one where the game is too large, or time is over before it is made."""
+    done, table = np.empty((MOST_IDEALS, 2), np.uint64), np.zeros(2 * MOST_IDEALS, np.int32)
+    counts = np.zeros(2, np.int64)
+    status = RUNNING
+    while status == RUNNING:
+        if over():
+            return no_counts()
+        status = _enter(mod, done, table, counts, _SLICE_IDEALS)
+    size, reds = int(counts[0]), mod.capacity + 1
+    if status == FULL or size * reds > MOST_STATES:
+        return no_counts()
+    dirty = min(mod.capacity, MOST_STATES // (size * reds) - 1)
+    found = Counted(done[:size], table, np.zeros((size, reds * (dirty + 1)), np.uint8), dirty)
+    ends = range(size, 0, -_SLICE_IDEALS)
+    for end in ends:
+        if over():
+            return no_counts()
+        _price_back(mod, found, max(0, end - _SLICE_IDEALS), end)
+    return found
+
+
+@jit
+def _slot(done, table, d0, d1):  # type: ignore[no-untyped-def]
+    size = len(table)
+    where = np.int64(mix(d0, d1) & np.uint64(size - 1))
+    while table[where] != 0:
+        i = table[where] - 1
+        if done[i, 0] == d0 and done[i, 1] == d1:
+            break
+        where = (where + 1) & (size - 1)
+    return where
+
+
+@jit
+def place_of(counted, d0, d1):  # type: ignore[no-untyped-def]
+    """The number of an ideal in the table, or -1."""
+    return np.int64(counted.table[_slot(counted.done, counted.table, d0, d1)]) - 1
+
+
+@jit
+def counted_bound(counted, place, red, dirty):  # type: ignore[no-untyped-def]
+    """What a position at that place still pays at least."""
+    if place < 0:
+        return np.int64(0)
+    return np.int64(counted.values[place, red * (counted.dirty + 1) + min(dirty, counted.dirty)])
+
+
+@jit
+def _enter(mod, done, table, counts, work):  # type: ignore[no-untyped-def]
+    """Enter what up to `work` ideals lead to (counts: entered, looked at): RUNNING, EXHAUSTED at the end, or FULL."""
+    if counts[0] == 0:
+        done[0] = 0
+        table[_slot(done, table, ZERO, ZERO)] = 1
+        counts[0] = 1
+    before = mod.before
+    while work > 0 and counts[1] < counts[0]:
+        d0, d1 = done[counts[1], 0], done[counts[1], 1]
+        counts[1] += 1
+        work -= 1
+        for t in range(mod.tasks):
+            if ((d0 if t < 64 else d1) >> np.uint64(t & 63)) & ONE:
+                continue
+            if (before[t, 0] & ~d0) | (before[t, 1] & ~d1):
+                continue
+            e0, e1 = (d0 | ONE << np.uint64(t), d1) if t < 64 else (d0, d1 | ONE << np.uint64(t - 64))
+            where = _slot(done, table, e0, e1)
+            if table[where] == 0:
+                new = counts[0]
+                if new >= len(done):
+                    return FULL
+                done[new, 0], done[new, 1] = e0, e1
+                table[where] = new + 1
+                counts[0] = new + 1
+    return RUNNING if counts[1] < counts[0] else EXHAUSTED
+
+
+@jit
+def _live(mod, d0, d1):  # type: ignore[no-untyped-def]
+    """Items still needed, and of those that were touched, those that may be dirty (2 words each)."""
+    need0, need1, live0, live1, dear0, dear1 = ZERO, ZERO, ZERO, ZERO, ZERO, ZERO
+    for x in range(mod.items):
+        touch0, touch1 = mod.uses[x, 0] | mod.updates[x, 0], mod.uses[x, 1] | mod.updates[x, 1]
+        if (touch0 & ~d0) | (touch1 & ~d1) == ZERO:
+            continue
+        own = ONE << np.uint64(x & 63)
+        word = x >> 6
+        if word:
+            need1 |= own
+        else:
+            need0 |= own
+        if (touch0 & d0) | (touch1 & d1) == ZERO:
+            continue
+        if word:
+            live1 |= own
+        else:
+            live0 |= own
+        unfinished = (mod.updates[x, 0] & ~d0) | (mod.updates[x, 1] & ~d1)
+        if mod.computed[0, word] & own != ZERO and (unfinished != ZERO or mod.outputs[0, word] & own == ZERO):
+            if word:
+                dear1 |= own
+            else:
+                dear0 |= own
+    return need0, need1, live0, live1, dear0, dear1
+
+
+@jit
+def _price_back(mod, counted, start, end):  # type: ignore[no-untyped-def]
+    """The least costs of the ideals from `start` to `end`; those after them are known."""
+    capacity, most = mod.capacity, counted.dirty
+    for i in range(end - 1, start - 1, -1):
+        d0, d1 = counted.done[i, 0], counted.done[i, 1]
+        _, _, live0, live1, dear0, dear1 = _live(mod, d0, d1)
+        if i == len(counted.done) - 1:
+            counted.values[i] = 0
+            continue
+        counted.values[i] = _HIGHEST
+        here = counted.values[i]
+        for t in range(mod.tasks):
+            if ((d0 if t < 64 else d1) >> np.uint64(t & 63)) & ONE:
+                continue
+            if (mod.before[t, 0] & ~d0) | (mod.before[t, 1] & ~d1):
+                continue
+            e0, e1 = (d0 | ONE << np.uint64(t), d1) if t < 64 else (d0, d1 | ONE << np.uint64(t - 64))
+            then = counted.values[place_of(counted, e0, e1)]
+            need0, need1, _, _, late0, late1 = _live(mod, e0, e1)
+            x = mod.target[t]
+            own = ONE << np.uint64(x & 63)
+            own0, own1 = (own, ZERO) if x < 64 else (ZERO, own)
+            o0, o1 = mod.operands[t, 0], mod.operands[t, 1]
+            room = capacity - popcount(o0) - popcount(o1) - 1
+            stay = popcount(o0 & need0) + popcount(o1 & need1)
+            held = 1 if (own0 & need0) | (own1 & need1) != ZERO else 0
+            soiled = 1 if (own0 & late0) | (own1 & late1) != ZERO else 0
+            # a cell that was begun is wanted as operands are, and comes back as the result
+            wanted = popcount((o0 | own0) & live0) + popcount((o1 | own1) & live1)
+            may = popcount((o0 | own0) & dear0) + popcount((o1 | own1) & dear1)
+            lost = may - popcount(o0 & dear0 & need0) - popcount(o1 & dear1 & need1)
+            slides = mod.sliding
+            if slides and (o0 & ~need0) | (o1 & ~need1) != ZERO:
+                room += 1
+                slides = False
+            _run(here, then, capacity, most, room, stay, held, soiled, wanted, may, lost, slides)
+
+
+@jit
+def _run(here, then, capacity, most, room, stay, held, soiled, wanted, may, lost, slides):  # type: ignore[no-untyped-def]
+    """Lower the costs of an ideal by one task: from each number of red and dirty items to those after it."""
+    width = most + 1
+    for red in range(capacity + 1):
+        for dirty in range(min(red, most) + 1):
+            best = np.int64(here[red * width + dirty])
+            for passed in range(min(dirty, may, wanted) + 1):  # dirty ones that pass for operands
+                clean = red - dirty - min(red - dirty, wanted - passed)
+                soil = dirty - passed
+                kept = max(0, passed - lost) + soiled
+                leave = max(0, clean + soil - room)
+                if leave <= clean + soil:
+                    for gone in range(max(0, leave - clean), min(leave, soil) + 1):
+                        after = clean + soil - leave + stay + held
+                        worse = min(soil - gone + kept, after, most)
+                        best = min(best, leave + gone + np.int64(then[after * width + worse]))
+                if slides and 0 < leave <= clean + soil + 1:  # an operand that is needed again gives its place
+                    for gone in range(max(0, leave - 1 - clean), min(leave - 1, soil) + 1):
+                        after = clean + soil - leave + stay + held
+                        worse = min(soil - gone + kept, after, most)
+                        best = min(best, leave + gone + np.int64(then[after * width + worse]))
+                        if kept > soiled:
+                            best = min(best, leave + gone + 1 + np.int64(then[after * width + max(0, worse - 1)]))
+            here[red * width + dirty] = best
