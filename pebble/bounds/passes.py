@@ -293,14 +293,17 @@ def pass_bound(grid: Grid, capacity: int) -> PassBound | None:
     best: tuple[int, tuple[int, ...], tuple[Cutting, ...]] = (0, (), ())
     ways = {(by_rows, gaps): by_cuts(grid, capacity, way) for by_rows, gaps, way in _ways(grid, capacity)}
     few = {key: at_lowest(way) for key, way in ways.items() if key[1] <= _FEW}
-    for key, way in ways.items():
+    for key, way in sorted(ways.items(), key=lambda one: -one[0][1]):  # many gaps are mostly best
         if way(_guess(grid, capacity, key)).moves > best[0]:  # the minimum is at most what it is anywhere
             found = least_moves((way,), best[0])
             best = (*found, (_cutting(grid, key),)) if found else best
-    for pair in _pairs(few):
-        if few[pair[0]].joined(few[pair[1]]).moves > best[0]:
-            found = least_moves((ways[pair[0]], ways[pair[1]]), best[0])
-            best = (*found, tuple(_cutting(grid, key) for key in pair)) if found else best
+    # the minimum is at most what it is anywhere: the most promising pair first
+    pairs = [(few[one].joined(few[other]).moves, one, other) for one, other in _pairs(few)]
+    for estimate, one, other in sorted(pairs, reverse=True):
+        if estimate <= best[0]:
+            break
+        found = least_moves((ways[one], ways[other]), best[0])
+        best = (*found, (_cutting(grid, one), _cutting(grid, other))) if found else best
     moves, cuts, cuttings = best
     return PassBound(METHOD, grid, capacity, cuttings, cuts, grid.compulsory + moves) if moves else None
 

@@ -28,7 +28,7 @@ WORKLOADS: dict[str, tuple[Workload, int]] = {
     "ffn": (Ffn(8192, 4096, 11008), 72 * 2**19),
     "ffn, H in two segments": (Ffn(8192, 8192, 28672), 6 * 2**19),
     "ffn, gated": (Ffn(8192, 4096, 11008, gated=True), 40 * 2**19),
-    "attention": (Attention(32768, 32768, 128, heads=8, kv_heads=2), 6 * 2**19),
+    "attention": (Attention(32768, 32768, 128, heads=8, kv_heads=2), 96 * 2**9),
     "groups": (GroupedGemm((512, 384, 1024), 4096, 7168), 6 * 2**19),
 }
 
