@@ -9,12 +9,12 @@ it costs to leave and return.
 **Which width.** A cell that two segments update one after the other is *between its first update and its last*: it is
 begun, and it is not complete. So in the gap it is a partial sum: held over a cut it takes :math:`p` of the :math:`S`
 bytes there; otherwise it is stored and loaded at :math:`p`, since the update before the gap changed it and the one
-after it needs it. Accumulators that are merged later are partial sums until they are. Its last store, complete, and
-for :math:`C \mathrel{+}= A B` the load before its first update, move :math:`w_o` each, and are none of these.
+after it needs it. Accumulators that are merged later are partial sums until they are. Its last store, complete, and for
+:math:`C \mathrel{+}= A B` the load before its first update, move :math:`w_o` each, and are none of these.
 
 **Theorem B3.** *For all whole* :math:`h`, *all* :math:`\rho \ge 0` *and* :math:`\mu \ge 0`, *and with* :math:`S` *in
-bytes, the bytes moved are at least the right side of Theorem 7, where a value is charged*
-:math:`\min_s [a + (s - 1) g + \mu\, \mathrm{E}(L, \min(R s, L))]` *with*
+bytes, the bytes moved are at least the right side of Theorem 7, where a value is charged* :math:`\min_s [a + (s - 1) g
++ \mu\, \mathrm{E}(L, \min(R s, L))]` *with*
 
 - *an input:* :math:`a = w`, :math:`g = w \min(1, \rho)`;
 - *an output:* :math:`a = w_o` (:math:`2 w_o` *if it is added to*), :math:`g = p \min(2, \rho)`;
@@ -30,19 +30,20 @@ returns costs :math:`w`, or :math:`2 p`. These moves, first loads and last store
 
 and what Theorem 7 says of products is about products, not about widths. :math:`\Box` As there, it holds with
 recomputation where every cell is an output: the accumulators that are met on the way back from a stored output are
-partial sums until the update that completes it. The whole of :math:`p - w_o` that B1 takes off for every output is
-not taken off here: a cell that one segment begins and completes is charged :math:`w_o`, no more.
+partial sums until the update that completes it. The whole of :math:`p - w_o` that B1 takes off for every output is not
+taken off here: a cell that one segment begins and completes is charged :math:`w_o`, no more.
 
-*A kernel that rounds* a partial sum when it spills it moves :math:`2 w_o` for it. While :math:`\rho w_o \le 2 w_o` and
-:math:`p \rho \le 2 w_o` that is no less than its charge: for :math:`\rho = 1` the theorem holds for accumulators up to
+*A kernel that rounds* a partial sum when it spills it moves :math:`2 w_o` for it, no less than its charge if
+:math:`\rho p \le 2 w_o`. So at :math:`\rho = 1`, where products are charged, the theorem holds for accumulators up to
 twice as wide as outputs even if their spilled copies are rounded.
 
 **Weighted products.** In a chain the values of :math:`Y` are wide while they are carried, those of :math:`A` are not: a
 product of :math:`H D` may touch more bytes than one of :math:`A B`. Let it count :math:`\beta`, and one of :math:`A B`
-:math:`\alpha`, whole numbers, and cut the schedule by this *work*: after the product with which it reaches :math:`\lceil
-i V / h \rceil` of the whole :math:`V`. A segment then has :math:`\lceil V / h \rceil + \max(\alpha, \beta) - 1` at most,
-which we call :math:`\bar v`. Take a product of a segment of work :math:`W` at random, with probabilities like their
-work: with :math:`K = \sum \omega \ln \omega` over the works :math:`\omega` of all its products,
+:math:`\alpha`, whole numbers, and cut the schedule by this *work*: after the product with which it reaches
+:math:`\lceil i V / h \rceil` of the whole :math:`V`. A segment then has :math:`\lceil V / h \rceil + \max(\alpha,
+\beta) - 1` at most, which we call :math:`\bar v`. Take a product of a segment of work :math:`W` at random, with
+probabilities like their work: with :math:`K = \sum \omega \ln \omega` over the works :math:`\omega` of all its
+products,
 
 .. math:: W\, \mathrm{H}(X Y Z) = W \ln W - K, \qquad W\, \mathrm{H}(X \mid Y Z) = \sum_{\text{lines}} t \ln t - K
 
@@ -57,10 +58,10 @@ t = \sum \omega c \ln c + K` there, and on those of :math:`B` and :math:`D` too.
 
 .. math:: \sum_{\text{values}} \text{charges} - \mu V \ln \bar v - \rho (h - 1) S
 
-*bytes without recomputation, where the values of* :math:`A, B, D, Y` *(and up cells) are charged as in B3, but with*
-:math:`\mu \alpha` *or* :math:`\mu \beta` *for* :math:`\mu`, *and a cell of* :math:`H`, *with* :math:`k` *the work of its
-first products and* :math:`l` *that of its second ones, is charged the larger of two numbers. The one is the least over*
-:math:`n \ge 1` *of the two*
+*bytes without recomputation, where the values of* :math:`A, B, D, Y` *are charged as in B3, but with* :math:`\mu
+\alpha` *or* :math:`\mu \beta` *for* :math:`\mu`, *up cells with the work of their products for* :math:`L`, *and a cell
+of* :math:`H`, *with* :math:`k` *the work of its first products and* :math:`l` *that of its second ones, is charged the
+larger of two numbers. The one is the least over* :math:`n \ge 1` *of the two*
 
 .. math::
 
@@ -92,18 +93,18 @@ j` fixed, :math:`M` does not increase with :math:`j`: a step takes :math:`\rho\,
 most. The works of the cell in its segments are positive whole numbers that add up to :math:`k + l`, at most :math:`l`
 of it in the :math:`j`. As in Theorem 8, with :math:`q = \lfloor (k + l) / n \rfloor`, their :math:`\sum t \ln t` is at
 least :math:`\mathrm{E}(k + l, n)`, and if :math:`j q \ge l` even :math:`\mathrm{E}(k, s) + \mathrm{E}(l, j)`. So where
-:math:`j q < l`, that is :math:`j \le j_n`, the first line is no more than the charge, and elsewhere the second is.
-The other number: one segment at most has both kinds of products, of works :math:`a` and :math:`b` say, and :math:`(a +
-b) \ln (a + b) \ge a \ln a + b \ln b`. So the cell has at least :math:`\mathrm{E}(k, s) + \mathrm{E}(l, j')`, where
+:math:`j q < l`, that is :math:`j \le j_n`, the first line is no more than the charge, and elsewhere the second is. The
+other number: one segment at most has both kinds of products, of works :math:`a` and :math:`b` say, and :math:`(a + b)
+\ln (a + b) \ge a \ln a + b \ln b`. So the cell has at least :math:`\mathrm{E}(k, s) + \mathrm{E}(l, j')`, where
 :math:`j'`, the segments with second products, are :math:`j` or :math:`j + 1`; and :math:`M(s, j) \ge (s - 1) \rho\, p_H
 + w j`. :math:`\Box` At one width and weight the first number is Theorem 8. Where many segments touch a cell, the first
 is replaced by :math:`\min_n [(n - 1) w + \mu\, \mathrm{E}(k + l, n)]`, which is less, and the second is the larger;
-elsewhere the second is left out. A gated chain has gate and up cells side by side, or forgets the up cells and loads the
-up weights besides, as in Theorem 8.
+elsewhere the second is left out. A gated chain has gate and up cells side by side, or forgets the up cells and loads
+the up weights besides, as in Theorem 8.
 
-**Units.** All widths, and so all that is held or moved, are multiples of their greatest common divisor :math:`g`.
-Bytes are counted in units of :math:`g`, and :math:`S` is rounded down to such a multiple. So values of one width are
-counted one by one: it is the theorem without widths then, number for number.
+**Units.** All widths, and so all that is held or moved, are multiples of their greatest common divisor :math:`g`. Bytes
+are counted in units of :math:`g`, and :math:`S` is rounded down to such a multiple. So values of one width are counted
+one by one: it is the theorem without widths then, number for number.
 """
 
 from __future__ import annotations
@@ -244,6 +245,8 @@ class Weighted(Problem):
 
     def entropy_near(self, segments: int) -> float:
         """About the same in floating point."""
+        if max(self.weights) == 1:
+            return super().entropy_near(segments)
         return self.work * log(self.longest(segments))
 
 

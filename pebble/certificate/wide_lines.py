@@ -25,18 +25,17 @@ segments that have second products the charge is also at least
 and at least (n - 1) w + mu E(k + l, n) for some n.
 
 A product of A B may count alpha of work and one of H D beta, and segments are equal in work, but for max(alpha, beta) -
-1 that the last product of one may go beyond. Take a product of a segment of work W at random, by work: with K the sum of
-x ln x over the works x of its products, W times its entropy is W ln W - K, and W times that of one coordinate given the
-others is the sum of t ln t over the works t of the lines, less K. Where all products of a line count x, t ln t is x c ln
-c + c x ln x, and the second terms of a direction add up to K. So
+1 that the last product of one may go beyond. Take a product of a segment of work W at random, by work: with K the sum
+of x ln x over the works x of its products, W times its entropy is W ln W - K, and W times that of one coordinate given
+the others is the sum of t ln t over the works t of the lines, less K. Where all products of a line count x, t ln t is x
+c ln c + c x ln x, and the second terms of a direction add up to K. So
 
     sum over A, B of alpha c ln c + sum over D, Y of beta c ln c + sum over H of t ln t <= W ln W:
 
 mu alpha and mu beta take the place of mu, and k and l above are the works of a cell's first and second products, since
 works are whole numbers too.
 
-Bytes are counted in units of the greatest common divisor of all
-widths, in which S is rounded down.
+Bytes are counted in units of the greatest common divisor of all widths, in which S is rounded down.
 """
 
 from __future__ import annotations
