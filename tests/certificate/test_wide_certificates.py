@@ -102,6 +102,21 @@ def test_schedules_are_certified_and_must_fit(name: str) -> None:
     assert "bytes moved" in refusal(document)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("turns", [[[99, 4000, 0]] * 2, [[0, 0, 0]] * 2]), ("first", 90), ("enter", [1, 5, 0])],
+)
+def test_bands_whose_room_in_bytes_is_not_counted_are_refused(key: str, value: object) -> None:
+    """Corners and wider blocks save traffic for room that this checker counts in values alone."""
+    document = certificate("attention")
+    upper = document["claims"][-1]
+    document["claims"] = [upper]
+    for run in upper["schedule"]["runs"]:
+        run["kept"] = [0, 0]
+    upper["schedule"]["runs"][0][key] = value
+    assert persuade(document) is None
+
+
 def test_a_schedule_that_keeps_partial_sums_takes_their_width() -> None:
     document = certificate("attention")
     upper = document["claims"][-1]
