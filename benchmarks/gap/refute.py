@@ -17,7 +17,7 @@ from math import exp, log
 
 from pebble.bounds import Accounting
 from pebble.bounds.line_search import line_bound
-from pebble.bounds.wide_lines import line_bytes
+from pebble.bounds.wide_lines import chain_line_bytes, line_bytes
 from pebble.bounds.widths import best_use, chain_uses, product_uses
 from pebble.errors import InfeasibleError
 from pebble.families import accounting, family_of
@@ -73,7 +73,8 @@ def proved_bytes(told: Accounting, room: Room) -> Iterator[Found]:
     chain = told.chain
     uses = product_uses(told.pieces[0], room.widths) if chain is None else chain_uses(chain, room.widths)
     yield "segments in bytes", told.groups * best_use(uses, room.bytes).bytes
-    for found in line_bytes(told.lines, room.widths, room.bytes):
+    lines = line_bytes(told.lines, room.widths, room.bytes) if chain is None else ()
+    for found in lines if chain is None else chain_line_bytes(chain, room.widths, room.bytes):
         yield "lines in bytes", told.groups * found.bytes
 
 

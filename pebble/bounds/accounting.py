@@ -26,7 +26,7 @@ from pebble.bounds.parts import Part, bound_parts
 from pebble.bounds.passes import Grid, pass_bound
 from pebble.bounds.tied import tied_bound
 from pebble.bounds.wide_lines import METHOD as LINE_METHOD
-from pebble.bounds.wide_lines import LineBytes, line_bytes
+from pebble.bounds.wide_lines import LineBytes, chain_line_bytes, line_bytes
 from pebble.bounds.widths import (
     CHAIN_METHOD,
     METHOD,
@@ -179,13 +179,21 @@ def in_bytes(told: Accounting, found: LowerBound, room: Room) -> LowerBound:
             kernels = _kernels_in_bytes(told, told.chain, room)
         else:
             least = told.workload.compulsory_bytes // told.groups
-            kernels = [_best(chain_uses(told.chain, widths), told.lines, room, least, told.groups)]
+            lines = chain_line_bytes(told.chain, widths, room.bytes)
+            kernels = [_best(chain_uses(told.chain, widths), lines, room, least, told.groups)]
     elif told.chain is None and told.pieces:
         uses = product_uses(told.pieces[0], widths)
-        kernels = [_best(uses, told.lines, room, told.workload.compulsory_bytes, 1)]
+        lines = line_bytes(told.lines, widths, room.bytes)
+        kernels = [_best(uses, lines, room, told.workload.compulsory_bytes, 1)]
     elif told.chain is None and not told.computed_once:
         kernels = [
-            _best(product_uses(piece, widths), part.lines, room, _least_bytes(piece, widths), part.count)
+            _best(
+                product_uses(piece, widths),
+                line_bytes(part.lines, widths, room.bytes),
+                room,
+                _least_bytes(piece, widths),
+                part.count,
+            )
             for part in told.parts
             for piece in part.pieces[:1]
         ]
@@ -205,9 +213,9 @@ def _least_bytes(piece: Piece, widths: Widths) -> int:
     return widths.read * inputs + widths.written * (box.rows * box.cols + piece.added)
 
 
-def _best(uses: tuple[Use, ...], lines: tuple[Problem, ...], room: Room, least: int, count: int) -> Kernel:
+def _best(uses: tuple[Use, ...], lines: tuple[LineBytes, ...], room: Room, least: int, count: int) -> Kernel:
     """The theorem that proves most for one kernel; None where what surely moves is as much."""
-    tried: list[Bytes | LineBytes] = [best_use(uses, room.bytes), *line_bytes(lines, room.widths, room.bytes)]
+    tried: list[Bytes | LineBytes] = [best_use(uses, room.bytes), *lines]
     found = max(tried, key=lambda proof: proof.bytes)
     return (found if found.bytes > least else None), least, count
 
@@ -219,10 +227,11 @@ def _kernels_in_bytes(told: Accounting, chain: Chain, room: Room) -> list[Kernel
     inside = Room(room.bytes, Widths(w, widths.hidden, widths.hidden, w))
     uses = product_uses(first, inside.widths, cells, streams * cells), product_uses(second, widths)
     surely = w * (m * k + streams * k * f + cells), w * (cells + f * l) + widths.written * m * l
-    return [
-        _best(uses[0], told.kernel_lines[:1], inside, surely[0], told.groups),
-        _best(uses[1], told.kernel_lines[1:], room, surely[1], told.groups),
-    ]
+    lines = (
+        line_bytes(told.kernel_lines[:1], inside.widths, room.bytes),
+        line_bytes(told.kernel_lines[1:], widths, room.bytes),
+    )
+    return [_best(uses[i], lines[i], room, surely[i], told.groups) for i in range(2)]
 
 
 def sum_of_kernels(workload: Workload, kernels: Sequence[Accounting], capacity: int) -> LowerBound:

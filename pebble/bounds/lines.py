@@ -143,6 +143,7 @@ class Lines:
     again: int = 1  #: b, moves (or bytes) to leave fast memory and return
     room: int = 1  #: w, values (or bytes) that it takes in fast memory
     overlap: int = 1  #: R, parallel lines that one value stands for
+    weight: int = 1  #: work of one of its products, where kinds of products count differently
 
     def most(self, segments: int) -> int:
         """The most segments that can touch one."""
@@ -155,7 +156,7 @@ class Lines:
     def charge(self, cut: Cut, s: int) -> int:
         """2^192 times what the theorem charges for s segments, rounded down."""
         moves = (self.first << PRICE_BITS) + (s - 1) * self.gap(cut)
-        return (moves << LOG_BITS) + cut.mu * parts_below(self.length, min(self.overlap * s, self.length))
+        return (moves << LOG_BITS) + cut.mu * self.weight * parts_below(self.length, min(self.overlap * s, self.length))
 
     def near(self, segments: int, mu: float, gap: float) -> int:
         """About the best s: lines in parts of q, the largest for which one part more is not worth a gap."""
@@ -171,7 +172,7 @@ class Lines:
 
     def least(self, cut: Cut) -> tuple[int, int]:
         """The charge at the best s, and that s."""
-        s = self.near(cut.segments, cut.mu / (1 << PRICE_BITS), self.gap(cut) / (1 << PRICE_BITS))
+        s = self.near(cut.segments, self.weight * cut.mu / (1 << PRICE_BITS), self.gap(cut) / (1 << PRICE_BITS))
         best, most = self.charge(cut, s), self.most(cut.segments)
         for way in (1, -1):
             step, ends = 1, False
@@ -184,15 +185,15 @@ class Lines:
                     step, ends = step // 2, True
         # The true charge is convex in s, and a charge is below it by at most 2 L mu units. So further away it may be
         # less than here by that for each step, and no more.
-        return best - 2 * cut.mu * self.length**2, s
+        return best - 2 * cut.mu * self.weight * self.length**2, s
 
     def rough(self, segments: int, mu: float, rho: float) -> tuple[float, float]:
         """The charge in floating point, and E there."""
         gap = min(self.again, rho * self.room)
-        s = self.near(segments, mu, gap)
+        s = self.near(segments, self.weight * mu, gap)
         found = []
         for tried in {s, min(s + 1, self.most(segments))}:
-            entropy = parts_near(self.length, min(self.overlap * tried, self.length))
+            entropy = self.weight * parts_near(self.length, min(self.overlap * tried, self.length))
             found.append((self.first + (tried - 1) * gap + mu * entropy, entropy))
         return min(found)
 
@@ -224,6 +225,15 @@ class Problem:
         """2^128 times the sum of v ln v over the segments, rounded up."""
         return sum(count * v * ln_above(v) for v, count in shares_of(self.work, segments))
 
+    def entropy_near(self, segments: int) -> float:
+        """About the same in floating point."""
+        return sum(count * v * log(v) for v, count in shares_of(self.work, segments))
+
+    @property
+    def products(self) -> int:
+        """Multiply-adds."""
+        return self.work
+
     def value(self, capacity: int, cut: Cut) -> tuple[int, tuple[Any, ...]]:
         """2^192 times the right side of Theorem 7, rounded down, and where the kinds have their minima."""
         charged = [kind.least(cut) for kind in self.kinds]
@@ -234,7 +244,7 @@ class Problem:
 
     def rough(self, segments: int, mu: float, rho: float) -> tuple[float, float]:
         """The right side but for the room at the cuts, and its slope in mu, in floating point."""
-        value, slope = float(self.added), -sum(count * v * log(v) for v, count in shares_of(self.work, segments))
+        value, slope = float(self.added), -self.entropy_near(segments)
         value += mu * slope
         for kind in self.kinds:
             charge, entropy = kind.rough(segments, mu, rho)

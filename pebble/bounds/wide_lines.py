@@ -9,12 +9,12 @@ it costs to leave and return.
 **Which width.** A cell that two segments update one after the other is *between its first update and its last*: it is
 begun, and it is not complete. So in the gap it is a partial sum: held over a cut it takes :math:`p` of the :math:`S`
 bytes there; otherwise it is stored and loaded at :math:`p`, since the update before the gap changed it and the one
-after it needs it. Accumulators that are merged later are partial sums until they are. Its last store, complete, and
-for :math:`C \mathrel{+}= A B` the load before its first update, move :math:`w_o` each, and are none of these.
+after it needs it. Accumulators that are merged later are partial sums until they are. Its last store, complete, and for
+:math:`C \mathrel{+}= A B` the load before its first update, move :math:`w_o` each, and are none of these.
 
 **Theorem B3.** *For all whole* :math:`h`, *all* :math:`\rho \ge 0` *and* :math:`\mu \ge 0`, *and with* :math:`S` *in
-bytes, the bytes moved are at least the right side of Theorem 7, where a value is charged*
-:math:`\min_s [a + (s - 1) g + \mu\, \mathrm{E}(L, \min(R s, L))]` *with*
+bytes, the bytes moved are at least the right side of Theorem 7, where a value is charged* :math:`\min_s [a + (s - 1) g
++ \mu\, \mathrm{E}(L, \min(R s, L))]` *with*
 
 - *an input:* :math:`a = w`, :math:`g = w \min(1, \rho)`;
 - *an output:* :math:`a = w_o` (:math:`2 w_o` *if it is added to*), :math:`g = p \min(2, \rho)`;
@@ -30,16 +30,38 @@ returns costs :math:`w`, or :math:`2 p`. These moves, first loads and last store
 
 and what Theorem 7 says of products is about products, not about widths. :math:`\Box` As there, it holds with
 recomputation where every cell is an output: the accumulators that are met on the way back from a stored output are
-partial sums until the update that completes it. The whole of :math:`p - w_o` that B1 takes off for every output is
-not taken off here: a cell that one segment begins and completes is charged :math:`w_o`, no more.
+partial sums until the update that completes it. The whole of :math:`p - w_o` that B1 takes off for every output is not
+taken off here: a cell that one segment begins and completes is charged :math:`w_o`, no more.
 
-*A kernel that rounds* a partial sum when it spills it moves :math:`2 w_o` for it. While :math:`\rho w_o \le 2 w_o` and
-:math:`p \rho \le 2 w_o` that is no less than its charge: for :math:`\rho = 1` the theorem holds for accumulators up to
+*A kernel that rounds* a partial sum when it spills it moves :math:`2 w_o` for it, no less than its charge if
+:math:`\rho p \le 2 w_o`. So at :math:`\rho = 1`, where products are charged, the theorem holds for accumulators up to
 twice as wide as outputs even if their spilled copies are rounded.
 
-**Theorem B4.** *For* :math:`1 \le \rho \le 2` *the same holds for a chain if a cell of* :math:`H`, *with* :math:`k`
-*first and* :math:`l` *second products, is charged the larger of two numbers. The one is the least over* :math:`n \ge 1`
-*of the two*
+**Weighted products.** In a chain the values of :math:`Y` are wide while they are carried, those of :math:`A` are not: a
+product of :math:`H D` may touch more bytes than one of :math:`A B`. Let it count :math:`\beta`, and one of :math:`A B`
+:math:`\alpha`, whole numbers, and cut the schedule by this *work*: after the product with which it reaches
+:math:`\lceil i V / h \rceil` of the whole :math:`V`. A segment then has :math:`\lceil V / h \rceil + \max(\alpha,
+\beta) - 1` at most, which we call :math:`\bar v`. Take a product of a segment of work :math:`W` at random, with
+probabilities like their work: with :math:`K = \sum \omega \ln \omega` over the works :math:`\omega` of all its
+products,
+
+.. math:: W\, \mathrm{H}(X Y Z) = W \ln W - K, \qquad W\, \mathrm{H}(X \mid Y Z) = \sum_{\text{lines}} t \ln t - K
+
+for the works :math:`t` on the lines of one direction, and likewise for the others; the three add up to no more than the
+whole. On the lines of :math:`A` and :math:`Y` all products count alike, :math:`t = \omega c`, so that :math:`\sum t \ln
+t = \sum \omega c \ln c + K` there, and on those of :math:`B` and :math:`D` too. What is left is
+
+.. math:: \sum_{A, B} \alpha\, c \ln c + \sum_{D, Y} \beta\, c \ln c + \sum_H t \ln t \le W \ln W .
+
+**Theorem B4.** *For* :math:`1 \le \rho \le 2`, *whole* :math:`\alpha, \beta \ge 1`, *and all* :math:`h` *and*
+:math:`\mu \ge 0`, *a chain moves at least*
+
+.. math:: \sum_{\text{values}} \text{charges} - \mu V \ln \bar v - \rho (h - 1) S
+
+*bytes without recomputation, where the values of* :math:`A, B, D, Y` *are charged as in B3, but with* :math:`\mu
+\alpha` *or* :math:`\mu \beta` *for* :math:`\mu`, *up cells with the work of their products for* :math:`L`, *and a cell
+of* :math:`H`, *with* :math:`k` *the work of its first products and* :math:`l` *that of its second ones, is charged the
+larger of two numbers. The one is the least over* :math:`n \ge 1` *of the two*
 
 .. math::
 
@@ -54,7 +76,10 @@ twice as wide as outputs even if their spilled copies are rounded.
 .. math:: \min_s \big[ (s - 1) \rho\, p_H + \mu\, \mathrm{E}(k, s) \big]
           + \min_j \big[ (j - 1) w + \mu\, \mathrm{E}(l, j) \big].
 
-*Proof.* Let :math:`s` segments hold first products of the cell and :math:`j` further ones second products only. In the
+*Proof.* The works :math:`W_i` of the segments add up to :math:`V`, so :math:`\sum W_i \ln W_i \le V \ln \bar v`; with
+:math:`\alpha = \beta = 1` they are the shares of Theorem 7. (A segment without products changes nothing.) As in Theorem
+7 that pays for what the values have, and the inequality on moves is that of B3. It remains to charge a cell of
+:math:`H`. Let :math:`s` segments hold first products of it and :math:`j` further ones second products only. In the
 :math:`s - 1` gaps between the former a first product is still to come: it is a partial sum, :math:`p_H \min(2, \rho) =
 \rho\, p_H` each. All first products come before all second ones, so at the cut in front of each of the :math:`j` the
 cell is complete; it is held there at :math:`w` or wider, or loaded at :math:`w`, and if it is ever loaded then, it was
@@ -65,34 +90,39 @@ stored once, complete, at :math:`w`. So it costs at least
 *Merged partial sums:* if the last merge is in none of the :math:`s` segments, there is one more gap at :math:`\rho\,
 p_H`, and one segment with second products less is paid for, at most :math:`\rho w \le \rho\, p_H`. With :math:`n = s +
 j` fixed, :math:`M` does not increase with :math:`j`: a step takes :math:`\rho\, p_H` off and adds :math:`\rho w` at
-most. What the products of the cell have is as in Theorem 8: with :math:`q = \lfloor (k + l) / n \rfloor`, at least
-:math:`\mathrm{E}(k + l, n)`, and if :math:`j q \ge l` even :math:`\mathrm{E}(k, s) + \mathrm{E}(l, j)`. So where
-:math:`j q < l`, that is :math:`j \le j_n`, the first line is no more than the charge, and elsewhere the second is.
-The other number: one segment at most has both kinds of products, :math:`a` and :math:`b` in number say, and :math:`(a +
-b) \ln (a + b) \ge a \ln a + b \ln b`. So the cell has at least :math:`\mathrm{E}(k, s) + \mathrm{E}(l, j')`, where
+most. The works of the cell in its segments are positive whole numbers that add up to :math:`k + l`, at most :math:`l`
+of it in the :math:`j`. As in Theorem 8, with :math:`q = \lfloor (k + l) / n \rfloor`, their :math:`\sum t \ln t` is at
+least :math:`\mathrm{E}(k + l, n)`, and if :math:`j q \ge l` even :math:`\mathrm{E}(k, s) + \mathrm{E}(l, j)`. So where
+:math:`j q < l`, that is :math:`j \le j_n`, the first line is no more than the charge, and elsewhere the second is. The
+other number: one segment at most has both kinds of products, of works :math:`a` and :math:`b` say, and :math:`(a + b)
+\ln (a + b) \ge a \ln a + b \ln b`. So the cell has at least :math:`\mathrm{E}(k, s) + \mathrm{E}(l, j')`, where
 :math:`j'`, the segments with second products, are :math:`j` or :math:`j + 1`; and :math:`M(s, j) \ge (s - 1) \rho\, p_H
-+ w j`. :math:`\Box` At one width the first number is Theorem 8. Where many segments touch a cell, the first is replaced
-by :math:`\min_n [(n - 1) w + \mu\, \mathrm{E}(k + l, n)]`, which is less, and the second is the larger; elsewhere the
-second is left out.
++ w j`. :math:`\Box` At one width and weight the first number is Theorem 8. Where many segments touch a cell, the first
+is replaced by :math:`\min_n [(n - 1) w + \mu\, \mathrm{E}(k + l, n)]`, which is less, and the second is the larger;
+elsewhere the second is left out. A gated chain has gate and up cells side by side, or forgets the up cells and loads
+the up weights besides, as in Theorem 8.
 
-**Units.** All widths, and so all that is held or moved, are multiples of their greatest common divisor :math:`g`.
-Bytes are counted in units of :math:`g`, and :math:`S` is rounded down to such a multiple. So values of one width are
-counted one by one: it is the theorem without widths then, number for number.
+**Units.** All widths, and so all that is held or moved, are multiples of their greatest common divisor :math:`g`. Bytes
+are counted in units of :math:`g`, and :math:`S` is rounded down to such a multiple. So values of one width are counted
+one by one: it is the theorem without widths then, number for number.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from math import gcd
+from math import gcd, log
 from typing import Any
 
-from pebble.bounds.chain_lines import Hidden
+from pebble.bounds.chain import Chain
 from pebble.bounds.line_search import LineBound, line_bound
-from pebble.bounds.lines import LOG_BITS, PRICE_BITS, Cut, Kind, Lines, Problem, parts_below, parts_near
+from pebble.bounds.lines import LOG_BITS, PRICE_BITS, Cut, Kind, Lines, Problem, ln_above, parts_below, parts_near
+from pebble.units import ceil_div
 from pebble.workloads.widths import Widths
 
 METHOD = "line accounting in bytes"
+_PRICES = (1.0, 1.15, 1.3, 1.5, 1.75)
 _MANY = 1000  # mu (k + l) / w, about the segments that touch a cell, beyond which first and second products are apart
 _ONE = 1 << PRICE_BITS
 
@@ -103,14 +133,14 @@ class WideHidden:
 
     name: str  #: what they are called
     count: int  #: how many
-    k: int  #: first products of each
-    l: int  #: second products of each
+    k: int  #: work of the first products of each
+    l: int  #: work of the second products of each
     complete: int  #: w, what it takes once its first products are done
     partial: int  #: p_H, what it takes before, no less
 
     @property
     def length(self) -> int:
-        """All products of one."""
+        """Work of all products of one."""
         return self.k + self.l
 
     def floor(self) -> Lines:
@@ -192,6 +222,35 @@ class WideHidden:
 
 
 @dataclass(frozen=True)
+class Weighted(Problem):
+    """Theorem B4: a chain cut by work; ``work`` counts it."""
+
+    weights: tuple[int, int] = (1, 1)  #: alpha and beta
+    multiply_adds: int = 0  #: of both products
+
+    @property
+    def products(self) -> int:
+        """Multiply-adds."""
+        return self.multiply_adds
+
+    def longest(self, segments: int) -> int:
+        """The most work that a segment may have."""
+        return ceil_div(self.work, segments) + max(self.weights) - 1
+
+    def entropy_above(self, segments: int) -> int:
+        """2^128 V ln of that, rounded up."""
+        if max(self.weights) == 1:
+            return super().entropy_above(segments)
+        return self.work * ln_above(self.longest(segments))
+
+    def entropy_near(self, segments: int) -> float:
+        """About the same in floating point."""
+        if max(self.weights) == 1:
+            return super().entropy_near(segments)
+        return self.work * log(self.longest(segments))
+
+
+@dataclass(frozen=True)
 class LineBytes:
     """Theorem B3 or B4 on an instance."""
 
@@ -211,11 +270,13 @@ class LineBytes:
     @property
     def products(self) -> int:
         """Multiply-adds."""
-        return self.found.problem.work
+        return self.found.problem.products
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``; what it counts is in units."""
-        return {"form": self.found.form, "unit_bytes": self.unit, **self.found.to_json()}
+        problem = self.found.problem
+        weights = {"work_weights": list(problem.weights)} if isinstance(problem, Weighted) else {}
+        return {"form": self.found.form, "unit_bytes": self.unit, **weights, **self.found.to_json()}
 
 
 def unit_of(widths: Widths) -> int:
@@ -223,33 +284,66 @@ def unit_of(widths: Widths) -> int:
     return reduce(gcd, (widths.read, widths.hidden, widths.partial, widths.written))
 
 
-def problem_in_bytes(problem: Problem, widths: Widths) -> Problem | None:
-    """Theorem 7 or 8 with every value at its width, in units of `unit_of`; None where a kind has no width here."""
+def problem_in_bytes(problem: Problem, widths: Widths) -> Problem:
+    """Theorem B3: Theorem 7 with every value at its width, in units of `unit_of`.
+
+    A value that returns at one move is an input; at two a cell, of the output if any move is certain.
+    """
     unit = unit_of(widths)
-    kinds = [_kind(kind, widths, unit) for kind in problem.kinds]
-    if None in kinds:
-        return None
-    known = tuple(kind for kind in kinds if kind is not None)
-    return replace(problem, kinds=known, added=problem.added * widths.read // unit)
+    w, written = widths.read // unit, widths.written // unit
+
+    def wide(kind: Kind) -> Lines:
+        if not isinstance(kind, Lines):
+            raise TypeError(f"a kind of value: got {type(kind).__name__}, expected lines of one product")
+        if kind.again == 1:
+            return replace(kind, first=w * kind.first, again=w, room=w)
+        p = (widths.partial if kind.first else widths.hidden) // unit
+        return replace(kind, first=written * kind.first, again=2 * p, room=p)
+
+    return replace(problem, kinds=tuple(map(wide, problem.kinds)), added=problem.added * w)
 
 
-def _kind(kind: Kind, widths: Widths, unit: int) -> Kind | None:
-    """A value that returns at one move is an input; at two an accumulator, of the output if any move is certain."""
-    w = widths.read // unit
-    if isinstance(kind, Hidden):
-        return WideHidden(kind.name, kind.count, kind.k, kind.l, w, widths.hidden // unit)
-    if not isinstance(kind, Lines):
-        return None
-    if kind.again == 1:
-        return replace(kind, first=w * kind.first, again=w, room=w)
-    p = (widths.partial if kind.first else widths.hidden) // unit
-    return replace(kind, first=widths.written * kind.first // unit, again=2 * p, room=p)
-
-
-def line_bytes(problems: tuple[Problem, ...], widths: Widths, capacity: int) -> tuple[LineBytes, ...]:
-    """Theorem B3 or B4 for a memory of ``capacity`` bytes, each way to apply it: some milliseconds each."""
+def chain_in_bytes(chain: Chain, widths: Widths, weights: tuple[int, int] = (1, 1)) -> tuple[Weighted, ...]:
+    """Theorem B4, each way to apply it, in units of `unit_of`; none where a mask leaves cells of H out."""
+    m, k, f, l, (alpha, beta) = chain.m, chain.k, chain.f, chain.l, weights
+    if chain.cells != m * f:
+        return ()
     unit = unit_of(widths)
-    wide = (problem_in_bytes(problem, widths) for problem in problems)
-    return tuple(
-        LineBytes(line_bound(problem, capacity // unit, METHOD), unit) for problem in wide if problem is not None
-    )
+    w, p, hidden = (width // unit for width in (widths.read, widths.partial, widths.hidden))
+
+    def problem(form: str, streams: int, added: int) -> Weighted:
+        kinds: list[Kind] = [
+            Lines("A", m * k, streams * f, w, w, w, weight=alpha),
+            Lines("B", streams * k * f, m, w, w, w, weight=alpha),
+            Lines("D", f * l, m, w, w, w, weight=beta),
+            Lines("Y", m * l, f, widths.written // unit, 2 * p, p, weight=beta),
+            WideHidden(chain.hidden, m * f, alpha * k, beta * l, w, hidden),
+        ]
+        if streams == 2:
+            kinds.append(Lines("up cells", m * f, alpha * k, 0, 2 * hidden, hidden))
+        first, second = m * f * k * streams, m * f * l
+        work = alpha * first + beta * second
+        return Weighted(form, tuple(kinds), work, added * w, _PRICES, weights, first + second)
+
+    if not chain.gated:
+        return (problem("chain", 1, 0),)
+    return problem("gated chain", 2, 0), problem("gate's chain", 1, chain.up_weights)
+
+
+def chain_line_bytes(chain: Chain, widths: Widths, capacity: int) -> tuple[LineBytes, ...]:
+    """Theorem B4 for a memory of ``capacity`` bytes: some hundredths of a second.
+
+    Products count alike, or so that they weigh what is carried of A and of Y: about as the roots of their widths.
+    """
+    ratio = {2: (5, 7), 4: (1, 2)}.get(widths.partial // widths.read, (1, 1))
+    problems = [one for weights in sorted({(1, 1), ratio}) for one in chain_in_bytes(chain, widths, weights)]
+    return _found(problems, unit_of(widths), capacity)
+
+
+def line_bytes(problems: Sequence[Problem], widths: Widths, capacity: int) -> tuple[LineBytes, ...]:
+    """Theorem B3 for a memory of ``capacity`` bytes, each way to apply it: some milliseconds each."""
+    return _found([problem_in_bytes(problem, widths) for problem in problems], unit_of(widths), capacity)
+
+
+def _found(problems: Sequence[Problem], unit: int, capacity: int) -> tuple[LineBytes, ...]:
+    return tuple(LineBytes(line_bound(problem, capacity // unit, METHOD), unit) for problem in problems)

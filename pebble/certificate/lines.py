@@ -91,6 +91,7 @@ class Lines:
     again: int = 1  #: moves to leave and return
     room: int = 1  #: what it takes in fast memory
     overlap: int = 1  #: R, parallel lines that it stands for
+    weight: int = 1  #: work of one of its products
 
     def prove(self, claimed: Any, h: int, mu: Fraction, rho: Fraction, at: str) -> Fraction:
         """What one of them is charged, from below: ``claimed`` is an s where the charge is least."""
@@ -100,7 +101,7 @@ class Lines:
 
         def charge(s: int) -> tuple[Fraction, Fraction]:
             bounds = entropy(self.length, min(self.overlap * s, self.length))
-            low, high = (self.first + (s - 1) * gap + mu * Fraction(x, 1 << BITS) for x in bounds)
+            low, high = (self.first + (s - 1) * gap + self.weight * mu * Fraction(x, 1 << BITS) for x in bounds)
             return low, high
 
         low, high = charge(s)
@@ -110,8 +111,8 @@ class Lines:
         return low
 
 
-def by_lines(kinds: Sequence[Kind], work: int, capacity: int, proof: Any, at: str) -> int:
-    """What the theorem says; ``work`` is the number of products.
+def by_lines(kinds: Sequence[Kind], work: int, capacity: int, proof: Any, at: str, heaviest: int = 1) -> int:
+    """What the theorem says; ``work`` is the number of products, or what they count, ``heaviest`` at most each.
 
     Parameters
     ----------
@@ -126,9 +127,13 @@ def by_lines(kinds: Sequence[Kind], work: int, capacity: int, proof: Any, at: st
     minima = array(proof["minima"], f"{at}.minima", len(kinds), len(kinds))
     total = -rho * (h - 1) * capacity
     small, larger = divmod(work, h)
-    for size, count in ((small, h - larger), (small + 1, larger)):
+    # products that count more than one end a segment up to so much later: no segment has more than this
+    longest = small + bool(larger) + heaviest - 1
+    for size, count in ((small, h - larger), (small + 1, larger)) if heaviest == 1 else ():
         if count:
             total -= mu * count * size * Fraction(logarithm(size)[1], 1 << BITS)
+    if heaviest > 1:
+        total -= mu * work * Fraction(logarithm(longest)[1], 1 << BITS)
     for number, (kind, claimed) in enumerate(zip(kinds, minima, strict=True)):
         total += kind.count * kind.prove(claimed, h, mu, rho, f"{at}.minima[{number}]")
     return ceil(total)

@@ -18,6 +18,7 @@ from .upper_banded import check_banded
 from .upper_chain import Shape, check_chain
 from .widths import Widths, read_widths
 
+_NOT_IN_BYTES = {"turns", "first", "enter"}
 _ANY = 2**200  # room in values: here it is bytes that count
 
 
@@ -40,6 +41,9 @@ def _moved(workload: Workload, widths: Widths, capacity: int, schedule: Any, at:
     shape = chain_shape(workload)
     if tagged(schedule, at, "kind", ("bands", "kernels")) == "bands":
         moved = check_chain(shape, _ANY, schedule, at)
+        for number, run in enumerate(schedule["runs"]):
+            for key in _NOT_IN_BYTES & run.keys():  # their room is known in values alone
+                raise RefusedError(f"{at}.runs[{number}].{key}", "the room of such a band in bytes is not defined here")
         _fits(_room_of_bands(shape, widths, schedule), capacity, at)
         inputs = sum(moved.loads[x] for x in "ABD") + moved.loads.get("H", 0) + moved.stores.get("H", 0)
         return workload.groups * _bytes(widths, inputs, moved.loads["Y"], shape.m * shape.l)

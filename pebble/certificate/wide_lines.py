@@ -22,8 +22,20 @@ segments that have second products the charge is also at least
 
     split: min over s of (s - 1) rho p_H + mu E(k, s), plus min over j' of (j' - 1) w + mu E(l, j'),
 
-and at least (n - 1) w + mu E(k + l, n) for some n. Bytes are counted in units of the greatest common divisor of all
-widths, in which S is rounded down.
+and at least (n - 1) w + mu E(k + l, n) for some n.
+
+A product of A B may count alpha of work and one of H D beta, and segments are equal in work, but for max(alpha, beta) -
+1 that the last product of one may go beyond. Take a product of a segment of work W at random, by work: with K the sum
+of x ln x over the works x of its products, W times its entropy is W ln W - K, and W times that of one coordinate given
+the others is the sum of t ln t over the works t of the lines, less K. Where all products of a line count x, t ln t is x
+c ln c + c x ln x, and the second terms of a direction add up to K. So
+
+    sum over A, B of alpha c ln c + sum over D, Y of beta c ln c + sum over H of t ln t <= W ln W:
+
+mu alpha and mu beta take the place of mu, and k and l above are the works of a cell's first and second products, since
+works are whole numbers too.
+
+Bytes are counted in units of the greatest common divisor of all widths, in which S is rounded down.
 """
 
 from __future__ import annotations
@@ -34,9 +46,11 @@ from fractions import Fraction
 from math import gcd
 from typing import Any, Protocol
 
-from .chain_lines import MANY, MAX_STEPS, Bounds, Hidden, _charge, _least
+from .chain_lines import MANY, MAX_STEPS, Bounds, _charge, _least
 from .lines import Kind, Lines, by_lines, entropy
-from .reading import RefusedError, array, integer
+from .reading import RefusedError, array, choice, integer
+
+MAX_WEIGHT = 1024
 
 
 class Widths(Protocol):
@@ -64,8 +78,8 @@ class WideHidden:
     """Cells of H, with what they take in units."""
 
     count: int
-    k: int  #: first products of each
-    l: int  #: second products of each
+    k: int  #: work of the first products of each
+    l: int  #: work of the second products of each
     complete: int  #: w
     partial: int  #: p_H, no less
 
@@ -118,22 +132,54 @@ class WideHidden:
         return firsts[0] + min(held[0], stored[0]), firsts[1] + min(held[1], stored[1])
 
 
-def lines_in_bytes(form: tuple[Sequence[Kind], int, int], widths: Widths, capacity: int, proof: Any, at: str) -> int:
-    """Bytes moved at least; ``form``: the kinds of values, products, and values loaded besides."""
+def unit_of(widths: Widths) -> int:
+    """The greatest common divisor of all widths."""
+    return gcd(widths.read, widths.hidden, widths.partial, widths.written)
+
+
+def product_in_bytes(form: tuple[Sequence[Kind], int, int], widths: Widths, capacity: int, proof: Any, at: str) -> int:
+    """Bytes that one product moves at least; ``form``: the kinds of values, products, and values loaded besides.
+
+    A value that returns at one move is an input; at two a cell, of the output if any move is certain.
+    """
     kinds, work, more = form
-    unit = gcd(widths.read, widths.hidden, widths.partial, widths.written)
-    wide = [_in_units(kind, widths, unit, at) for kind in kinds]
+    unit, wide = unit_of(widths), []
+    for kind in kinds:
+        if not isinstance(kind, Lines):
+            raise RefusedError(at, "no theorem in bytes is about such values")
+        if kind.again == 1:
+            w = widths.read // unit
+            wide.append(replace(kind, first=w * kind.first, again=w, room=w))
+        else:
+            partial = (widths.partial if kind.first else widths.hidden) // unit
+            first = kind.first * widths.written // unit
+            wide.append(replace(kind, first=first, again=2 * partial, room=partial))
     return unit * by_lines(wide, work, capacity // unit, proof, at) + widths.read * more
 
 
-def _in_units(kind: Kind, widths: Widths, unit: int, at: str) -> Kind:
-    """A value that returns at one move is an input; at two a cell, of the output if any move is certain."""
-    w = widths.read // unit
-    if isinstance(kind, Hidden):
-        return WideHidden(kind.count, kind.k, kind.l, w, widths.hidden // unit)
-    if not isinstance(kind, Lines):
-        raise RefusedError(at, "no theorem in bytes is about such values")
-    if kind.again == 1:
-        return replace(kind, first=w * kind.first, again=w, room=w)
-    partial = (widths.partial if kind.first else widths.hidden) // unit
-    return replace(kind, first=kind.first * widths.written // unit, again=2 * partial, room=partial)
+def chain_in_bytes(
+    chain: tuple[int, int, int, int, int], streams: int, widths: Widths, capacity: int, proof: Any, at: str
+) -> int:
+    """Bytes that a chain moves at least; ``chain``: m, k, f, l and the cells of H, none left out by a mask."""
+    m, k, f, l, cells = chain
+    if cells != m * f:
+        raise RefusedError(f"{at}.theorem", "this theorem is not about a mask")
+    form = choice(proof.get("form"), f"{at}.form", ("chain",) if streams == 1 else ("gated chain", "gate's chain"))
+    told = array(proof.get("work_weights"), f"{at}.work_weights", 2, 2)
+    alpha, beta = (integer(x, f"{at}.work_weights[{i}]", 1, MAX_WEIGHT) for i, x in enumerate(told))
+    unit = unit_of(widths)
+    w, hidden, p, written = (x // unit for x in (widths.read, widths.hidden, widths.partial, widths.written))
+    columns = 2 * f if form == "gated chain" else f
+    kinds: list[Kind] = [
+        Lines(m * k, columns, w, w, w, weight=alpha),
+        Lines(k * columns, m, w, w, w, weight=alpha),
+        Lines(f * l, m, w, w, w, weight=beta),
+        Lines(m * l, f, written, 2 * p, p, weight=beta),
+        WideHidden(cells, alpha * k, beta * l, w, hidden),
+    ]
+    if form == "gated chain":  # an up cell has first products only, begins free and ends nowhere
+        kinds.append(Lines(cells, alpha * k, 0, 2 * hidden, hidden))
+    work = alpha * m * columns * k + beta * m * f * l
+    rest = {key: value for key, value in proof.items() if key != "work_weights"}
+    more = widths.read * k * f if form == "gate's chain" else 0
+    return unit * by_lines(kinds, work, capacity // unit, rest, at, max(alpha, beta)) + more

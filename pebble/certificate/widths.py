@@ -35,7 +35,7 @@ from .geometry import prove_by_means
 from .lower import MAX_SEGMENTS, LineForms, _chain, _parts, kernel_lines, line_forms
 from .reading import RefusedError, array, choice, equal, fields, fraction, integer, tagged
 from .statement import Workload
-from .wide_lines import lines_in_bytes
+from .wide_lines import chain_in_bytes, product_in_bytes
 
 MAX_WIDTH = 64
 MAX_WEIGHT = 1024
@@ -124,12 +124,14 @@ class Kernel:
         if theorem == "compulsory":
             fields(proof, at, ("theorem",))
             return self.least
+        if theorem == "lines" and self.workload.linked and self.product is None:
+            return chain_in_bytes(_chain(self.workload), self.workload.streams, widths, capacity, proof, at)
         if theorem == "lines":
             if not self.lines:
                 raise RefusedError(f"{at}.theorem", f"this theorem is not about such a {self.workload.family}")
             form = self.lines[choice(proof.get("form"), f"{at}.form", tuple(self.lines))]
             inside = Widths(widths.read, widths.hidden, self.partial or widths.partial, self.written or widths.written)
-            return lines_in_bytes(form, inside, capacity, proof, at)
+            return product_in_bytes(form, inside, capacity, proof, at)
         charges = ("hidden_cell_bytes", "output_cell_bytes", "work_weights")
         fields(proof, at, ("theorem", "form", *charges, "segments", "shares"))
         return _by_segments(self._use(widths, proof, at), capacity, proof, at)
@@ -160,7 +162,8 @@ def _kernels(workload: Workload, widths: Widths, separate: bool) -> list[Kernel]
         return [Kernel(p.workload, _compulsory(p.workload), p.count, line_forms(p.workload)) for p in workload.pieces]
     groups = workload.groups
     if not separate:
-        return [Kernel(workload, _compulsory(workload) // groups, groups, line_forms(workload))]
+        lines = {} if workload.linked else line_forms(workload)
+        return [Kernel(workload, _compulsory(workload) // groups, groups, lines)]
     m, k, f, l, cells = _chain(workload)
     w, streams, output = widths.read, workload.streams, (widths.partial, widths.written)
     first = (m, streams * f, k, streams * cells * k, streams * cells, cells)

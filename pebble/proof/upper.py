@@ -16,6 +16,7 @@ from pebble.schedules.explicit.chain import NOTHING, ChainPlan, handed_on
 from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
+from pebble.schedules.explicit.gemm import BandedProduct
 from pebble.schedules.explicit.wide_chain import WideChainSchedule, WidePlan
 from pebble.schedules.explicit.wide_gemm import WideBands, WideProduct
 from pebble.schedules.explicit.widths import WideGemmSchedule
@@ -139,7 +140,7 @@ def _corner(one: Corner) -> list[int]:
     return [one.group, one.turned, one.plain]
 
 
-def _banded(schedule: ExplicitSchedule) -> dict[str, Any]:
+def _banded(schedule: BandedProduct) -> dict[str, Any]:
     return {
         "kind": "banded",
         "axis": schedule.axis,

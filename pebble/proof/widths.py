@@ -7,7 +7,7 @@ from math import ceil
 from typing import Any
 
 from pebble.bounds import LowerBound, Wide
-from pebble.bounds.wide_lines import LineBytes
+from pebble.bounds.wide_lines import LineBytes, Weighted
 from pebble.bounds.widths import Bytes
 from pebble.proof.lines import line_sum, lines_json
 from pebble.proof.shares import NotCertifiedError, least_sum
@@ -40,7 +40,11 @@ def _kernel(proof: Bytes | LineBytes | None) -> dict[str, Any]:
     """What the checker needs of one kernel."""
     if proof is None:
         return {"theorem": "compulsory"}
-    return lines_json(proof.found) if isinstance(proof, LineBytes) else _segments(proof)
+    if isinstance(proof, Bytes):
+        return _segments(proof)
+    problem = proof.found.problem
+    weights = {"work_weights": list(problem.weights)} if isinstance(problem, Weighted) else {}
+    return lines_json(proof.found) | weights
 
 
 def _segments(proof: Bytes) -> dict[str, Any]:
@@ -110,7 +114,11 @@ _LINES = r"""
         + w \min(j \rho, j + 1)$ and $\mu$ times the least $\sum c \ln c$: $\mathrm{E}(k + l, s + j)$ as long as the
         $j$ segments can have as many products as the others, $\mathrm{E}(k, s) + \mathrm{E}(l, j)$ where they cannot.
         Touched by many segments, it has $\mathrm{E}(k, s) + \mathrm{E}(l, j')$ for $j'$ segments with second products,
-        of which $j' - 1$ are paid for.
+        of which $j' - 1$ are paid for. A product of the first kind may count $\alpha$ of work and one of the second
+        $\beta$: taken at random by work, the same entropies give $\sum \alpha\, c \ln c$ on lines of inputs of the
+        first, $\sum \beta\, c \ln c$ on those of the second and of outputs, and $\sum t \ln t$ for the works $t$ on
+        those of intermediate cells, in all $W \ln W$ at most in a segment of work $W$. So $\mu \alpha$ and $\mu
+        \beta$ take the place of $\mu$, and $k$ and $l$ are the works of the first and the second products of a cell.
         """
 
 
@@ -154,6 +162,10 @@ def _kernel_text(proof: Bytes | LineBytes | None, least: int, count: int) -> str
     if isinstance(proof, LineBytes):
         unit = f"Bytes are counted in units of ${proof.unit}$, which divides every width, here and in $Q$: $S$ is "
         unit = f"{unit}${number(proof.found.capacity)}$ of them. " if proof.unit > 1 else ""
+        problem = proof.found.problem
+        if isinstance(problem, Weighted):
+            alpha, beta = problem.weights
+            unit += f"Products of the first kind count ${alpha}$ of work, of the second ${beta}$. "
         return f"""
         ## Arithmetic
 

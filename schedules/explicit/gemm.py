@@ -60,14 +60,14 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class ExplicitSchedule:
-    """A legal schedule and its exact traffic.
+class BandedProduct:
+    """A product in bands of blocks, and its exact traffic: in a memory of values, or one where widths differ.
 
     Attributes
     ----------
     gemm : Gemm
     capacity : int
-        What fast memory holds, values here.
+        What fast memory holds: values, or what ``taken`` counts.
     axis : {"m", "n", "k"}
         What is cut into bands.
     bands : tuple of Band
@@ -259,6 +259,10 @@ class ExplicitSchedule:
         for band, steps in zip(self.bands, self.steps, strict=True):
             for copy in range(band.count):
                 yield band, steps, copy + 1 < band.count
+
+
+class ExplicitSchedule(BandedProduct):
+    """A legal schedule in a memory of values, and its exact traffic."""
 
 
 def _blocks(count: int) -> str:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.blocks import block_sizes, even, largest_partner
 from pebble.schedules.explicit.corner import FloatArray, vectors_carried
-from pebble.schedules.explicit.gemm import AXES, Band, ExplicitSchedule, operand_of, other_axes
+from pebble.schedules.explicit.gemm import AXES, Band, BandedProduct, ExplicitSchedule, operand_of, other_axes
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
 
@@ -25,7 +25,7 @@ _LOOK_CLOSELY = 8
 _MOVE_SPLIT = 2  # mixtures whose split is moved value by value
 
 IntArray = npt.NDArray[np.int64]
-S = TypeVar("S", bound=ExplicitSchedule)
+S = TypeVar("S", bound=BandedProduct)
 Part = tuple[str, int, int, int]  # operand that stays, blocks, total width, bands
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pebble.schedules.explicit.corner import NO_CORNER, Corner
-from pebble.schedules.explicit.gemm import Band, ExplicitSchedule, operand_of, other_axes
+from pebble.schedules.explicit.gemm import Band, BandedProduct, operand_of, other_axes
 
 # (move, operand, (row, column)) or ("compute", "C", (i, j, l))
 Event = tuple[str, str, tuple[int, ...]]
 Axes = tuple[str, str]
 
 
-def gemm_moves(schedule: ExplicitSchedule) -> Iterator[Event]:
+def gemm_moves(schedule: BandedProduct) -> Iterator[Event]:
     """Play a schedule, meant for small ones: at least m n k events.
 
     Yields ``load``, ``store`` or ``delete`` of a value of A, B or C by row and column, or ``compute`` of the update
@@ -29,7 +29,7 @@ def groups_of(values: Sequence[int], size: int, short_first: bool) -> list[Seque
 
 
 class _Player:
-    def __init__(self, schedule: ExplicitSchedule) -> None:
+    def __init__(self, schedule: BandedProduct) -> None:
         gemm = schedule.gemm
         self.schedule = schedule
         self.untouched = set() if gemm.accumulate else {(i, j) for i in range(gemm.m) for j in range(gemm.n)}

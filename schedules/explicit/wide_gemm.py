@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pebble.schedules.explicit.gemm import ExplicitSchedule
+from pebble.schedules.explicit.gemm import BandedProduct
 from pebble.schedules.explicit.gemm_search import search_bands
 from pebble.schedules.explicit.widths import WideGemmSchedule, gemm_bytes, gemm_schedules_in_bytes, operand_bytes
 from pebble.workloads import Gemm
@@ -19,7 +19,7 @@ from pebble.workloads.widths import Room
 
 
 @dataclass(frozen=True)
-class WideBands(ExplicitSchedule):
+class WideBands(BandedProduct):
     """A GEMM in bands in a memory of bytes, which are the capacity."""
 
     room: Room
@@ -64,5 +64,5 @@ def best_gemm_in_bytes(gemm: Gemm, room: Room) -> WideProduct:
     InfeasibleError
         Not one value of each operand fits.
     """
-    blocks = list(gemm_schedules_in_bytes(gemm, room))
-    return min([*bands_in_bytes(gemm, room)[:1], *blocks], key=lambda s: (s.bytes, s.elements))
+    found: list[WideProduct] = [*gemm_schedules_in_bytes(gemm, room)]  # says when nothing fits
+    return min([*bands_in_bytes(gemm, room)[:1], *found], key=lambda s: (s.bytes, s.elements))

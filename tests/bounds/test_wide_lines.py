@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -16,10 +16,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pebble.bounds import Chain, Problem, line_bound
-from pebble.bounds.chain_lines import Hidden, chain_problems
+from pebble.bounds.chain_lines import Hidden
 from pebble.bounds.line_search import best_mu
-from pebble.bounds.lines import BITS, PRICE_BITS, Cut
-from pebble.bounds.wide_lines import WideHidden, line_bytes, problem_in_bytes, unit_of
+from pebble.bounds.lines import BITS, LOG_BITS, PRICE_BITS, Cut
+from pebble.bounds.wide_lines import (
+    Weighted,
+    WideHidden,
+    chain_in_bytes,
+    chain_line_bytes,
+    line_bytes,
+    problem_in_bytes,
+    unit_of,
+)
 from pebble.bounds.widths import best_use, product_uses
 from pebble.certificate import RefusedError
 from pebble.certificate.wide_lines import WideHidden as CheckedHidden
@@ -27,6 +35,7 @@ from pebble.families import accounting
 from pebble.schedules.explicit.wide_chain import best_in_bytes
 from pebble.schedules.explicit.widths import gemm_schedules_in_bytes
 from pebble.workloads import Ffn, Gemm
+from pebble.workloads.base import Workload
 from pebble.workloads.widths import Room, Widths
 from tests.bounds.test_chain_lines import compositions
 from tests.bounds.wide_game import chain_game, product_game
@@ -39,6 +48,53 @@ some_widths = st.builds(
     lambda w, more, w_o, yet: Widths(w, w + more, w_o + yet, w_o),
     st.integers(1, 4), st.integers(0, 4), st.integers(1, 4), st.integers(0, 4),
 )  # fmt: skip
+
+
+def chain_of(workload: Workload) -> Chain:
+    chain = accounting(workload).chain
+    assert chain is not None
+    return chain
+
+
+points = st.sets(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 4)), min_size=1)
+
+
+@given(points, st.integers(1, 4), st.integers(1, 9), st.integers(1, 9))
+def test_lines_of_a_set_of_weighted_products(found: set[tuple[int, int, int]], k: int, alpha: int, beta: int) -> None:
+    """With alpha for the first k layers and beta for the others: at most W ln W for the whole work."""
+    work = [(point, alpha if point[2] < k else beta) for point in found]
+    total = 0.0
+    for axis in range(3):
+        lines: dict[tuple[int, ...], list[int]] = {}
+        for point, weight in work:
+            lines.setdefault(point[:axis] + point[axis + 1 :], []).append(weight)
+        for line in lines.values():
+            total += sum(line) * log(sum(line)) if axis == 2 else line[0] * len(line) * log(len(line))
+    whole = sum(weight for _, weight in work)
+    assert total <= whole * log(whole) + 1e-9
+
+
+@settings(deadline=None)
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 9), st.integers(1, 9), st.randoms(use_true_random=False))
+def test_no_segment_has_more_than_the_longest(
+    first: int, second: int, alpha: int, beta: int, rnd: random.Random
+) -> None:
+    """Cut any order of the products after the one with which a share of the work is reached."""
+    work = [alpha] * first + [beta] * second
+    rnd.shuffle(work)
+    total = sum(work)
+    for segments in range(1, total + 1):
+        problem = Weighted("chain", (), total, weights=(alpha, beta), multiply_adds=len(work))
+        done, cut, sizes = 0, 0, []
+        for number in range(1, segments + 1):
+            before = done
+            while done < -(-number * total // segments):
+                done, cut = done + work[cut], cut + 1
+            sizes.append(done - before)
+        assert sum(sizes) == total
+        assert max(sizes) <= problem.longest(segments)
+        entropy = sum(size * log(size) for size in sizes if size)
+        assert entropy <= problem.entropy_above(segments) / 2**LOG_BITS + 1e-9 or max(alpha, beta) == 1
 
 
 # what a cell of H is charged
@@ -128,18 +184,21 @@ def test_what_the_theorem_is_not_about() -> None:
 # against optima of games of widths
 
 
+def elements(problem: Problem, capacity: int, cut: Cut) -> int:
+    """What these numbers prove, in units."""
+    return ceil(Fraction(problem.value(capacity, cut)[0], 1 << BITS))
+
+
 def moved(problem: Problem, widths: Widths, capacity: int, cut: Cut) -> int:
     """The bytes that these numbers prove."""
     unit = unit_of(widths)
-    return unit * ceil(Fraction(problem.value(capacity // unit, cut)[0], 1 << BITS))
+    return unit * elements(problem, capacity // unit, cut)
 
 
-def no_cut_exceeds(problems: tuple[Problem, ...], widths: Widths, optima: dict[int, int], least_rho: float) -> None:
+def no_cut_exceeds(problems: Sequence[Problem], widths: Widths, optima: dict[int, int], least_rho: float) -> None:
     """For every number of segments, several prices: never above what is possible."""
     assert optima
-    for classic in problems:
-        wide = problem_in_bytes(classic, widths)
-        assert wide is not None
+    for wide in problems:
         rnd = random.Random(wide.work)
         for segments, rho in product(range(1, min(wide.work, 24) + 1), (0.5, 0.8, 1.0, 1.1, 1.3, 1.6, 2.0)):
             if rho < least_rho:
@@ -166,16 +225,22 @@ def product_optima(shape: tuple[int, int, int], widths: Widths, added: bool) -> 
 @pytest.mark.parametrize("widths", WIDTHS)
 @pytest.mark.parametrize("shape", PRODUCTS)
 def test_below_the_optima_of_products(shape: tuple[int, int, int], widths: Widths, added: bool) -> None:
-    problem = Problem.product(*shape, (1, 1, 2 if added else 1))
+    problem = problem_in_bytes(Problem.product(*shape, (1, 1, 2 if added else 1)), widths)
     no_cut_exceeds((problem,), widths, product_optima(shape, widths, added), 0)
 
 
 @pytest.mark.parametrize("widths", [BF16, FP8])
 def test_below_the_optima_of_two_by_two_matrices(widths: Widths) -> None:
-    no_cut_exceeds((Problem.product(2, 2, 2),), widths, product_optima((2, 2, 2), widths, False), 0)
+    no_cut_exceeds(
+        (problem_in_bytes(Problem.product(2, 2, 2), widths),), widths, product_optima((2, 2, 2), widths, False), 0
+    )
 
 
 CHAINS = [(1, 1, 2, 1), (1, 2, 2, 1), (1, 1, 2, 2), (1, 2, 1, 2), (2, 1, 1, 2), (2, 2, 1, 1)]
+
+
+def weighted(chain: Chain, widths: Widths) -> list[Weighted]:
+    return [one for weights in ((1, 1), (1, 2), (3, 2)) for one in chain_in_bytes(chain, widths, weights)]
 
 
 def chain_optima(shape: tuple[int, int, int, int], widths: Widths, spares: tuple[int, ...]) -> dict[int, int]:
@@ -188,12 +253,14 @@ def chain_optima(shape: tuple[int, int, int, int], widths: Widths, spares: tuple
 @pytest.mark.parametrize("shape", CHAINS)
 def test_below_the_optima_of_chains(shape: tuple[int, int, int, int], widths: Widths) -> None:
     m, k, f, l = shape
-    no_cut_exceeds(chain_problems(Chain(m, k, f, l, m * f)), widths, chain_optima(shape, widths, (0, 1, 2, 4)), 1)
+    problems = weighted(Chain(m, k, f, l, m * f), widths)
+    no_cut_exceeds(problems, widths, chain_optima(shape, widths, (0, 1, 2, 4)), 1)
 
 
 @pytest.mark.parametrize("widths", [BF16, FP8])
 def test_below_the_optima_of_a_chain_of_four_cells(widths: Widths) -> None:
-    no_cut_exceeds(chain_problems(Chain(2, 1, 2, 1, 4)), widths, chain_optima((2, 1, 2, 1), widths, (0, 2)), 1)
+    problems = weighted(Chain(2, 1, 2, 1, 4), widths)
+    no_cut_exceeds(problems, widths, chain_optima((2, 1, 2, 1), widths, (0, 2)), 1)
 
 
 # against schedules, and the theorems of one width
@@ -218,7 +285,7 @@ def test_below_every_chain_schedule(m: int, k: int, f: int, l: int, gated: bool,
     ffn = Ffn(m, k, f, l, gated)
     room = Room(3 * max(widths.hidden, widths.partial) + capacity, widths)
     schedule = best_in_bytes(ffn, room)
-    for found in line_bytes(accounting(ffn).lines, widths, room.bytes):
+    for found in chain_line_bytes(chain_of(ffn), widths, room.bytes):
         assert schedule is None or found.bytes <= schedule.bytes
 
 
@@ -237,10 +304,12 @@ def test_one_width_is_the_theorem_of_values(m: int, n: int, k: int, width: int, 
 def test_one_width_is_the_theorem_of_chains(
     m: int, k: int, f: int, l: int, gated: bool, width: int, capacity: int
 ) -> None:
-    widths = Widths(width, width, width, width)
-    problems = accounting(Ffn(m, k, f, l, gated)).lines
-    for problem, found in zip(problems, line_bytes(problems, widths, width * capacity), strict=True):
-        assert found.bytes >= width * line_bound(problem, capacity).elements * (1 - 1e-6)
+    """With the same numbers: as much, or more where many segments touch a cell."""
+    ffn = Ffn(m, k, f, l, gated)
+    wide = chain_in_bytes(chain_of(ffn), Widths(width, width, width, width))
+    for classic, same in zip(accounting(ffn).lines, wide, strict=True):
+        found = line_bound(classic, capacity)
+        assert elements(same, capacity, found.cut) >= found.elements
 
 
 @settings(deadline=None, max_examples=60)
@@ -270,10 +339,15 @@ def test_anchors() -> None:
     for workload, mebibytes, least in (
         (Gemm(8192, 8192, 8192), 40, 606_900_000),
         (Gemm(4096, 128256, 8192), 40, 4_617_000_000),
-        (Ffn(8192, 4096, 11008), 6, 1_984_000_000),
     ):
-        found = line_bytes(accounting(workload).lines, BF16, mebibytes * 2**20)
-        assert found[0].bytes >= least
+        assert line_bytes(accounting(workload).lines, BF16, mebibytes * 2**20)[0].bytes >= least
+    for ffn, mebibytes, least in (
+        (Ffn(8192, 4096, 11008), 6, 1_984_000_000),
+        (Ffn(8192, 4096, 11008), 50, 518_000_000),  # 500,600,000 with products of one weight
+        (Ffn(8192, 1600, 6400), 6, 335_000_000),  # 329,265,769 by segments
+    ):
+        found = chain_line_bytes(chain_of(ffn), BF16, mebibytes * 2**20)
+        assert max(one.bytes for one in found) >= least
 
 
 def test_a_width_that_is_too_large_would_be_noticed() -> None:
@@ -286,5 +360,6 @@ def test_a_width_that_is_too_large_would_be_noticed() -> None:
     ffn = Ffn(3000, 64, 3000, 64)
     schedule = best_in_bytes(ffn, Room(size, narrow))
     assert schedule is not None
-    assert line_bytes(accounting(ffn).lines, narrow, size)[0].bytes <= schedule.bytes
-    assert line_bytes(accounting(ffn).lines, replace(narrow, hidden=8, partial=8), size)[0].bytes > schedule.bytes
+    assert max(found.bytes for found in chain_line_bytes(chain_of(ffn), narrow, size)) <= schedule.bytes
+    wider = replace(narrow, hidden=8, partial=8)
+    assert max(found.bytes for found in chain_line_bytes(chain_of(ffn), wider, size)) > schedule.bytes

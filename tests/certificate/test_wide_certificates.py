@@ -10,7 +10,7 @@ import pytest
 from pebble.bounds import Wide, in_bytes
 from pebble.bounds.accounting import lower_bound, separate_bound
 from pebble.bounds.lines import PRICE_BITS, Cut
-from pebble.bounds.wide_lines import LineBytes
+from pebble.bounds.wide_lines import LineBytes, Weighted
 from pebble.certificate import RefusedError, check
 from pebble.families import FAMILIES, accounting
 from pebble.reports.bound import bound_workload
@@ -102,6 +102,21 @@ def test_schedules_are_certified_and_must_fit(name: str) -> None:
     assert "bytes moved" in refusal(document)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("turns", [[[99, 4000, 0]] * 2, [[0, 0, 0]] * 2]), ("first", 90), ("enter", [1, 5, 0])],
+)
+def test_bands_whose_room_in_bytes_is_not_counted_are_refused(key: str, value: object) -> None:
+    """Corners and wider blocks save traffic for room that this checker counts in values alone."""
+    document = certificate("attention")
+    upper = document["claims"][-1]
+    document["claims"] = [upper]
+    for run in upper["schedule"]["runs"]:
+        run["kept"] = [0, 0]
+    upper["schedule"]["runs"][0][key] = value
+    assert persuade(document) is None
+
+
 def test_a_schedule_that_keeps_partial_sums_takes_their_width() -> None:
     document = certificate("attention")
     upper = document["claims"][-1]
@@ -158,14 +173,19 @@ def test_lines_of_narrower_partial_sums_prove_less(name: str) -> None:
         ("ffn, by lines", {"rho": "1/2"}, "prices rho|charged less"),
         ("ffn, by lines", {"rho": "5/2"}, "prices rho|charged less"),
         ("ffn, by lines", {"form": "gated chain"}, "one of chain"),
-        ("ffn, by lines", {"minima": [2, 1, 2]}, "4 to 4 entries"),
-        ("ffn, gated", {"form": "gate's chain"}, "4 to 4 entries"),
+        ("ffn, by lines", {"minima": [2, 1, 2]}, "5 to 5 entries"),
+        ("ffn, by lines", {"work_weights": [1, 0]}, "at least 1"),
+        ("ffn, by lines", {"work_weights": [1]}, "2 to 2 entries"),
+        ("ffn, by lines", {"work_weights": [1, 1025]}, "at most"),
+        ("ffn, by lines", {"work_weights": None}, "expected"),
+        ("ffn, gated", {"form": "gate's chain"}, "5 to 5 entries"),
+        ("gemm", {"work_weights": [1, 2]}, "nothing here has"),
         ("gemm", {"mu": "-1/5"}, "fraction"),
         ("gemm", {"rho": 1.0}, "fraction"),
         ("gemm", {"segments": 0}, "at least 1"),
         ("gemm", {"segments": 8192**3 + 1}, "at most"),
         ("gemm", {"unit": 4}, "unit|expected"),
-        ("attention, causal", {"theorem": "lines", "form": "chain"}, "not about such a attention"),
+        ("attention, causal", {"theorem": "lines", "form": "chain"}, "not about a mask"),
     ],
 )
 def test_what_the_line_theorem_does_not_say(name: str, changes: dict[str, Any], why: str) -> None:
@@ -173,6 +193,17 @@ def test_what_the_line_theorem_does_not_say(name: str, changes: dict[str, Any], 
     document["claims"][0]["proof"]["kernels"][0] |= changes
     with pytest.raises(RefusedError, match=why):
         check(document)
+
+
+@pytest.mark.parametrize("weights", [[1, 1], [2, 3], [5, 8], [7, 5], [10, 14], [1, 1000]])
+def test_other_weights_prove_no_more(weights: list[int]) -> None:
+    """With the rest put right: the weights that the bound takes are about the best."""
+    document = certificate("ffn")
+    claim = document["claims"][0]
+    (proof,) = line_proofs(document)
+    assert proof["work_weights"] == [5, 7]
+    said, proof["work_weights"] = claim["bytes"], weights
+    assert persuade(document) is None or claim["bytes"] <= 1.001 * said
 
 
 def test_prices_of_any_kind_prove_no_more_than_a_schedule_moves() -> None:
@@ -196,6 +227,9 @@ def test_prices_of_any_kind_prove_no_more_than_a_schedule_moves() -> None:
         minima = [kind.least(cut)[1] for kind in told.found.problem.kinds]
         exact = [str(Fraction(price, 2**PRICE_BITS)) for price in cut[1:]]
         proof = {"theorem": "lines", "form": told.found.form, "segments": cut.segments, "mu": exact[0], "rho": exact[1]}
+        problem = told.found.problem
+        if isinstance(problem, Weighted):
+            proof["work_weights"] = list(problem.weights)
         proof["minima"] = [list(x) if isinstance(x, tuple) else x for x in minima]
         document["claims"] = [{**claim, "proof": {"theorem": "segments in bytes", "kernels": [proof]}}]
         if persuade(document) is not None:
@@ -204,7 +238,7 @@ def test_prices_of_any_kind_prove_no_more_than_a_schedule_moves() -> None:
     assert taken > 30
 
 
-def one_claim(name: str = "ffn") -> tuple[dict[str, Any], dict[str, Any]]:
+def one_claim(name: str = "attention, causal") -> tuple[dict[str, Any], dict[str, Any]]:
     document = certificate(name)
     return document, document["claims"][0]
 
