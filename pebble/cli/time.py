@@ -134,7 +134,7 @@ def _print(found: Timing) -> None:
         [order, _ms(t.seconds), f"{t.seconds / found.floor.seconds:.2f}", *_sums(t), _binds(t)]
         for order, t in found.orders
     ]
-    print(_output.table(heads, rows))
+    print(_output.table(heads, rows, keep=heads[1:3]))
     _notes(found.notes)
 
 
@@ -178,5 +178,5 @@ def _print_sweep(found: Sweep) -> None:
         for s in found.steps
     ]  # fmt: skip
     heads = [found.size, "schedule", "tile", "modelled ms", *_HEADS, "binds", "floor ms", "floor is"]
-    print(_output.table(heads, rows, left=3))
+    print(_output.table(heads, rows, left=3, keep=("modelled ms", "floor ms")))
     _notes(found.notes)
