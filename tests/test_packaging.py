@@ -49,6 +49,10 @@ def test_every_dependency_has_bounds_and_a_version_line(capsys: pytest.CaptureFi
         name = re.split(r"[<>=]", requirement)[0]
         assert ">=" in requirement and "<" in requirement, requirement
         assert told[name][0].isdigit(), name
+    for extra in ("sweep", "proofs", "ncu", "browser"):
+        for requirement in PROJECT["project"]["optional-dependencies"][extra]:
+            told_of = told[re.split(r"[<>=]", requirement)[0]]
+            assert told_of == "not installed" or told_of[0].isdigit(), requirement
 
 
 def test_the_links_that_checkers_follow() -> None:

@@ -52,6 +52,7 @@ COMMANDS: dict[str, str] = {
 }
 
 SHAPES = "shape"  # the group of the options that give a workload's sizes
+FAMILIES = "parameters of families"  # and those of a DAG's
 _LONGEST_SENTENCE = 1000
 
 
@@ -78,8 +79,8 @@ class _Parser(argparse.ArgumentParser):
         raise InputError(f"{message}; see `{self.prog} --help`.")
 
     def format_help(self) -> str:
-        """The command's own options first, the shapes of all workload families last."""
-        self._action_groups.sort(key=lambda group: group.title == SHAPES)
+        """The command's own options first, the shapes of all families of workloads and DAGs last."""
+        self._action_groups.sort(key=lambda group: group.title in (SHAPES, FAMILIES))
         self.usage = " ".join(["%(prog)s", *map(_argument, self._get_positional_actions()), "[options]"])
         return super().format_help()
 

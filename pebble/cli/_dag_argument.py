@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from pebble.cdag.io import SUFFIXES
+from pebble.cli import FAMILIES
 from pebble.cli._workload_argument import add_parameters, given_parameters
 from pebble.families import DAG_FAMILIES
 from pebble.game import Variant
@@ -29,7 +30,7 @@ def family_help() -> str:
 def add_dag_arguments(parser: argparse.ArgumentParser) -> None:
     """DAG, and the options of all families."""
     parser.add_argument("dag", metavar="DAG", help="a family (" + ", ".join(DAG_FAMILIES) + ") or a file dag.json")
-    group = parser.add_argument_group("parameters of families")
+    group = parser.add_argument_group(FAMILIES)
     add_parameters(group, [(name, family.parameters) for name, family in DAG_FAMILIES.items()])
     parser.add_argument(
         "--unit-weights", action="store_true", help="every value weighs 1, whatever the file or the tiles say"

@@ -57,4 +57,8 @@ def print_exact(result: ExactComparison) -> None:
         for p in result.orders
     ]
     last = "x optimum" if result.optimal else "x best found"
-    print(_output.table(["order", "eviction", "load MB", "store MB", "total MB", last], rows, left=2))
+    print(
+        _output.table(
+            ["order", "eviction", "load MB", "store MB", "total MB", last], rows, left=2, keep=("total MB", last)
+        )
+    )

@@ -91,5 +91,9 @@ def print_energy(timed: Timed, orders: dict[str, Energy] | None = None) -> None:
             for name, energy in orders.items()
         ]
         print()
-        print(_output.table(["schedule", *(f"{_LEVELS[key]} J" for key in timed.energy.joules), "total J"], rows))
+        print(
+            _output.table(
+                ["schedule", *(f"{_LEVELS[key]} J" for key in timed.energy.joules), "total J"], rows, keep=("total J",)
+            )
+        )
     say(f"note: energy is an estimate, not a bound: {table.about}")

@@ -52,7 +52,7 @@ def print_sm_comparison(found: SmComparison) -> None:
         for row in document["schedules"]
     ]
     heads = ["schedule", "L2 to SM MB", "SM to SM MB", "to L2 MB", "cost MB", "into an SM MB", "imbalance", "x bound"]
-    print(_output.table(heads, rows))
+    print(_output.table(heads, rows, keep=("cost MB", "x bound")))
 
 
 def print_sm_bound(found: SmBound) -> None:

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterable
 from typing import Any
 
+from pebble.cli import SHAPES
 from pebble.errors import InputError
 from pebble.families import DTYPES, FAMILIES, TOKENS, read_workload
 from pebble.workloads.base import Workload
@@ -50,7 +51,7 @@ def add_workload_option(parser: argparse.ArgumentParser) -> None:
 
 def _add_shapes(parser: argparse.ArgumentParser) -> None:
     owners = [(name, family.parameters) for name, family in FAMILIES.items()]
-    add_parameters(parser.add_argument_group("shape"), [*owners, ("MODEL:LAYER", TOKENS), ("", DTYPES)])
+    add_parameters(parser.add_argument_group(SHAPES), [*owners, ("MODEL:LAYER", TOKENS), ("", DTYPES)])
 
 
 def workload_of(args: argparse.Namespace) -> Workload:

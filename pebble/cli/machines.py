@@ -27,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--machine", metavar="FILE", help="explain a machine file of your own (format below)")
     # the format is told once, in the module that reads it
-    parser.epilog = "machine file (TOML):\n\n" + (machine.__doc__ or "").partition("\n\n")[2]
+    told = (machine.__doc__ or "").partition("\n\n")[2].rstrip()
+    parser.epilog = f"machine file (TOML):\n\n{told}\n\n{parser.epilog}"
 
 
 def run(args: argparse.Namespace) -> int:

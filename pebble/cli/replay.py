@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--time-limit", default="10", metavar="SECONDS", help="to look for the optimum (10)")
     add_buffer_arguments(parser)
     parser.add_argument("--sms", metavar="P", help="with --buffers: memories, --capacity each (2)")
-    parser.epilog = family_help()
+    parser.epilog = f"{family_help()}\n\n{parser.epilog}"
 
 
 def run(args: argparse.Namespace) -> int:

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--export", metavar="FILE", help="write the rows to this .csv or .parquet, by task id")
     parser.add_argument("--timings", action="store_true", help="with what differs from run to run: seconds, attempts")
     lines = [f"  {column.name:<22}{column.meaning}" for column in COLUMNS]
-    parser.epilog = "\n".join(["columns:", *lines])
+    parser.epilog = "\n".join(["columns:", *lines, "", str(parser.epilog)])
 
 
 def run(args: argparse.Namespace) -> int:

@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_buffer_arguments(parser)
     parser.add_argument("--sms", metavar="P", help="with --buffers: memories, --capacity each (2)")
     parser.add_argument("--tasks-per-sm", metavar="N", help="with --buffers: no SM does more operations (no limit)")
-    parser.epilog = family_help()
+    parser.epilog = f"{family_help()}\n\n{parser.epilog}"
 
 
 def run(args: argparse.Namespace) -> int:

@@ -60,10 +60,12 @@ def _print(found: TileAdvice, top: int) -> None:
     print()
     if found.advisor is not None and found.advisor.measure:
         headers = ["tile", "stages", "warps", "SMs", "waves", "last", "order", "multicast", found.advisor.measure]
-        print(_output.table(headers, [_by_rule(choice) for choice in found.choices[:top]]))
+        print(
+            _output.table(headers, [_by_rule(choice) for choice in found.choices[:top]], keep=(found.advisor.measure,))
+        )
     else:
         headers = ["tile", "stages", "warps", "per SM", "waves", "last", "order", "DRAM", "us", "bound by"]
-        print(_output.table(headers, [_by_time(choice) for choice in found.choices[:top]]))
+        print(_output.table(headers, [_by_time(choice) for choice in found.choices[:top]], keep=("us", "bound by")))
     print()
     _explain(found.best)
     for note in found.notes:

@@ -140,7 +140,7 @@ def _print(found: Tuning, top: int) -> None:
     print()
     rows = [_row(found, tied) for tied in found.distinct[:top]]
     heads = [f"{found.executions[0]} read MB", *(f"{name} MB" for name in found.executions)]
-    print(_output.table(["schedule", "tile", *heads, "x bound"], rows, left=2))
+    print(_output.table(["schedule", "tile", *heads, "x bound"], rows, left=2, keep=(heads[1], "x bound")))
     looked, simulated, named, all_named = found.counts
     print()
     say(

@@ -11,7 +11,7 @@ from pebble.cli import _output
 
 _DISTRIBUTION = "redblue-pebble"
 _PACKAGES = ("numpy", "networkx", "ortools", "pulp", "highspy", "numba", "matplotlib", "rich")
-_OPTIONAL = ("exact", "ncu-report", "llvmlite", "pandas")
+_OPTIONAL = ("llvmlite", "pandas", "duckdb", "dask", "distributed", "exact", "ncu-report", "playwright")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

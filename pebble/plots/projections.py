@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from pebble.bounds import Box, LineBound, Segments
 from pebble.families import lower_bound
+from pebble.plots.look import look
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, Axes, Figure, page, small_title
 from pebble.proof.shares import least_sum
 from pebble.workloads import Gemm
@@ -64,7 +65,7 @@ def plot_projections(gemm: Gemm, capacity: int, ax: Axes) -> Axes:
     small_title(
         ax,
         f"{gemm.label}, S = {capacity:,} values: {share}\n"
-        f"$v^2 \\leq a\\,b\\,c$: its {products:,} multiply-adds touch\n"
+        f"$v^2 \\leq a\\,b\\,c$: its {products:,} multiply-adds touch{' ' if look().narrow else chr(10)}"
         f"at least {least:,} values; at most S of them were held",
     )
     return ax
