@@ -52,7 +52,7 @@ exclude_patterns = [
 ]
 html_theme = "pydata_sphinx_theme"
 html_title = "pebble"
-html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
+html_theme_options = {"show_prev_next": False, "navigation_with_keys": False, "header_links_before_dropdown": 3}
 html_sourcelink_suffix = ""
 html_sidebars = {"*": [], "generated/[!p]*": []}  # a page without siblings needs no list of them
 html_static_path = ["_static"]

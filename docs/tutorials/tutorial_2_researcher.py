@@ -10,7 +10,11 @@ import json
 import tempfile
 from pathlib import Path
 
+import networkx as nx
+
 import pebble
+from pebble.plots.pebbling import gemm_events, pebbling_figure
+from pebble.plots.projections import projections_figure
 
 # %%
 # A bound, and what it is worth
@@ -60,8 +64,6 @@ for capacity in (4, 5, 6, 8):
 # %%
 # A figure of a pebbling shows each value in fast memory over time, and each load and store.
 
-from pebble.plots.pebbling import gemm_events, pebbling_figure  # noqa: E402
-
 figure = pebbling_figure(gemm_events(pebble.Gemm(3, 3, 3), 6), 6, "3 x 3 x 3, six values held at most")
 
 # %%
@@ -75,8 +77,6 @@ figure = pebbling_figure(gemm_events(pebble.Gemm(3, 3, 3), 6), 6, "3 x 3 x 3, si
 # ------------------------------
 #
 # Any ``networkx.DiGraph`` will do. Four inputs are added pairwise, then the sums; the moves are plain tuples.
-
-import networkx as nx  # noqa: E402
 
 tree = nx.DiGraph([("a", "ab"), ("b", "ab"), ("c", "cd"), ("d", "cd"), ("ab", "sum"), ("cd", "sum")])
 mine = [("load", "a"), ("load", "b"), ("compute", "ab"), ("delete", "a"), ("delete", "b"), ("store", "ab")]
@@ -137,7 +137,5 @@ print("\n".join(proof.text.splitlines()[:30]))
 
 # %%
 # A segment of a product is a set of points in a box, and what it touches are its three projections:
-
-from pebble.plots.projections import projections_figure  # noqa: E402
 
 figure = projections_figure(pebble.Gemm(400, 400, 10), capacity=400)

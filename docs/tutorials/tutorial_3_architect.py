@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pebble
+from pebble.plots.curve import curve_figure
 
 # %%
 # A machine file of my own
@@ -116,8 +117,6 @@ print(f"{grown.tasks} tasks: {grown.kept} were there, {grown.computed} computed"
 # .. code-block:: console
 #
 #    $ pebble curve llama-3-8b:qkv --tokens 4096 --machine l2-50.toml --from 4MiB --to 256MiB --schedules row,grouped-8
-
-from pebble.plots.curve import curve_figure  # noqa: E402
 
 layer = pebble.workload("llama-3-8b:qkv", tokens=4096)
 curve = pebble.curve(layer, ["row", "grouped-8"], machine=write_machine(50), least="4MiB", most="256MiB", points=24)

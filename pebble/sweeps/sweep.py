@@ -88,7 +88,7 @@ class Sweep(Report):
         left = "" if self.complete else f"; interrupted, {self.tasks - self.kept - self.computed:,} are missing"
         kept = f", {self.kept:,} were there" if self.kept else ""
         return (
-            f"{self.store}: {self.tasks:,} tasks{kept}, {self.computed:,} computed"
+            f"{self.store}: {self.tasks:,} task{'s' * (self.tasks != 1)}{kept}, {self.computed:,} computed"
             f"{f' ({told})' if told else ''} in {self.seconds:.1f} s, {self.rate:,.1f} a second{left}"
         )
 
