@@ -112,6 +112,7 @@ def test_stream(capsys: pytest.CaptureFixture[str]) -> None:
         (["cycles", "--tile", "128x128x32", *H100, "--constants", "published"], "expected an A100"),
         (["cycles", "--tile", "128x128x32", *A100, "--constants", "other"], "unknown set"),
         (["cycles", "--tile", "128x128x32", *A100, "--l2-latency", "nan"], "above zero"),
+        (["cycles", "--tile", "128x128x32", *A100, "--l2-latency", "600"], "600 cycles with 552 of DRAM"),
         (["cycles", "--tile", "128x128x32", *A100, "--threads", "100"], "multiple of 32"),
         (["cycles", "--tile", "128x128x32", "--gpu", "mi300x", "--threads", "96"], "multiple of 64"),
         (["cycles", "--tile", "128x128x32", *A100, "--mma", "0x8x16"], "--mma: got '0x8x16'"),
