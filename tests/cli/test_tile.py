@@ -51,6 +51,7 @@ def test_tile_by_rule(capsys: pytest.CaptureFixture[str]) -> None:
     found = document(capsys, "tile", *shape, *H100, "--advisor", "deepgemm")
     first = found["configurations"][0]  # type: ignore[index]
     assert (first["tile"], first["stages"], first["score"]) == ("128x112x128", 6, 3250)
+    assert (first["threads"], first["warps"]) == (384, 12)  # a warpgroup loads, two multiply
     assert main(["tile", *shape, *H100, "--advisor", "deepgemm-2025-05", "--top", "2"]) == 0
     assert "ranked by the rule's own waves + idle" in capsys.readouterr().out
 
