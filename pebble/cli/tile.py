@@ -77,7 +77,7 @@ def _by_rule(choice: Choice) -> list[str]:
     return [
         choice.tile,
         f"{advice.stages}",
-        f"{choice.model.warps}",
+        f"{choice.warps}",
         f"{advice.sms}",
         f"{choice.model.waves:,}",
         f"{choice.model.last_wave_use:.0%}",
@@ -93,7 +93,7 @@ def _by_time(choice: Choice) -> list[str]:
     return [
         choice.tile,
         f"{advice.stages}",
-        f"{choice.model.warps}",
+        f"{choice.warps}",
         f"{advice.blocks_per_sm}",
         f"{choice.model.waves:,}",
         f"{choice.model.last_wave_use:.0%}",

@@ -187,7 +187,7 @@ def _print_beside(found: SideBySide) -> None:
         [
             f"{sms - split.sms} + {split.sms}",
             unit(split.time.seconds),
-            *map(unit, split.time.ended_seconds),
+            *(unit(ended) for ended in split.time.ended_seconds),
             f"{found.in_turn_seconds / split.time.seconds:.2f}",
         ]
         for split in found.splits

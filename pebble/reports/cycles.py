@@ -171,7 +171,14 @@ def cycles(
             except InputError as error:
                 raise InputError(str(error).replace("tile:", "--mma:", 1)) from None
             one = _with_mma(one, (sides.bm, sides.bn, sides.bk), "mma_cycles" in own)
-        sets.append(one.with_values(**own))
+        one = one.with_values(**own)
+        l2, dram = one.l2_latency.value, one.dram_latency.value
+        if not one.adds and l2 > dram and own.keys() & {"l2_latency", "dram_latency"}:
+            raise InputError(
+                f"--l2-latency: got {l2:g} cycles with {dram:g} of DRAM, expected no more: a latency of DRAM is that "
+                "seen from an SM, through L2; give --dram-latency too."
+            )
+        sets.append(one)
     asked = 0 if threads is None else whole("--threads", threads, 32, 1024)
     if asked % warp_threads(chip):
         raise InputError(f"--threads: got {asked}, expected a multiple of {warp_threads(chip)}, the threads of a warp.")

@@ -17,6 +17,7 @@ from pebble.reports.target import MAX_SMS, chip_of, whole
 from pebble.schedules.tile import TileShape
 from pebble.timing.waves import ModelledTime
 from pebble.tuning.advisors import ADVISORS, Advice, Advisor, Timed, Timer, best_timed, launches, parse_advisor
+from pebble.units import ceil_div
 from pebble.workloads import Attention, Ffn
 from pebble.workloads.base import Workload
 
@@ -41,12 +42,15 @@ class Choice:
         None where only the advisor's own measure ranks it.
     tile : str
         As the family writes it.
+    warps : int
+        Of a block, those that only load among them.
     """
 
     advice: Advice
     model: TileModel
     time: ModelledTime | None
     tile: str
+    warps: int
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
@@ -55,7 +59,7 @@ class Choice:
             "tile": self.tile,
             "stages": advice.stages,
             "threads": advice.threads,
-            "warps": self.model.warps,
+            "warps": self.warps,
             "sms": advice.sms,
             "blocks_per_sm": advice.blocks_per_sm,
             "schedule": advice.schedule.name,
@@ -110,7 +114,7 @@ class TileAdvice(Report):
         who = self.advisor.name if self.advisor else "as asked"
         return (
             f"{self.workload.label} on {self.gpu.name}, {who}: tile {self.best.tile}, {advice.stages} stages, "
-            f"{self.best.model.warps} warps{took}"
+            f"{self.best.warps} warps{took}"
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -253,7 +257,8 @@ def _choice(timer: Timer, advice: Advice, timed: Timed | None) -> Choice:
         blocks_per_sm=advice.blocks_per_sm,
         sms=advice.sms,
     )
-    return Choice(advice, model, timed.time if timed else None, timer.family.tile_text(advice.tile))
+    warps = ceil_div(advice.threads, warp_threads(machine))
+    return Choice(advice, model, timed.time if timed else None, timer.family.tile_text(tile), warps)
 
 
 def _own(

@@ -51,6 +51,7 @@ def test_tile_by_rule(capsys: pytest.CaptureFixture[str]) -> None:
     found = document(capsys, "tile", *shape, *H100, "--advisor", "deepgemm")
     first = found["configurations"][0]  # type: ignore[index]
     assert (first["tile"], first["stages"], first["score"]) == ("128x112x128", 6, 3250)
+    assert (first["threads"], first["warps"]) == (384, 12)  # a warpgroup loads, two multiply
     assert main(["tile", *shape, *H100, "--advisor", "deepgemm-2025-05", "--top", "2"]) == 0
     assert "ranked by the rule's own waves + idle" in capsys.readouterr().out
 
@@ -112,6 +113,7 @@ def test_stream(capsys: pytest.CaptureFixture[str]) -> None:
         (["cycles", "--tile", "128x128x32", *H100, "--constants", "published"], "expected an A100"),
         (["cycles", "--tile", "128x128x32", *A100, "--constants", "other"], "unknown set"),
         (["cycles", "--tile", "128x128x32", *A100, "--l2-latency", "nan"], "above zero"),
+        (["cycles", "--tile", "128x128x32", *A100, "--l2-latency", "600"], "600 cycles with 552 of DRAM"),
         (["cycles", "--tile", "128x128x32", *A100, "--threads", "100"], "multiple of 32"),
         (["cycles", "--tile", "128x128x32", "--gpu", "mi300x", "--threads", "96"], "multiple of 64"),
         (["cycles", "--tile", "128x128x32", *A100, "--mma", "0x8x16"], "--mma: got '0x8x16'"),
