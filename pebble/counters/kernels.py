@@ -63,8 +63,9 @@ def critical_kernel(launches: Sequence[Launch]) -> Critical:
     ):
         values = of_all(key, among)
         if values is not None and max(values) > 0:
-            of_name = " of the products, networks and attentions" if said == "name" and len(among) < len(launches) else ""
-            return Critical(among[values.index(max(values))], why + of_name)
+            by_name = said == "name" and len(among) < len(launches)
+            why += " of the products, networks and attentions" * by_name
+            return Critical(among[values.index(max(values))], why)
     return Critical(among[0], "the first; no counter tells")
 
 
