@@ -106,7 +106,7 @@ def print_identified(found: Identified, known: str = "") -> None:
         for shape in found.shapes:
             say(shape.text, "  ")
     elif found.computes == "gemm":
-        why = f"none of {known} fits the counters" if known else "the counters do not tell it"
+        why = f"the counters tell none of {known}" if known else "the counters do not tell it"
         say(f"shape    {why}; `--workload` says it to `pebble ncu compare`")
 
 
