@@ -254,6 +254,7 @@ class Engine(ABC):
         self.lines, self.operand, self.tiles = trace.tile_lines, trace.tile_operand, len(trace.tile_lines)
         self.write_backs = self.zeros()
         self._missed = np.empty(0, np.int32)
+        self._touches_at_once = max(1, _LINES_AT_ONCE // max(1, int(self.lines.max(initial=1))))
         self.start()
 
     @abstractmethod
@@ -277,7 +278,7 @@ class Engine(ABC):
         if len(self._missed) < len(chunk.ids):
             self._missed = np.empty(len(chunk.ids), np.int32)
         missed = self._missed[: len(chunk.ids)]
-        for piece, at in chunk.pieces(max(1, _LINES_AT_ONCE // max(1, int(self.lines.max(initial=1))))):
+        for piece, at in chunk.pieces(self._touches_at_once):
             check_wanted()
             self.run(piece, missed[at])
         return missed

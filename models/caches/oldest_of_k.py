@@ -175,7 +175,8 @@ class OldestOfKEngine(Engine):
         self._slots = np.zeros(parts * self._most, np.int64)
         self._dirty = np.zeros(parts * self._most, np.uint8)
         self._used = np.zeros(parts, np.int64)
-        self._draws = Draws(self.policy.seed, self.policy.drawn)
+        self._k = self.policy.drawn
+        self._draws = Draws(self.policy.seed, self._k)
         self._clock = np.zeros(1, np.int64)
 
     @property
@@ -187,7 +188,7 @@ class OldestOfKEngine(Engine):
         p, draws = self.policy, self._draws
         _run(
             chunk.ids, chunk.ops, self._where.of(chunk), self._first, self._sizes, self._ranks, self._lasts, p.parts,
-            p.drawn, self._most, p.write_allocate, self._bits, self._shift, self._groups, self._slot_of, self._slots,
+            self._k, self._most, p.write_allocate, self._bits, self._shift, self._groups, self._slot_of, self._slots,
             self._dirty, self._used, draws.drawn, draws.cursor, draws.states, draws.ahead, self._group_operand,
             self._granule, self._clock, missed, self.write_backs,
         )  # fmt: skip

@@ -37,6 +37,7 @@ from .games import Game
 from .reading import RefusedError, array, integer
 
 MAX_TASKS = 40
+MAX_PLACES = 200_000  # operands and values, at every position
 Terms = dict[int, int]
 """Coefficients, all positive, of literals: variable x as x, its negation as -x."""
 
@@ -67,6 +68,9 @@ class Formula:
     def __init__(self, game: Game, limit: int, first: Iterable[int]) -> None:
         if game.variant not in ("one-shot", "in-place") or not 0 < len(game.tasks) <= MAX_TASKS:
             raise RefusedError("game", f"formulas are for one-shot and in-place games of 1 to {MAX_TASKS} tasks")
+        places = len(game.tasks) * (len(game.names) + sum(len(task.operands) for task in game.tasks))
+        if places > MAX_PLACES:
+            raise RefusedError("game", f"its formula would have {places:,} places of a value, at most {MAX_PLACES:,}")
         self.game, self.limit = game, limit
         self.variables: dict[tuple[str, int, int], int] = {}
         self.positions = range(len(game.tasks))

@@ -94,8 +94,11 @@ def print_identified(found: Identified, known: str = "") -> None:
         say(f"stores   about {found.stored[0]:,} sectors: none passed the L1's counters; told from L2's writes")
     if found.stores is not None:
         say(f"type     {found.stores.text}")
+    if len(found.heads) > 1:
+        say(f"heads    ambiguous; {len(found.heads)} fit:")
     for heads, dim, size in found.heads:
-        say(f"heads    {heads} heads of {dim} values of {size} bytes, each row and head with an fp32 log-sum-exp")
+        what = f"{heads} heads of {dim} values of {size} bytes, each row and head with an fp32 log-sum-exp"
+        say(f"heads    {what}" if len(found.heads) == 1 else what, "" if len(found.heads) == 1 else "  ")
     if found.shape is not None:
         say(f"shape    {found.shape.text}")
     elif found.shapes:
@@ -103,7 +106,7 @@ def print_identified(found: Identified, known: str = "") -> None:
         for shape in found.shapes:
             say(shape.text, "  ")
     elif found.computes == "gemm":
-        why = f"none of {known} fits the counters" if known else "the counters do not tell it"
+        why = f"the counters tell none of {known}" if known else "the counters do not tell it"
         say(f"shape    {why}; `--workload` says it to `pebble ncu compare`")
 
 

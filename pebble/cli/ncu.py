@@ -126,10 +126,8 @@ def _run_which(args: argparse.Namespace) -> int:
     if args.json:
         _output.print_report(found)
     else:
-        known = " and ".join(
-            f"{side:,} {what}" for side, what in ((rows, "rows"), (cols, "columns")) if side is not None
-        )
-        _counters.print_identified(found, known or None)
+        known = [f"{side:,} {what}" for side, what in ((rows, "rows"), (cols, "columns")) if side is not None]
+        _counters.print_identified(found, " and ".join(known))
     return 0
 
 

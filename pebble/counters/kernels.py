@@ -38,8 +38,8 @@ def computes(launch: Launch) -> Kind:
 def critical_kernel(launches: Sequence[Launch]) -> Critical:
     """The launch that matters most.
 
-    The one that keeps the tensor pipe busy longest; where none does, products and attention come before the rest, then
-    fp32 FMA instructions, time and stored sectors decide, each where the report has it for all.
+    The one that keeps the tensor pipe busy longest; where none does, products, networks and attention come before the
+    rest, then fp32 FMA instructions, time and stored sectors decide, each where the report has it for all.
     """
 
     def of_all(key: str, among: Sequence[Launch]) -> list[float] | None:
@@ -63,8 +63,9 @@ def critical_kernel(launches: Sequence[Launch]) -> Critical:
     ):
         values = of_all(key, among)
         if values is not None and max(values) > 0:
-            of_name = " of the products and attentions" if said == "name" and len(among) < len(launches) else ""
-            return Critical(among[values.index(max(values))], why + of_name)
+            by_name = said == "name" and len(among) < len(launches)
+            why += " of the products, networks and attentions" * by_name
+            return Critical(among[values.index(max(values))], why)
     return Critical(among[0], "the first; no counter tells")
 
 

@@ -60,6 +60,8 @@ def read_profile(path: str | Path) -> Profile:
     broken = sum(table.broken for table in tables)
     if broken:
         notes.append(f"{broken} row{'s' * (broken != 1)} of the table could not be read, or not to the end")
+    if tables[-1].open_end:
+        notes.append("the file ends without an end of line: its last number may be cut off")
     layout = "long" if tables[0].is_long else "wide"
     if any(draft.rounded for draft in drafts):
         notes.append("scaled units (Mbyte, ms) are printed rounded; `ncu --print-units base` prints whole numbers")

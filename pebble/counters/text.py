@@ -26,6 +26,7 @@ class Table:
     header: list[str]
     rows: list[list[str]] = field(default_factory=list)
     broken: int = 0  #: rows that could not be read, or not to their end
+    open_end: bool = False  #: the file ends without an end of line, and its cells have no quotes
 
     @property
     def is_long(self) -> bool:
@@ -71,6 +72,8 @@ def read_tables(path: str, content: bytes) -> tuple[list[Table], list[str]]:
             tables[-1].rows.append(cells)
         else:
             tables[-1].rows.append(cells[:-1])  # its last cell is cut off, and a number cut off is another number
+    if tables and bare and lines[-1].strip():
+        tables[-1].open_end = True
     if not tables:
         raise InputError(
             f"{shown(path)}: there is no table of Nsight Compute in it{_what_it_says(beside)}; expected a .ncu-rep, or "

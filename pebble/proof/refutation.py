@@ -14,6 +14,7 @@ from pathlib import Path
 from pebble.certificate.cutting_planes import HEADER
 from pebble.certificate.formula import MAX_TASKS, Formula
 from pebble.certificate.games import Game as CheckedGame
+from pebble.certificate.reading import RefusedError
 from pebble.errors import InputError
 from pebble.game import Game
 from pebble.system.isolation import Library, StoppedError, call
@@ -47,9 +48,12 @@ def refute(game: CheckedGame, cost: int, first: list[int], seconds: float) -> tu
     Raises
     ------
     InputError
-        The formula has a solution: the claimed cost is too high.
+        There is no formula of so large a game; or it has a solution: the claimed cost is too high.
     """
-    formula = Formula(game, cost - 1, first)
+    try:
+        formula = Formula(game, cost - 1, first)
+    except RefusedError as error:
+        raise InputError(f"--proof-log: the checker makes no formula of this game: {error.why}.") from None
     until = time.monotonic() + seconds
     with tempfile.TemporaryDirectory() as folder:
         try:

@@ -234,6 +234,15 @@ def test_edited_logs_never_refute_a_formula_with_a_solution(seed: int) -> None:
             check_log(true, "\n".join(edited))
 
 
+def test_a_game_whose_formula_would_not_fit_is_refused() -> None:
+    names = [f"x{i}" for i in range(5000)]
+    tasks = [[f"y{t}", 5000 + t, list(range(5000)), []] for t in range(40)]
+    values = [[name, 1, "input"] for name in names] + [[f"y{t}", 1, "output"] for t in range(40)]
+    game = read_game({"variant": "one-shot", "capacity": 6000, "values": values, "tasks": tasks}, "game")
+    with pytest.raises(RefusedError, match="its formula would have"):
+        Formula(game, 10, [0])
+
+
 def test_symmetries_are_checked() -> None:
     document = json.loads((LOGS / "gemm-2x2x2-s6.json").read_text())
     game = read_game(document["statement"]["game"], "game")

@@ -190,5 +190,10 @@ def test_the_command(tmp_path, capsys):
     flash = {NAMES["st"]: ("sector", "33,280")}
     path.write_text("\n".join(long_lines([("flash_fwd_kernel", flash)])))
     assert main(["ncu", "which", str(path), "--rows", "128"]) == 0
-    assert "32 heads of 128 values" in capsys.readouterr().out
+    assert "heads    32 heads of 128 values" in capsys.readouterr().out
+    # 65 heads of 64 values store as much as 33 of 128
+    path.write_text("\n".join(long_lines([("flash_fwd_kernel", {NAMES["st"]: ("sector", str(128 * 33 * 260 // 32))})])))
+    assert main(["ncu", "which", str(path), "--rows", "128"]) == 0
+    said = capsys.readouterr().out
+    assert "heads    ambiguous; 2 fit:" in said and "33 heads of 128" in said and "65 heads of 64" in said
     assert main(["ncu", "which", str(path), "--cols", "128"]) == 2

@@ -57,7 +57,9 @@ def test_a_table_without_its_header_and_one_resaved_without_quotes(tmp_path):
     check_tiled(read(tmp_path, "\n".join(lines[1:])))
     resaved = [line.replace('"', "") for line in long_lines([("gemm", {"dram__bytes_read.sum": ("byte", "5000")})])]
     resaved = [line.replace("(32, 32, 1)", "32").replace("(64, 64, 1)", "64") for line in resaved]
-    assert read(tmp_path, "\n".join(resaved)).launches[0].value("dram_read_bytes") == 5000
+    whole = read(tmp_path, "\n".join([*resaved, ""]))
+    assert whole.launches[0].value("dram_read_bytes") == 5000 and not whole.notes
+    assert "its last number may be cut off" in read(tmp_path, "\n".join(resaved)[:-1]).notes[-1]  # 500
 
 
 def test_the_raw_page_of_old_versions(tmp_path):
