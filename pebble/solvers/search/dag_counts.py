@@ -15,7 +15,6 @@ precede what, leads through moments at which much is live.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import NamedTuple
 

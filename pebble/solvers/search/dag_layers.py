@@ -296,9 +296,7 @@ def expand(mod, ideals, pos, s, goal, goal_cost, log):  # type: ignore[no-untype
                             ideals, child, n0, n1, p0, p1, finals0 | c0, finals1 | c1, counts[LIMIT] - cost
                         )
                         if level <= counts[LIMIT]:
-                            if beaten(
-                                words, numbers, ideal_words, ideal_numbers, rows, child, n0, n1, p0, p1, cost
-                            ):
+                            if beaten(words, numbers, ideal_words, ideal_numbers, rows, child, n0, n1, p0, p1, cost):
                                 counts[DOMINATED] += 1
                             else:
                                 new = counts[STATES]

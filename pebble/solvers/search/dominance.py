@@ -74,9 +74,13 @@ def beaten(words, numbers, ideal_words, ideal_numbers, rows, i, r0, r1, c0, c1, 
         q0, q1 = words[s, 0], words[s, 1]
         clean0, clean1 = q0 & (words[s, 2] | pure0), q1 & (words[s, 3] | pure1)
         gap = cost - numbers[s, COST]
-        if gap >= 0 and _price(ideal_words, rows, i, row, q0, q1, clean0, clean1, r0, r1, c0, c1, gap) <= gap:
-            return True
         following = np.int64(numbers[s, AFTER])
+        if gap >= 0 and _price(ideal_words, rows, i, row, q0, q1, clean0, clean1, r0, r1, c0, c1, gap) <= gap:
+            if last >= 0:  # to the front: what beat one beats others soon
+                numbers[last, AFTER] = following
+                numbers[s, AFTER] = ideal_numbers[i, HEAD]
+                ideal_numbers[i, HEAD] = s
+            return True
         if gap <= 0 and _price(ideal_words, rows, i, row, r0, r1, c0, c1, q0, q1, clean0, clean1, -gap) <= -gap:
             if last < 0:
                 ideal_numbers[i, HEAD] = following

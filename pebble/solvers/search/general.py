@@ -22,6 +22,8 @@ from pebble.system.memory import memory_allowance
 BEAM_WIDTHS = (30, 300, 3000)
 BEAM_SHARE = 0.1  # of the time left, each
 COUNT_SHARE = 0.15  # of the time left, for the counted game
+SHORT_SECONDS = 0.05  # of a pass, before the last is tried
+LAST_SHARE = 0.75  # of the time left, for one pass up to the upper bound
 GROWTH = 3.0  # of the positions from one pass to the next, unless the last is near
 _SLICE_SECONDS = 0.05
 _LARGEST_SLICE = 1 << 13
@@ -54,8 +56,12 @@ class GeneralSearch:
         for width in BEAM_WIDTHS[1:]:
             self._beam(width, self.upper - 1)
         limit, step, states, took = best.lower - self.base, 1, 1, 0.0
+        tried = not len(self.ideals.counted.values)  # without its bound the last pass is out of reach
         while not best.stopped:
             limit = max(min(limit, self.upper - 1), best.lower - self.base)
+            if took > SHORT_SECONDS and not tried:  # small games are over by now
+                tried = True
+                self._pass(self.upper - 1, 0, time.monotonic() + LAST_SHARE * best.seconds_left)
             if states > BEAM_WIDTHS[1]:
                 self._beam(BEAM_WIDTHS[1], limit)  # within the limit a beam knows better where to look
             if best.stopped:
@@ -67,11 +73,10 @@ class GeneralSearch:
             took = time.monotonic() - began
             states = int(self.positions.counts[kept.STATES])
             growth = max(1.05, (states / before) ** (1 / step))
-            last = self.upper - 1 - limit
+            last = max(1, self.upper - 1 - limit)
+            step = max(1, int(log(GROWTH) / log(growth)))
             if took * growth**last < best.seconds_left:
-                step = max(1, last)
-            else:
-                step = max(1, int(log(GROWTH) / log(growth)))
+                step = last
             limit += step
         return "proved optimal" if best.closed else "stopped"
 
