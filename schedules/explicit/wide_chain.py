@@ -178,13 +178,9 @@ def best_chain_in_bytes(chain: Chain, room: Room) -> WidePlan | None:
     # room for the next band is counted beside the largest: what a smaller one leaves free may be narrower values
     capacity, runs = peak + _spare(chain, side, shape, room), [(replace(band, peak=peak), n) for band, n in runs]
     plans = [_plan_of_runs(one, side, runs, capacity) for one in (chain, turned)]
-    found = [
-        WidePlan(
-            replace(plan, capacity=max(capacity, plan.peak_elements)), room, peak_bytes(chain, side, shape, widths)
-        )
-        for plan in plans
-    ]
-    return min(found, key=lambda plan: plan.bytes)  # corners or, where much is spare, plain values
+    held = peak_bytes(chain, side, shape, widths)
+    wide = [WidePlan(replace(plan, capacity=max(capacity, plan.peak_elements)), room, held) for plan in plans]
+    return min(wide, key=lambda plan: plan.bytes)  # corners or, where much is spare, plain values
 
 
 def _turned_bytes(chain: Chain, shape: Shape, room: Room) -> int:
