@@ -15,7 +15,9 @@ products of a cell are one, then b w. Beside the whole block there are then at m
 - u b w + (u + y) w - y b, back to front, when the last first values of turned vectors leave and the second kind has
   not begun.
 
-Values of three widths, of the block, of the shared operands, of the pivot: each term counts with its own.
+Where values differ in width, each term counts them with their own. Then the second kind may let go at another rate
+than the first, so that most is held between the two: u b w + (u x + 1) w - x b. (At one width that is no more than the
+second term or the third.)
 
 Between these each step adds or takes the same, and later groups find fewer values of the block. Groups before the last
 (after the first, when the block leaves) are full: the short one comes where the block is smallest.
@@ -48,22 +50,24 @@ class Corner:
         second: int = 0,
         streams: int = 1,
         beside: int = 0,
-        widths: tuple[int, int, int] = (1, 1, 1),
+        widths: tuple[int, int, int, int] = (1, 1, 1, 1),
     ) -> int:
         """What is held beside the whole block; a plain vector takes ``beside``, or all its values.
 
-        ``widths``: of a value of the block, of the shared operands, of the pivot.
+        ``widths``: of a first value of the block, of the shared operands, of the pivot, of a second value of the block.
         """
         b, w, u, shared = self.group, self.turned, streams, streams * first + second
-        own, vector, pivot = widths
+        own, vector, pivot, other = widths
+        gone = own * first + other * second - max(own, other if second else 0)
         plain = vector * self.plain * (beside or shared)
         if not w:
             return plain + pivot * u if plain else 0
         return plain + max(
             pivot * u * b * w + vector * u * w,
             pivot * u * b * w + vector * u * w * first - own * (first - 1) * b,
-            pivot * u * b * w + vector * shared * w - own * (first + second - 1) * b,
-            pivot * u * b * w + vector * (u + second) * w - own * second * b,
+            pivot * u * b * w + vector * shared * w - gone * b,
+            pivot * u * b * w + vector * (u + second) * w - other * second * b,
+            pivot * u * b * w + vector * (u * first + 1) * w - own * first * b if second else 0,
         )
 
 

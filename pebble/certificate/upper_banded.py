@@ -85,7 +85,7 @@ def check_banded(
         after = bands[i + 1] if i + 1 < len(bands) else None
         _check_steps(band, bands[i - 1] if i else None, after, where)
         own, height = width[band.stationary], band.longest
-        inside, end = (own, width[of_q], width[of_p]), (own, width[of_p], width[of_q])
+        inside, end = (own, width[of_q], width[of_p], own), (own, width[of_p], width[of_q], own)
         beside = [max(width[of_p], width[of_q]) * (min(height, band.width) + 1)]
         beside += [band.across.room(band.width, widths=inside)]
         beside += [corner.room(height, widths=end) for corner in (*band.down, band.next[0])]

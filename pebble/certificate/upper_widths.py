@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .corner import Corner, read_turn
 from .reading import RefusedError, array, equal, fields, integer, tagged
 from .schedules import chain_shape
 from .statement import Workload
@@ -18,7 +19,7 @@ from .upper_banded import check_banded
 from .upper_chain import Shape, check_chain
 from .widths import Widths, read_widths
 
-_NOT_IN_BYTES = {"turns", "first", "enter"}
+_NOT_IN_BYTES = {"first", "enter"}
 _ANY = 2**200  # room in values: here it is bytes that count
 
 
@@ -110,7 +111,20 @@ def _room_of_bands(shape: Shape, widths: Widths, schedule: dict[str, Any]) -> in
         to_itself, to_next = run["kept"]
         following = rooms[number + 1] if number + 1 < len(rooms) else room
         most += [room + to_itself * passing, max(room, following) + to_next * passing]
+        if "turns" in run:  # check_chain has seen that these are panels, all of A and Y
+            after = schedule["runs"][min(number + 1, len(rooms) - 1)]
+            inside, on = (read_turn(run["turns"][i], "turns", shape.m, shape.m, shape.f) for i in range(2))
+            most += [_room_of_turn(shape, widths, run, corner) for corner in (*inside, on[0])]
+            most.append(_room_of_turn(shape, widths, after, on[1]))
     return max(most)
+
+
+def _room_of_turn(shape: Shape, widths: Widths, run: dict[str, Any], corner: Corner) -> int:
+    """The most bytes that a panel holds while columns of B and D come to stay or leave: accumulators give way too."""
+    k, l, w, p = shape.k, shape.l, widths.read, widths.partial
+    panel = w * k + p * l + max(p, widths.hidden) * min(shape.state, 2)
+    extent: int = run["extent"]
+    return extent * panel + corner.room(k, l, shape.streams, widths=(w, w, widths.hidden, p))
 
 
 def _room_of_band(shape: Shape, widths: Widths, rows_side: bool, run: dict[str, Any]) -> int:

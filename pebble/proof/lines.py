@@ -106,9 +106,11 @@ def _kind(kind: object, at: object, charge: Fraction) -> str:
         where = f"in $n = {at}$ segments" if at else "with no segment that has both first and second products of it"
         if isinstance(at, tuple):
             where = f"$s = {at[0]}$ and $j' = {at[1]}$"
+        products = f"${number(kind.k)}$ first and ${number(kind.l)}$ second products"
+        if isinstance(kind, WideHidden):
+            products = f"first products of work ${number(kind.k)}$ in all and second ones of ${number(kind.l)}$"
         return rf"""
-        ${number(kind.count)}$ cells of {kind.name} with ${number(kind.k)}$ first and ${number(kind.l)}$ second
-        products: {where}, at least ${number(charge)}$ each.
+        ${number(kind.count)}$ cells of {kind.name} with {products}: {where}, at least ${number(charge)}$ each.
         """
     assert isinstance(kind, Lines)
     many = kind.overlap

@@ -25,11 +25,12 @@ vector of min(r, u c) and one slot for what streams by; the vector is not needed
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from pebble.schedules.explicit.corner import NO_CORNER, Corner, Side, best_corner
 from pebble.units import ceil_div
+from pebble.workloads.widths import Room
 
 SIDES = ("rows", "hidden")
 
@@ -54,7 +55,9 @@ class Chain:
     masked : int
         0, or, for a causal mask, rows per query: row i sees f - (m - 1) // masked + i // masked columns of H.
     turns : bool
-        Whether panels may hand on by turned corners; not where values have several widths, which those do not count.
+        Whether panels may hand on by turned corners.
+    room : Room, optional
+        The memory in bytes, where values differ in width: the room of such corners.
     """
 
     m: int
@@ -67,6 +70,7 @@ class Chain:
     one_pass: bool = False
     masked: int = 0
     turns: bool = True
+    room: Room | None = None
 
     def seen(self, rows: int) -> int:
         """Columns of H that the first ``rows`` rows see."""
@@ -191,17 +195,25 @@ def handed_on(chain: Chain, side: str, capacity: int, before: Band, after: Band,
         return Handed(values, peak + values)
     if not all(panels):  # the panel's own corners need the room
         return Handed(0, max(before.peak, after.peak))
-    of_row, corners = Side(chain.k, chain.l, chain.streams), [NO_CORNER, NO_CORNER]
-    held = [band.extent * (chain.k + chain.l + min(chain.state, 2)) for band in (before, after)]
+    plain, corners = Side(chain.k, chain.l, chain.streams), [NO_CORNER, NO_CORNER]
+    of_row, of_state, limit = plain, 1, capacity
+    if chain.room is not None:
+        widths, limit = chain.room.widths, chain.room.bytes
+        w, hidden, partial = widths.read, widths.hidden, widths.partial
+        of_row = replace(plain, cell=w, cell_second=partial, vector=w, pivot=hidden)
+        of_state = max(hidden, partial)
     most = chain.f // 2  # a band is through with what it got before it keeps more
     for _ in range(2):  # the second time with what both can carry
         corners = [
-            best_corner(capacity - own, of_row, band.extent, most)
-            for own, band in zip(held, (before, after), strict=True)
+            best_corner(
+                limit - band.extent * (of_row.taken + of_state * min(chain.state, 2)), of_row, band.extent, most
+            )
+            for band in (before, after)
         ]
         most = min(corner.vectors for corner in corners)
     leave, enter = corners
-    peak = max(before.peak, after.peak, *(own + corner.room(of_row) for own, corner in zip(held, corners, strict=True)))
+    held = [band.extent * (plain.held + min(chain.state, 2)) for band in (before, after)]
+    peak = max(before.peak, after.peak, *(own + corner.room(plain) for own, corner in zip(held, corners, strict=True)))
     return Handed(leave.vectors * chain.weights_per_column, peak, leave, enter)
 
 

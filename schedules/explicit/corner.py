@@ -36,8 +36,8 @@ class Side:
     """What a line of the stationary block holds: ``first`` (of A) and ``second`` (of Y) values; hidden ``streams``.
 
     ``beside`` is what a vector needs that lies beside the block, where that is not all of ``shared``. Where values
-    differ in width, one of the block takes ``cell`` of the capacity, one of the shared operand ``vector``, and one of
-    the third ``pivot``.
+    differ in width, a first value of the block takes ``cell`` of the capacity, a second one ``cell_second``, one of the
+    shared operands ``vector``, and one of the third ``pivot``.
     """
 
     first: int
@@ -45,6 +45,7 @@ class Side:
     streams: int = 1
     beside: int = 0
     cell: int = 1
+    cell_second: int = 1
     vector: int = 1
     pivot: int = 1
 
@@ -52,6 +53,29 @@ class Side:
     def held(self) -> int:
         """Values of the block for each unit of its depth."""
         return self.first + self.second
+
+    @property
+    def taken(self) -> int:
+        """What they take of the capacity."""
+        return self.cell * self.first + self.cell_second * self.second
+
+    @property
+    def terms(self) -> list[tuple[int, int]]:
+        """At the times when most is held beside pivots: values of a turned index, and what a line has let go by then.
+
+        At the start; with all first values of the turned vectors; with the second ones too, one value of each line
+        left; in the mirror image before second values of the block begin; and, where lines let go in steps of two
+        widths, between first and second ones.
+        """
+        u, first, second, cell, other = self.streams, self.first, self.second, self.cell, self.cell_second
+        widest = max(cell, other) if second else cell
+        found = [
+            (u, 0),
+            (u * first, (first - 1) * cell),
+            (self.shared, self.taken - widest),
+            (u + second, second * other),
+        ]
+        return [*found, (u * first + 1, first * cell)] if second and cell != other else found
 
     @property
     def shared(self) -> int:
@@ -80,20 +104,10 @@ class Corner:
     def room(self, side: Side) -> int:
         """Most that is held beside the whole block while vectors come to stay, or leave."""
         beside = side.vector * side.plain * self.plain
-        u, first, second = side.streams, side.first, side.second
         if not self.turned:
-            return beside + side.pivot * u if beside else 0  # line by line, one cell of each product at a time
-        cells, index = side.cell * self.group, side.vector * self.turned
-        return (
-            beside
-            + side.pivot * u * self.group * self.turned
-            + max(
-                u * index,
-                u * first * index - (first - 1) * cells,
-                side.shared * index - (side.held - 1) * cells,
-                (u + second) * index - second * cells,
-            )
-        )
+            return beside + side.pivot * side.streams if beside else 0  # line by line, a cell of each product at a time
+        index, pivots = side.vector * self.turned, side.pivot * side.streams * self.group * self.turned
+        return beside + pivots + max(values * index - gone * self.group for values, gone in side.terms)
 
 
 NO_CORNER = Corner(0, 0, 0)
@@ -101,16 +115,10 @@ NO_CORNER = Corner(0, 0, 0)
 
 def _group(spare: int, side: Side, depth: int, w: int) -> int:
     """A size of the groups with which w vectors are turned in that spare room, or 0."""
-    u, first, second, index, pivot = (
-        side.streams,
-        side.first,
-        side.second,
-        side.vector * w,
-        side.pivot * side.streams * w,
-    )
-    low, high = 1, min(depth, (spare - u * index) // pivot)
-    for held, needs in ((first - 1, u * first), (side.held - 1, side.shared), (second, u + second)):
-        slope, short = side.cell * held - pivot, needs * index - spare  # short <= slope * b
+    index, pivot = side.vector * w, side.pivot * side.streams * w
+    low, high = 1, min(depth, (spare - side.streams * index) // pivot)
+    for values, gone in side.terms[1:]:
+        slope, short = gone - pivot, values * index - spare  # short <= slope * b
         if slope > 0:
             low = max(low, -(-short // slope))
         elif slope < 0:
@@ -123,7 +131,7 @@ def _group(spare: int, side: Side, depth: int, w: int) -> int:
 def _turned(spare: int, side: Side, depth: int, limit: int) -> tuple[int, int]:
     """Most vectors that are turned in that spare room, and the size of the groups."""
     if (
-        side.streams == side.cell == side.vector == side.pivot == 1
+        side.streams == side.pivot == side.vector == side.cell == side.cell_second == 1
     ):  # groups of w lines need w (w + 1) at the start and at the end, others more at one of them
         square = min(limit, (isqrt(4 * spare + 1) - 1) // 2) if spare > 0 else 0
         if 2 * square < side.held and square <= depth:
@@ -158,9 +166,9 @@ def best_corner(spare: int, side: Side, depth: int, limit: int) -> Corner:
         return NO_CORNER
     each, best, pivot = side.vector * side.plain, NO_CORNER, side.pivot * side.streams
     most_plain = min(limit, max(0, spare - pivot) // each)
-    # with E spare about sqrt(E cell held / (pivot u vector shared)) vectors turn; the next place turns less than it
+    # with E spare about sqrt(E taken / (pivot u vector shared)) vectors turn; the next place turns less than it
     # keeps plainly once E is above this
-    balanced = (spare - each * each * side.cell * side.held // (4 * pivot * side.vector * side.shared)) // each
+    balanced = (spare - each * each * side.taken // (4 * pivot * side.vector * side.shared)) // each
     for plain in {0, most_plain, *(p for p in range(balanced - 1, balanced + 2) if 0 <= p <= most_plain)}:
         turned, group = _turned(spare - each * plain, side, depth, limit - plain)
         if turned + plain > best.vectors:

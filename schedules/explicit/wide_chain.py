@@ -2,7 +2,8 @@
 
 The bands and blocks are those of `chain`. A block of H takes the width of accumulators while its first products run and
 the inputs' width afterwards; kept columns of Y are accumulators as long as they stay; softmax state too. What is free
-beside a band keeps values of the streaming side for the next, each counted at the widest that they may be.
+beside a band keeps values of the streaming side for the next, each counted at the widest that they may be; or columns
+of B and D pass from panel to panel through a turned corner, in the place of rows of A and of accumulators of Y.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 from pebble.schedules.explicit.attention import _fused as fused_attention
 from pebble.schedules.explicit.attention import attention_chain
 from pebble.schedules.explicit.blocks import block_sizes
-from pebble.schedules.explicit.chain import SIDES, Band, Chain, ChainPlan
+from pebble.schedules.explicit.chain import SIDES, Band, Chain, ChainPlan, handed_on, is_panel
 from pebble.schedules.explicit.chain_search import _plan_of_runs, _seen_in_all
 from pebble.schedules.explicit.ffn import _fused as fused_ffn
 from pebble.schedules.explicit.ffn import ffn_chain
@@ -154,27 +155,40 @@ def _bytes(chain: Chain, side: str, shape: Shape, room: Room) -> int:
 def best_chain_in_bytes(chain: Chain, room: Room) -> WidePlan | None:
     """The bands that move least, all of one extent but the last; None when none fit."""
     best: tuple[int, str, Shape] | None = None
-    chain = replace(chain, turns=False)
+    turned, chain = replace(chain, room=room), replace(chain, turns=False)
     for side in SIDES:
         extent = chain.m if side == "rows" else chain.f
         for size in block_sizes(extent, room.bytes // room.widths.hidden, _MOST_SIZES):
             if chain.one_pass and side == "hidden" and size < extent:
                 break
             for shape in _shapes(chain, side, size, room):
-                found = (_bytes(chain, side, shape, room), side, shape)
+                moved = _bytes(chain, side, shape, room)
+                if is_panel(chain, side, _band(chain, side, shape)):
+                    moved -= _turned_bytes(turned, shape, room)
+                found = (moved, side, shape)
                 best = found if best is None else min(best, found)
     if best is None:
         return None
-    _, side, shape = best
+    (_, side, shape), widths = best, room.widths
     extent = chain.m if side == "rows" else chain.f
     count, rest = divmod(extent, shape.extent)
     runs = [(_band(chain, side, shape), count)]
     runs += [(_band(chain, side, shape._replace(extent=rest)), 1)] if rest else []
     peak = max(band.peak for band, _ in runs)
     # room for the next band is counted beside the largest: what a smaller one leaves free may be narrower values
-    capacity = peak + _spare(chain, side, shape, room)
-    plan = _plan_of_runs(chain, side, [(replace(band, peak=peak), n) for band, n in runs], capacity)
-    return WidePlan(plan, room, peak_bytes(chain, side, shape, room.widths))
+    capacity, runs = peak + _spare(chain, side, shape, room), [(replace(band, peak=peak), n) for band, n in runs]
+    plans = [_plan_of_runs(one, side, runs, capacity) for one in (chain, turned)]
+    held = peak_bytes(chain, side, shape, widths)
+    wide = [WidePlan(replace(plan, capacity=max(capacity, plan.peak_elements)), room, held) for plan in plans]
+    return min(wide, key=lambda plan: plan.bytes)  # corners or, where much is spare, plain values
+
+
+def _turned_bytes(chain: Chain, shape: Shape, room: Room) -> int:
+    """About what corners between panels of this shape save over plain values that are kept beside them."""
+    bands, spare = ceil_div(chain.m, shape.extent) - 1, _spare(chain, "rows", shape, room)
+    band = _band(chain, "rows", shape)
+    corners = handed_on(chain, "rows", 0, band, band, chain.f).values if bands else 0
+    return bands * room.widths.read * max(0, corners - min(spare, chain.f * chain.weights_per_column))
 
 
 def _band(chain: Chain, side: str, shape: Shape) -> Band:
