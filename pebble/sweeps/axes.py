@@ -131,7 +131,8 @@ def read_axes(source: str | Path | Mapping[str, Any]) -> Axes:
         return f"{shown(path)}, line {line_of(text, key)}"
 
     axes = _axes(data, str(path.parent), lambda key, told: InputError(f"{place(key)}, {key}: {told}"))
-    return replace(axes, places={field.name: place(field.name) for field in fields(Axes)})
+    keys = [field.name for field in fields(Axes)] + [f"games.{field.name}" for field in fields(Games)]
+    return replace(axes, places={key: place(key) for key in keys})
 
 
 Mistake = Callable[[str, str], InputError]

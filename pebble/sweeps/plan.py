@@ -21,7 +21,7 @@ from pebble.reports.cache_notes import HARDWARE
 from pebble.schedules.execution import parse_execution
 from pebble.schedules.tile import TileShape
 from pebble.solvers import SOLVERS
-from pebble.sweeps.axes import Axes, Games
+from pebble.sweeps.axes import Axes
 from pebble.sweeps.task import GAME, MOST_TASKS, TRAFFIC, Batch, Task, batches_of
 from pebble.sweeps.work import kernel_of
 from pebble.system.files import read_bytes
@@ -71,8 +71,7 @@ def plan_of(axes: Axes) -> Plan:
     """
     files: dict[str, str] = {}
     tasks: dict[str, Task] = {}
-    with axes.at("games"):
-        games = list(itertools.islice(_games(axes.games), MOST_TASKS + 1))
+    games = list(itertools.islice(_games(axes), MOST_TASKS + 1))
     for task in itertools.chain(_traffic(axes, files), games):
         tasks.setdefault(task.id, task)
         if len(tasks) > MOST_TASKS:
@@ -258,34 +257,50 @@ def _schedules(axes: Axes, workload: Workload, question: dict[str, Any], machine
     return names
 
 
-def _games(games: Games) -> Iterator[Task]:
-    if games.instances and not games.capacities:
-        raise InputError("games: got instances without capacities, expected for example capacities = [4, 5].")
-    for solver in games.solvers:
-        if solver not in SOLVERS:
-            raise UnknownNameError("solver", solver, SOLVERS, "pebble solve --help")
-    for text in games.variants:
-        Variant.parse(text)
-    if not 0 < games.time_limit <= 1e9 or not math.isfinite(games.time_limit):
-        raise InputError(f"games: time_limit: got {games.time_limit}, expected seconds above 0, such as 60.")
-    for entry in games.instances:
+def _check_games(axes: Axes) -> None:
+    games = axes.games
+    with axes.at("games.instances"):
+        if games.instances and not games.capacities:
+            raise InputError("games: got instances without capacities, expected for example capacities = [4, 5].")
+    with axes.at("games.solvers"):
+        for solver in games.solvers:
+            if solver not in SOLVERS:
+                raise UnknownNameError("solver", solver, SOLVERS, "pebble solve --help")
+    with axes.at("games.variants"):
+        for text in games.variants:
+            Variant.parse(text)
+    with axes.at("games.time_limit"):
+        if not 0 < games.time_limit <= 1e9 or not math.isfinite(games.time_limit):
+            raise InputError(f"games: time_limit: got {games.time_limit}, expected seconds above 0, such as 60.")
+
+
+def _games(axes: Axes) -> Iterator[Task]:
+    _check_games(axes)
+    games = axes.games
+    for instance in _instances(axes):
+        for capacity, variant, solver in itertools.product(
+            games.capacities, games.variants or (None,), games.solvers or ("auto",)
+        ):
+            yield Task(
+                {
+                    "kind": GAME,
+                    "instance": instance,
+                    "capacity": capacity,
+                    "variant": variant,
+                    "solver": solver,
+                    "time_limit": float(games.time_limit),
+                    "seed": games.seed,
+                }
+            )
+
+
+def _instances(axes: Axes) -> Iterator[dict[str, Any]]:
+    """The DAGs of ``[games]``, each parameter named."""
+    for entry in axes.games.instances:
         values = dict(entry)
         name = values.pop("family", None)
-        family = find_dag_family(str(name))
-        for one in _expanded(values, family.parameters):
-            read = read_values(family.name, family.parameters, one)
-            instance = {"family": family.name, **{k: list(v) if isinstance(v, tuple) else v for k, v in read.items()}}
-            for capacity, variant, solver in itertools.product(
-                games.capacities, games.variants or (None,), games.solvers or ("auto",)
-            ):
-                yield Task(
-                    {
-                        "kind": GAME,
-                        "instance": instance,
-                        "capacity": capacity,
-                        "variant": variant,
-                        "solver": solver,
-                        "time_limit": float(games.time_limit),
-                        "seed": games.seed,
-                    }
-                )
+        with axes.at("games.instances"):
+            family = find_dag_family(str(name))
+            for one in _expanded(values, family.parameters):
+                read = read_values(family.name, family.parameters, one)
+                yield {"family": family.name, **{k: list(v) if isinstance(v, tuple) else v for k, v in read.items()}}

@@ -111,6 +111,9 @@ def test_a_machine_file_travels_with_its_tasks(tmp_path: Path) -> None:
         ('tokens = 5\nworkloads = "gpt2:o"', "expected machines, or caches with sms"),
         ('tokens = 5\nworkloads = "gpt2"\nmachines = "a40"', "line 2, workloads: got 'gpt2', expected a layer"),
         ('[games]\ninstances = [{ family = "diamond", size = 3 }]', "without capacities"),
+        ('[games]\ninstances = [{ family = "gemm", m = 2, n = 2, k = 1 }]\ncapacities = 4\nvariants = "x"', "line 4, "),
+        ('[games]\ncapacities = 4\ninstances = [{ family = "gemm", m = 0, n = 2, k = 1 }]', "line 3, "),
+        ("[games]\n\nsolvers = 'x'", "line 3, unknown solver"),
         ("", "nothing to do"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -22,8 +23,8 @@ from pebble.cli import sweep as command  # noqa: E402
 from pebble.errors import InputError  # noqa: E402
 from pebble.sweeps import sweep as room  # noqa: E402
 from pebble.sweeps.columns import COLUMNS, NAMES, SAME_EACH_RUN  # noqa: E402
-from pebble.sweeps.runner import Ended  # noqa: E402
-from pebble.sweeps.store import Store  # noqa: E402
+from pebble.sweeps.runner import Ended, receive, send  # noqa: E402
+from pebble.sweeps.store import MOST_STORE_BYTES, Store  # noqa: E402
 from tests.sweeps.kills import Here  # noqa: E402
 
 SWEEP: dict[str, Any] = {
@@ -109,6 +110,14 @@ def test_what_fails_is_tried_again_and_then_recorded(tmp_path: Path, monkeypatch
     assert pebble.sweep(SWEEP, path, resume=True).statuses["done"] == TASKS // 3
     pebble.sweep(SWEEP, tmp_path / "well.duckdb")
     assert exported(path) == exported(tmp_path / "well.duckdb")
+
+
+def test_a_pipe_carries_no_message_that_is_too_long() -> None:
+    pipe = io.BytesIO()
+    send(pipe, b"12345")
+    assert receive(io.BytesIO(pipe.getvalue()), 5) == b"12345"
+    assert receive(io.BytesIO(pipe.getvalue()), 4) is None
+    assert receive(io.BytesIO(pipe.getvalue()[:-1]), 5) is None
 
 
 def test_two_sweeps_into_one_store_are_refused(store: Path) -> None:
@@ -203,6 +212,16 @@ def test_a_full_disk_is_told_in_a_sentence_and_leaves_no_store(tmp_path: Path, m
     )
     assert "InputError: store" in done.stderr and "it cannot be written" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_that_is_too_large_is_refused_before_it_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "r.duckdb"
+    with open(path, "wb") as file:
+        file.truncate(MOST_STORE_BYTES + 1)  # a hole: it takes no room
+    with pytest.raises(InputError, match="larger than 64 GiB"):
+        pebble.results(path)
+    with pytest.raises(InputError, match="larger than 64 GiB"):
+        pebble.sweep(SWEEP, path, resume=True)
 
 
 def test_a_store_of_another_version_takes_no_more(store: Path) -> None:
