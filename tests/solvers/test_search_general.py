@@ -26,6 +26,7 @@ from pebble.game import Game, minimum_capacity
 from pebble.solvers.result import Incumbent, Problem
 from pebble.solvers.search import ideals as tables
 from pebble.solvers.search import solve_search
+from pebble.solvers.search.dag_counts import count_game, counted_bound, place_of
 from pebble.solvers.search.dag_model import build_dag_model
 from pebble.solvers.search.general import GeneralSearch
 from tests.brute_force import brute_force
@@ -166,6 +167,8 @@ def _words(mask: int) -> tuple[np.uint64, np.uint64]:
 def _play_at_random(rng: random.Random, game: Game, capacity: int) -> None:
     """Tasks in random order, victims at random, every item's excess counted by hand; the bound beside it."""
     model, ideals = build_dag_model(game, capacity), tables.make_ideals(1 << 12)
+    counted = count_game(model, lambda: False)
+    assert len(counted.values)
     count, paid = len(game.tasks), 0
     done, red, stored = set[int](), set[int](), {x for x in range(game.size) if game.is_input[x]}
     seen = []
@@ -185,7 +188,8 @@ def _play_at_random(rng: random.Random, game: Game, capacity: int) -> None:
         masks = [sum(1 << x for x in xs) for xs in (red, {x for x in range(game.size) if x in stored})]
         cheap = masks[1] | sum(1 << x for x in range(game.size) if game.is_output[x])
         bound = tables.bound_at(ideals.numbers, ideals.line_words, ideals.lines, i, *_words(masks[0]), *_words(cheap))
-        seen.append((paid, int(bound)))
+        place = place_of(counted, *_words(sum(1 << t for t in done)))
+        seen.append((paid, max(int(bound), int(counted_bound(counted, place, len(red), len(red - stored))))))
         t = rng.choice([t for t in range(count) if t not in done and game.preds[t] <= done])
         operands, target = set(game.tasks[t].operands), game.tasks[t].target
         over = len(red | operands) + 1 - capacity
