@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, Axes, Figure, axes, page, small_title
+from pebble.plots.look import look
+from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, Axes, Figure, axes, page, small_title, value_axis
 
 if TYPE_CHECKING:
     from pebble.models.tile_model import KTile
@@ -36,7 +37,9 @@ def plot_cycles(found: Cycles, ax: Axes | None = None) -> Axes:
     ax.axvline(found.steps[0].compute_cycles, color="black", lw=0.8, ls=":")
     ax.set_yticks(range(len(names)), names)
     ax.invert_yaxis()
-    ax.set_xlim(0, 1.15 * ax.get_xlim()[1])
+    parts_of = [cycles for step in found.steps for _, parts in _bars(step) for _, _, cycles in parts]
+    if not (look().log and value_axis(ax.xaxis, [*parts_of, ax.get_xlim()[1]])):
+        ax.set_xlim(0, 1.15 * ax.get_xlim()[1])
     ax.set_xlabel("cycles")
     small_title(ax, f"{found.gpu.name}\none k-tile of {found.tile} {found.dtype}")
     return ax

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pebble.plots.save import Axes, Figure, axes, page, small_title
+from pebble.plots.look import look
+from pebble.plots.save import Axes, Figure, axes, page, small_title, value_axis
 
 if TYPE_CHECKING:
     from pebble.reports.decode import Decode
@@ -24,7 +25,8 @@ def plot_decode(found: Decode, ax: Axes | None = None) -> Axes:
             label=f"batch {batch}",
         )
     ax.set_xscale("log", base=2)
-    ax.set_ylim(0, 1)
+    if not (look().log and value_axis(ax.yaxis, [step.kv_share for step in found.steps])):
+        ax.set_ylim(0, 1)
     ax.set_xlabel("context, keys")
     ax.set_ylabel("share of the KV cache")
     small_title(ax, f"{found.model}, one layer, one decode step")

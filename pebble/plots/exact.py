@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pebble.plots.look import look
 from pebble.plots.save import BLUE, ORANGE, RED, Axes, Figure, axes, page, small_title, value_axis
 from pebble.units import format_bytes, format_capacity
 
@@ -51,7 +52,8 @@ def _tied(result: ExactComparison) -> list[list[str]]:
 
 
 def _shared_name(tied: list[str]) -> str:
-    return tied[0] if len(tied) == 1 else f"{tied[0]} and {len(tied) - 1} more"
+    between = "\n" if look().narrow else " "
+    return tied[0] if len(tied) == 1 else f"{tied[0]}{between}and {len(tied) - 1} more"
 
 
 def exact_figure(result: ExactComparison) -> Figure:

@@ -18,6 +18,7 @@ else:  # drawing loads matplotlib, importing a figure does not
 
 _EDGE = 0.04  # inches between text and the edge of the page
 _ROUNDS = 4
+_DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (4, 1.2, 1.2, 1.2)), (0, (8, 2)))
 # Okabe and Ito's colours as greys that differ, where luminance alone would make green and vermilion one
 _GREYS = {
     "#0072b2": "0.25", "#e69f00": "0.72", "#009e73": "0.5", "#d55e00": "0.0", "#999999": "0.6", "#cc79a7": "0.62",
@@ -187,8 +188,25 @@ def _wanted_height(ax: Axes, wide: float, look: Look) -> float:
         return float(wide * ax.get_data_ratio() * float(ax.get_aspect()))
     names = [label.get_text() for label in ax.get_yticklabels()]
     if isinstance(ax.yaxis.get_major_locator(), FixedLocator) and any(re.match("[A-Za-z]", name) for name in names):
-        return max(0.8, line * sum(1 + name.count("\n") for name in names))
+        numbers = {text.get_position()[1] for text in ax.texts}  # at the ends of bars, of which a name may have two
+        return max(0.8, line * max(len(numbers), sum(1 + name.count("\n") for name in names)))
     return min(4.0, max(1.7, 0.68 * wide))
+
+
+def _tell_apart(figure: Figure) -> None:
+    """Dashes for plain lines that without colour would look alike: where a panel has more than two of them."""
+    from matplotlib.colors import to_hex
+
+    legends = [ax.get_legend() for ax in figure.axes] + [legend for part in _parts(figure) for legend in part.legends]
+    for ax in figure.axes:
+        lines = [line for line in ax.lines if line.get_linestyle() == "-" and line.get_marker() in ("", "None", None)]
+        plain = [x for x in lines if not str(x.get_label()).startswith("_") and to_hex(x.get_color()) != "#000000"]
+        for line, dashes in zip(plain if len(plain) > 2 else [], _DASHES * len(plain), strict=False):
+            line.set_linestyle(dashes)
+            for legend in filter(None, legends):
+                for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
+                    if text.get_text() == line.get_label():
+                        handle.set_linestyle(dashes)
 
 
 def _make_grey(figure: Figure) -> None:
@@ -207,6 +225,7 @@ def _make_grey(figure: Figure) -> None:
         level = to_rgb(known)[0] if known else 0.299 * r + 0.587 * g + 0.114 * b
         return (level, level, level, alpha)
 
+    _tell_apart(figure)
     for artist in figure.findobj():
         if isinstance(artist, Line2D):
             artist.set_markerfacecolor(grey(artist.get_markerfacecolor()))

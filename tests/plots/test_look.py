@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
+from pebble.cdag import gemm_dag
 from pebble.cli import main
 from pebble.errors import InputError
+from pebble.plots.dag import dag_figure
 from pebble.plots.look import Look, looking
+from pebble.plots.pebbling import gemm_events, pebbling_figure
+from pebble.plots.save import page
 from pebble.plots.segments import segments_figure
 from pebble.plots.ski_slope import ski_slope, ski_slope_figure
 from pebble.plots.walk import walk_figure
@@ -55,6 +60,29 @@ def test_a_column_is_legible_and_whole() -> None:
                         assert box.y0 >= -3 and box.y1 <= height + 3, (name, text.get_text(), box)
 
 
+def test_named_rows_and_legends_have_room() -> None:
+    gemm = Gemm(3, 3, 3)
+    with looking(Look(width_inches=3.33)):
+        pebbling = pebbling_figure(gemm_events(gemm, 6), 6, gemm.label)
+        slope = ski_slope_figure(ski_slope(Gemm(1024, 1024, 1024), ("row", "snake-strips-16+sawtooth"), points=8))
+    canvas = FigureCanvasAgg(pebbling)
+    canvas.draw()
+    boxes = [label.get_window_extent(canvas.get_renderer()) for label in pebbling.axes[0].get_yticklabels()]
+    assert len(boxes) == 27
+    for above, below in pairwise(boxes):
+        assert above.y0 >= below.y1 - 1
+    canvas = FigureCanvasAgg(slope)
+    canvas.draw()
+    for text in slope.legends[0].get_texts():
+        assert text.get_window_extent(canvas.get_renderer()).x1 <= slope.get_figwidth() * slope.dpi, text
+
+
+def test_a_layer_of_a_dag_has_names_only_where_they_fit() -> None:
+    with looking(Look(width_inches=3.33)):
+        names = {text.get_text() for text in dag_figure(gemm_dag(4, 4, 4)).axes[0].texts}
+    assert {"C[0,0]", "C[3,3]"} <= names and not any(name.startswith("A") for name in names)  # 16, and 32 in a row
+
+
 def test_without_a_look_nothing_changes() -> None:
     assert some()["segments"].get_figwidth() == 6.4
 
@@ -73,6 +101,18 @@ def test_grey_is_grey() -> None:
                 assert isinstance(line, Line2D)
                 r, g, b, _ = to_rgba(line.get_color())
                 assert r == g == b
+
+
+def test_grey_lines_differ_in_dashes_and_the_legend_follows() -> None:
+    with looking(Look(style="grey")), page(3.33, 3) as figure:
+        ax = figure.add_subplot()
+        for number in range(4):
+            ax.plot([0, 1], [number, number], label=f"line {number}")
+        ax.plot([0, 1], [5, 5], color="black", label="bound")
+        figure.legend(loc="outside lower center")
+    drawn = [line._dash_pattern for line in ax.lines]
+    assert len({str(dashes) for dashes in drawn[:4]}) == 4 and drawn[4] == (0, None)
+    assert [str(h._dash_pattern) for h in figure.legends[0].legend_handles] == [str(dashes) for dashes in drawn]
 
 
 def test_log_is_refused_where_nothing_can_be_logarithmic() -> None:
