@@ -2,9 +2,9 @@
 
     python benchmarks/gap/refute.py gemm 100000 [--bytes] [--seed 1]
 
-Of every instance each theorem is asked by itself (segments and lines; with ``--bytes`` B1 to B4, of random widths),
-and the best schedule. Prints how many there were, how often a schedule that moves something twice meets a theorem, how
-close they come then, and every instance where a theorem is above a schedule; exit code 1 if there is one.
+Of every instance each theorem is asked by itself (segments, lines and passes; with ``--bytes`` B1 to B4, of random
+widths), and the best schedule. Prints how many there were, how often a schedule that moves something twice meets a
+theorem, how close they come then, and every instance where a theorem is above a schedule; exit code 1 if there is one.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from math import exp, log
 
 from pebble.bounds import Accounting
 from pebble.bounds.line_search import line_bound
+from pebble.bounds.passes import pass_bound
 from pebble.bounds.wide_lines import chain_line_bytes, line_bytes
 from pebble.bounds.widths import best_use, chain_uses, product_uses
 from pebble.errors import InfeasibleError
@@ -44,9 +45,9 @@ def ffn(draw: random.Random) -> Workload:
 
 
 def attention(draw: random.Random) -> Workload:
-    """One head, or several that share keys."""
-    keys = side(draw)
-    return Attention(side(draw), keys, side(draw, 64), heads=2, kv_heads=draw.choice([1, 2]))
+    """One head, or several that share keys; often of few values for many keys, as whole passes need."""
+    many = draw.choice([400, 20_000])
+    return Attention(side(draw, many), side(draw, many), side(draw, 64), heads=2, kv_heads=draw.choice([1, 2]))
 
 
 FAMILIES: dict[str, Callable[[random.Random], Workload]] = {"gemm": gemm, "ffn": ffn, "attention": attention}
@@ -66,6 +67,8 @@ def proved_values(told: Accounting, capacity: int) -> Iterator[Found]:
         yield "segments", told.groups * piece.bound(capacity).elements
     for problem in told.lines:
         yield "lines", told.groups * line_bound(problem, capacity).elements
+    if told.grid is not None and (passes := pass_bound(told.grid, capacity)) is not None:
+        yield "passes", told.groups * passes.elements
 
 
 def proved_bytes(told: Accounting, room: Room) -> Iterator[Found]:
