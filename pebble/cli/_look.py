@@ -64,7 +64,7 @@ def check_figure(args: argparse.Namespace) -> None:
         return
     for option in _OPTIONS:
         if getattr(args, option):
-            name = option.replace("_", "-")
+            name = option.removeprefix("figure_").replace("_", "-")
             raise InputError(f"--{name}: got it without --figure, whose look it is; add --figure FILE or leave it out.")
 
 
