@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import sys
@@ -45,10 +46,11 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, 
     """A plain table: the first ``left`` columns to the left, numbers to the right.
 
     Where the terminal is too narrow, columns are left out, the last first and those of ``keep`` at the very end, and
-    a line below names them; a row stays one line. Names that are too wide even so are cut.
+    a line below names them; a row stays one line. Names that are too wide even so are cut. A file or a pipe without a
+    stated width (``COLUMNS``) gets all of them.
     """
     cells = [list(headers), *[list(row) for row in rows]]
-    room = width()
+    room = width() if sys.stdout.isatty() or os.environ.get("COLUMNS") else sys.maxsize
     widths = [max(len(row[i]) for row in cells) for i in range(len(headers))]
     shown = list(range(len(headers)))
     # what goes first: numbers from the right, then further columns of text, then what the caller wants to keep

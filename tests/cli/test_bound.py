@@ -143,7 +143,7 @@ def test_partial_sums_in_fp32_are_told(capsys: pytest.CaptureFixture[str], tmp_p
     path = tmp_path / "c.json"
     assert main([*words, "--certificate", str(path)]) == 0
     text = capsys.readouterr().out
-    assert "partial sums in fp32" in text and "segment accounting in bytes" in text
+    assert "partial sums in fp32" in text and "line accounting in bytes" in " ".join(text.split())
     assert main(["verify", str(path)]) == 0
     assert "a partial sum takes 4 bytes" in " ".join(capsys.readouterr().out.split())
     assert main([*words, "--json"]) == 0

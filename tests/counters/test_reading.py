@@ -209,7 +209,8 @@ def test_the_package_of_nvidia_is_asked_for_where_it_is_not(tmp_path, monkeypatc
         read_profile(DATA / "h100_product.ncu-rep")
 
 
-def test_the_listing_names_what_is_missing(tmp_path, capsys):
+def test_the_listing_names_what_is_missing(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     path = tmp_path / "report.csv"
     path.write_text(
         with_output(long_lines([(TILED_NAME, TILED), ("vecAdd", {"dram__read_bytes": ("Kbyte", "7.552")})]))
