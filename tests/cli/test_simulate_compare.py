@@ -160,3 +160,13 @@ def test_table_fits_a_narrow_terminal(capsys: pytest.CaptureFixture[str], monkey
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 50
     assert "thunderkittens-8+sawtooth" in out
+    assert "left out at 50 columns:" in out
+
+
+def test_a_pipe_gets_every_column(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert main(["compare", *CUBE, "--gpu", "a100-sxm4-40gb"]) == 0
+    out = capsys.readouterr().out
+    head = next(line for line in out.splitlines() if line.startswith("schedule"))
+    assert len(head) > 100 and head.endswith("LRU MB")
+    assert "left out at" not in out
