@@ -13,26 +13,43 @@ Value = tuple[str, int, int]
 
 
 class Memory:
-    """Fast memory: loads what is touched, counts, and remembers what is newer than slow memory's copy."""
+    """Fast memory: loads what is touched, counts, and remembers what is newer than slow memory's copy.
 
-    def __init__(self, blue: set[str], useless: frozenset[str] = frozenset()) -> None:
-        self.blue, self.useless = blue, useless
+    ``widths`` says what a value takes while it is not complete, and afterwards, where that is less; 1 if it is silent.
+    """
+
+    def __init__(
+        self,
+        blue: set[str],
+        useless: frozenset[str] = frozenset(),
+        widths: dict[str, tuple[int, int]] | None = None,
+    ) -> None:
+        self.blue, self.useless, self.widths = blue, useless, widths or {}
         self.red: set[Value] = set()
         self.stored: set[Value] = set()
         self.dirty: set[Value] = set()
         self.loads: Counter[str] = Counter()
         self.stores: Counter[str] = Counter()
         self.peak = 0
+        self.complete: set[Value] = set()
+        self.held = self.most = self.moved = 0  # as widths count
+
+    def width(self, value: Value) -> int:
+        """What it takes now."""
+        return self.widths.get(value[0], (1, 1))[value in self.complete]
 
     def touch(self, value: Value, update: bool = False) -> None:
         """It is there afterwards: loaded, if it is anywhere, else begun."""
         if value not in self.red:
             if value[0] in self.blue or value in self.stored:
                 self.loads[value[0]] += 1
+                self.moved += self.width(value)
             else:
                 assert update, f"{value} is read and was never computed"
             self.red.add(value)
             self.peak = max(self.peak, len(self.red))
+            self.held += self.width(value)
+            self.most = max(self.most, self.held)
         if update:
             self.dirty.add(value)
 
@@ -40,13 +57,28 @@ class Memory:
         """It goes, and is stored first if slow memory has no copy like it and somebody needs it."""
         if value in self.red:
             self.red.remove(value)
+            width = self.width(value)
+            self.held -= width
             if value in self.dirty and needed and value[0] not in self.useless:
                 self.stores[value[0]] += 1
+                self.moved += width
                 self.stored.add(value)
             self.dirty.discard(value)
 
+    def finish(self, value: Value) -> None:
+        """No update comes any more: it takes less."""
+        if value in self.red:
+            self.held -= self.width(value)
+            self.complete.add(value)
+            self.held += self.width(value)
 
-def play_blocks(size: dict[str, int], accumulate: bool, schedule: dict[str, Any]) -> Memory:
+
+Widths = dict[str, tuple[int, int]]
+
+
+def play_blocks(
+    size: dict[str, int], accumulate: bool, schedule: dict[str, Any], widths: Widths | None = None
+) -> Memory:
     """One GEMM in blocks of the stationary operand."""
     names = {frozenset("mk"): "A", frozenset("kn"): "B", frozenset("mn"): "C"}
     p, q = {"C": "mn", "A": "mk", "B": "kn"}[schedule["stationary"]]
@@ -54,7 +86,7 @@ def play_blocks(size: dict[str, int], accumulate: bool, schedule: dict[str, Any]
     if schedule["walks_first"] == p:
         p, q = q, p
     (r,) = set("mnk") - {p, q}
-    memory = Memory({"A", "B", "C"} if accumulate else {"A", "B"})
+    memory = Memory({"A", "B", "C"} if accumulate else {"A", "B"}, widths=widths)
     done = set()
 
     def value(**at: int) -> Value:
@@ -99,11 +131,13 @@ def play_blocks(size: dict[str, int], accumulate: bool, schedule: dict[str, Any]
     return memory
 
 
-def play_banded(size: dict[str, int], accumulate: bool, schedule: dict[str, Any]) -> Memory:
+def play_banded(
+    size: dict[str, int], accumulate: bool, schedule: dict[str, Any], widths: Widths | None = None
+) -> Memory:
     """One GEMM in bands, with turned corners."""
     names = {frozenset("mk"): "A", frozenset("kn"): "B", frozenset("mn"): "C"}
     axes_of = {name: set(axes) for axes, name in names.items()}
-    memory = Memory({"A", "B", "C"} if accumulate else {"A", "B"})
+    memory = Memory({"A", "B", "C"} if accumulate else {"A", "B"}, widths=widths)
     q, done = schedule["axis"], set()
 
     def value(**at: int) -> Value:
@@ -186,10 +220,10 @@ def play_banded(size: dict[str, int], accumulate: bool, schedule: dict[str, Any]
     return memory
 
 
-def play_bands(shape: Any, schedule: dict[str, Any]) -> Memory:
+def play_bands(shape: Any, schedule: dict[str, Any], widths: Widths | None = None) -> Memory:
     """H = act(A B), Y = H D in bands; ``shape`` has m, k, f, l, streams, state and a query's rows, 0 without mask."""
     rows_side, k, l = schedule["side"] == "rows", shape.k, shape.l
-    memory = Memory({"A", "B0", "B1", "D"}, frozenset({"U", "state"}))
+    memory = Memory({"A", "B0", "B1", "D"}, frozenset({"U", "state"}), widths)
     bands, start = [], 0
     for run in schedule["runs"]:
         for copy in range(run["count"]):
@@ -234,6 +268,8 @@ def play_bands(shape: Any, schedule: dict[str, Any]) -> Memory:
                 rows, cols = (band, block) if rows_side else (block, band)
                 if phase != 1:
                     _first(memory, shape, rows, cols, sees, weights, done_with, own)
+                    for i, j in product(rows, cols):
+                        memory.finish(("H", i, j))
                 if spilled and phase == 0:
                     if block[0] < spilled:
                         for i, j in product(rows, cols):

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import random
 from itertools import pairwise
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 
 from pebble.certificate import RefusedError
 from pebble.certificate.schedules import moved_by
-from pebble.certificate.statement import read_workload
+from pebble.certificate.statement import Workload, read_workload
+from pebble.certificate.upper_widths import _moved
+from pebble.certificate.widths import Widths
 from pebble.proof import upper
 from pebble.proof.certificate import workload_statement
 from pebble.schedules.explicit.attention import attention_chain
@@ -24,7 +27,9 @@ from pebble.schedules.explicit.ffn import ffn_chain
 from pebble.schedules.explicit.fused import FusedSchedule
 from pebble.units import ceil_div
 from pebble.workloads import Attention, Ffn
+from tests.certificate.test_played_bytes import least_room
 from tests.schedules import chain_moves
+from tests.schedules.chain_weights import weigh
 from tests.schedules.fused_replay import replay
 
 SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 160))]
@@ -51,10 +56,24 @@ def some_band(rnd: random.Random, chain: Chain, extent: int) -> Band:
     return Band(extent, 1, f, k, l, 0, 0)
 
 
+def fits_in_bytes(workload: Workload, schedule: dict[str, Any], plan: ChainPlan, rnd: random.Random) -> bool:
+    """In the least room in bytes in which the checker takes it; whether any vector turns."""
+    wide, out = workload.in_width, workload.out_width
+    widths = Widths(wide, wide + rnd.choice([0, 2, 3, 20]), out + rnd.choice([0, 2, 5, 20]), out)
+    try:
+        moved = _moved(workload, widths, 10**7, schedule, "schedule")
+    except RefusedError:  # not of these kinds
+        return False
+    played = weigh(plan, widths)
+    assert played.held_bytes <= least_room(workload, widths, schedule), (workload.label, widths, schedule)
+    assert played.moved_bytes == moved
+    return any(corner[1] for run in schedule["runs"] for turn in run.get("turns", ()) for corner in turn)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_the_checker_takes_is_legal(seed: int) -> None:
     rnd = random.Random(seed)
-    taken = turned = 0
+    taken = turned = in_bytes = 0
     for _ in range(250):
         m, k, l, f = rnd.randint(1, 7), rnd.randint(1, 5), rnd.randint(1, 5), rnd.randint(2, 9)
         work: Ffn | Attention = Ffn(m, k, f, l, rnd.random() < 0.5) if rnd.random() < 0.7 else Attention(m, f, k, l)
@@ -84,7 +103,8 @@ def test_what_the_checker_takes_is_legal(seed: int) -> None:
             loads, stores = ({x: n for x, n in moved.items() if n} for moved in (told.loads, told.stores))
             schedule = FusedSchedule("bands", "", work, told.peak, loads, stores, told.peak, plan)
             assert replay(schedule) <= told.peak
+            in_bytes += fits_in_bytes(workload, upper._bands(plan), plan, rnd)
         taken += 1
         corners = [*(band.enter for band in bands), *(one.leave for one in handed.values())]
         turned += any(one != NO_CORNER and one.turned for one in corners)
-    assert taken > 60 and turned > 20
+    assert taken > 60 and turned > 20 and in_bytes > 5

@@ -20,7 +20,7 @@ from pebble.schedules.explicit.wide_gemm import WideBands, WideProduct, bands_in
 from pebble.schedules.explicit.widths import gemm_schedules_in_bytes
 from pebble.workloads import Gemm
 from pebble.workloads.widths import Room, Widths
-from tests.schedules.chain_moves import chain_moves
+from tests.schedules.chain_weights import weigh
 from tests.schedules.nest_moves import nest_moves
 
 side = st.integers(1, 7)
@@ -106,43 +106,12 @@ def test_bands_beat_equal_blocks() -> None:
 
 
 def replay_chain(found: WidePlan) -> None:
-    chain, widths = found.plan.chain, found.room.widths
-    finished: set[tuple[int, int]] = set()
-    updates: Counter[tuple[int, ...]] = Counter()
-    red: set[tuple[str, tuple[int, ...]]] = set()
-    loads, stores = Counter[str](), Counter[str]()
-    moved = 0
-    seen = {(i, j) for i in range(chain.m) for j in range(chain.seen(i + 1))}
-
-    def width(name: str, index: tuple[int, ...]) -> int:
-        if name == "H":
-            return widths.read if index[1:] in finished else widths.hidden
-        if name == "Y":
-            whole = updates[index] == sum(1 for j in range(chain.f) if (index[0], j) in seen)
-            return widths.written if whole else widths.partial
-        return max(widths.hidden, widths.partial) if name == "state" else widths.read
-
-    for op, name, index in chain_moves(found.plan):
-        value = (name, index)
-        if op == "finish":
-            finished.add(index)  # type: ignore[arg-type]
-        elif op == "compute":
-            cell = ("H", index[:3]) if name == "H" else ("Y", index[:2])
-            red.add(cell)
-            updates[cell[1]] += name == "Y"
-        elif op == "delete":
-            red.remove(value)
-        else:
-            red.add(value)
-            if op in ("load", "store"):
-                (loads if op == "load" else stores)[name] += 1
-                moved += width(name, index)
-        assert sum(width(*value) for value in red) <= found.room.bytes
-    assert not red
+    played = weigh(found.plan, found.room.widths)
     nothing: Mapping[str, int] = {}
-    assert loads == +Counter(found.plan.loads or nothing)
-    assert stores == +Counter(found.plan.stores)
-    assert moved == found.bytes
+    assert played.held_bytes <= found.room.bytes
+    assert played.loads == +Counter(found.plan.loads or nothing)
+    assert played.stores == +Counter(found.plan.stores)
+    assert played.moved_bytes == found.bytes
 
 
 @settings(max_examples=60, deadline=None)

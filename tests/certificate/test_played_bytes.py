@@ -1,0 +1,108 @@
+"""Schedules at random in a memory of bytes: a play holds no more than the checker derives, and moves as much."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from pebble.certificate import RefusedError
+from pebble.certificate.schedules import chain_shape
+from pebble.certificate.statement import Workload, read_workload
+from pebble.certificate.upper_widths import _moved
+from pebble.certificate.widths import Widths
+from pebble.proof.certificate import workload_statement
+from pebble.workloads import Attention, Ffn, Gemm
+from tests.certificate.play import Memory, play_banded, play_bands, play_blocks
+from tests.certificate.strongest import random_schedule, settled
+
+SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 200))]
+
+
+def some_workload(rnd: random.Random) -> Gemm | Ffn | Attention:
+    """Small, of any kind that schedules in bytes are known of."""
+    types = rnd.choice(["bf16", "fp32", "fp8"]), rnd.choice(["bf16", "fp32", "fp8"])
+    sides = [rnd.randint(1, 7) for _ in range(4)]
+    match rnd.randrange(4):
+        case 0:
+            return Gemm(*sides[:3], *types, accumulate=rnd.random() < 0.3)
+        case 1 | 2:
+            return Ffn(*sides, rnd.random() < 0.4, *types)
+    heads, causal = rnd.randint(1, 3), rnd.random() < 0.4
+    queries = min(sides[0], 3)
+    keys = queries + rnd.randint(0, 4) if causal else sides[1]
+    softmax = rnd.choice(["online", "strict"])
+    return Attention(queries, keys, *sides[2:], heads, rnd.choice([1, heads]), 1, causal, softmax, *types)
+
+
+def least_room(workload: Workload, widths: Widths, schedule: dict[str, Any]) -> int:
+    """The fewest bytes in which the checker takes a schedule."""
+    low, high = 0, 10**7
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            _moved(workload, widths, middle, schedule, "schedule")
+        except RefusedError:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def products(workload: Workload, schedule: dict[str, Any]) -> list[tuple[dict[str, int], bool, dict[str, Any]]]:
+    """Dimensions, whether C is read first, and the schedule of each kernel."""
+    if workload.family == "gemm":
+        return [(workload.size, workload.option["accumulate_into"], schedule)]
+    shape = chain_shape(workload)
+    sizes = {"m": shape.m, "n": shape.f, "k": shape.k}, {"m": shape.m, "n": shape.l, "k": shape.f}
+    return [(size, False, one) for size, one in zip(sizes, schedule["kernels"], strict=True)]
+
+
+def played(workload: Workload, widths: Widths, schedule: dict[str, Any]) -> tuple[int, int]:
+    """(bytes held at most, bytes moved) of a play."""
+    w, hidden, p = widths.read, widths.hidden, widths.partial
+    if schedule["kind"] == "bands":
+        shape = chain_shape(workload)
+        state = max(p, hidden)
+        takes = {"H": (hidden, w), "U": (hidden, hidden), "Y": (p, p), "state": (state, state)}
+        memory = play_bands(shape, schedule, dict.fromkeys(("A", "B0", "B1", "D"), (w, w)) | takes)
+        return memory.most, workload.groups * (memory.moved - (p - widths.written) * shape.m * shape.l)
+    most = moved = 0
+    kernels = products(workload, schedule)
+    for number, (size, added, one) in enumerate(kernels):
+        inside = number + 1 < len(kernels)
+        cell, whole = (hidden, w) if inside else (p, widths.written)
+        takes = {"A": (w, w), "B": (w, w), "C": (cell, cell)}
+        memory: Memory = (play_banded if one["kind"] == "banded" else play_blocks)(size, added, one, takes)
+        most = max(most, memory.most)
+        moved += memory.moved - (cell - whole) * size["m"] * size["n"] * (1 + added)
+    return most, moved
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_play_takes_more_bytes_than_the_checker_says(seed: int) -> None:
+    rnd = random.Random(seed)
+    exact = taken = 0
+    for number in range(150):
+        workload = read_workload(workload_statement(some_workload(rnd)), "workload")
+        wide, out = workload.in_width, workload.out_width
+        widths = Widths(wide, wide + rnd.choice([0, 0, 2, 3]), out + rnd.choice([0, 0, 2, 5]), out)
+        schedule = random_schedule(workload, rnd)
+        if any("turns" in run for run in schedule.get("runs", ())):
+            continue  # test_played_turns plays these
+        if workload.option.get("causal") and "runs" in schedule:  # with a mask every band stands alone
+            schedule["runs"] = [{**run, "count": 1} for run in schedule["runs"] for _ in range(run["count"])]
+
+        def count(workload: Workload = workload, widths: Widths = widths, schedule: Any = schedule) -> Any:
+            return _moved(workload, widths, 10**7, schedule, "schedule")
+
+        told = settled(count, schedule)
+        if told is None:
+            continue
+        held, moved = played(workload, widths, schedule)
+        room = least_room(workload, widths, schedule)
+        assert (moved, held <= room) == (told, True), (number, workload.label, widths, schedule, held, room, moved, told)
+        taken += 1
+        exact += held == room
+    assert taken > 40 and exact > 10
