@@ -1,4 +1,4 @@
-"""The opponent of `strongest` in a memory of bytes: the largest lower bounds and the cheapest schedules he can claim."""
+"""The opponent of `strongest` in a memory of bytes: the largest bounds and the cheapest schedules he can claim."""
 
 from __future__ import annotations
 

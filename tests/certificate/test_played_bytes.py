@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from pebble.certificate import RefusedError
 from pebble.certificate.schedules import chain_shape
 from pebble.certificate.statement import Workload, read_workload
 from pebble.certificate.upper_widths import _moved
@@ -16,6 +15,7 @@ from pebble.proof.certificate import workload_statement
 from pebble.workloads import Attention, Ffn, Gemm
 from tests.certificate.play import Memory, play_banded, play_bands, play_blocks
 from tests.certificate.strongest import random_schedule, settled
+from tests.certificate.strongest_bytes import least_room, some_widths
 
 SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 200))]
 
@@ -34,20 +34,6 @@ def some_workload(rnd: random.Random) -> Gemm | Ffn | Attention:
     keys = queries + rnd.randint(0, 4) if causal else sides[1]
     softmax = rnd.choice(["online", "strict"])
     return Attention(queries, keys, *sides[2:], heads, rnd.choice([1, heads]), 1, causal, softmax, *types)
-
-
-def least_room(workload: Workload, widths: Widths, schedule: dict[str, Any]) -> int:
-    """The fewest bytes in which the checker takes a schedule."""
-    low, high = 0, 10**7
-    while high - low > 1:
-        middle = (low + high) // 2
-        try:
-            _moved(workload, widths, middle, schedule, "schedule")
-        except RefusedError:
-            low = middle
-        else:
-            high = middle
-    return high
 
 
 def products(workload: Workload, schedule: dict[str, Any]) -> list[tuple[dict[str, int], bool, dict[str, Any]]]:
@@ -86,8 +72,7 @@ def test_no_play_takes_more_bytes_than_the_checker_says(seed: int) -> None:
     exact = taken = 0
     for number in range(150):
         workload = read_workload(workload_statement(some_workload(rnd)), "workload")
-        wide, out = workload.in_width, workload.out_width
-        widths = Widths(wide, wide + rnd.choice([0, 0, 2, 3]), out + rnd.choice([0, 0, 2, 5]), out)
+        widths = some_widths(workload, rnd)
         schedule = random_schedule(workload, rnd)
         if any("turns" in run for run in schedule.get("runs", ())):
             continue  # test_played_turns plays these
@@ -102,7 +87,16 @@ def test_no_play_takes_more_bytes_than_the_checker_says(seed: int) -> None:
             continue
         held, moved = played(workload, widths, schedule)
         room = least_room(workload, widths, schedule)
-        assert (moved, held <= room) == (told, True), (number, workload.label, widths, schedule, held, room, moved, told)
+        assert (moved, held <= room) == (told, True), (
+            number,
+            workload.label,
+            widths,
+            schedule,
+            held,
+            room,
+            moved,
+            told,
+        )
         taken += 1
         exact += held == room
     assert taken > 40 and exact > 10

@@ -16,6 +16,8 @@ import pytest
 from pebble.certificate import RefusedError
 from pebble.certificate.schedules import moved_by
 from pebble.certificate.statement import Workload, read_workload
+from pebble.certificate.upper import Moved
+from pebble.certificate.upper_chain import Shape, check_chain
 from pebble.certificate.upper_widths import _moved
 from pebble.certificate.widths import Widths
 from pebble.proof import upper
@@ -27,7 +29,9 @@ from pebble.schedules.explicit.ffn import ffn_chain
 from pebble.schedules.explicit.fused import FusedSchedule
 from pebble.units import ceil_div
 from pebble.workloads import Attention, Ffn
-from tests.certificate.test_played_bytes import least_room
+from tests.certificate.strongest import _bands, settled
+from tests.certificate.strongest_bytes import least_room
+from tests.certificate.test_played_schedules import some_shape
 from tests.schedules import chain_moves
 from tests.schedules.chain_weights import weigh
 from tests.schedules.fused_replay import replay
@@ -108,3 +112,65 @@ def test_what_the_checker_takes_is_legal(seed: int) -> None:
         corners = [*(band.enter for band in bands), *(one.leave for one in handed.values())]
         turned += any(one != NO_CORNER and one.turned for one in corners)
     assert taken > 60 and turned > 20 and in_bytes > 5
+
+
+def once_each(schedule: dict[str, Any]) -> dict[str, Any]:
+    """The same bands, every run of one band."""
+    runs, nothing = [], [[0, 0, 0]] * 2
+    for run in schedule["runs"]:
+        for number in range(run["count"]):
+            which = number + 1 == run["count"]
+            one = {**run, "count": 1, "kept": [0, run["kept"][which]]}
+            runs.append(one | ({"turns": [nothing, run["turns"][which]]} if "turns" in run else {}))
+    return {**schedule, "runs": runs}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_run_of_several_bands_is_as_many_runs(seed: int) -> None:
+    """Corners and kept values from one band to the next of its run count as those to the first of the next run."""
+    rnd, several = random.Random(seed), 0
+    for _ in range(1500):
+        shape = some_shape(rnd)
+        schedule = _bands(shape.m, shape.k, shape.f, shape.l, rnd)
+
+        def count(shape: Shape = shape, schedule: dict[str, Any] = schedule) -> Moved:
+            return check_chain(shape, 10**9, schedule, "schedule")
+
+        told = None if shape.sharing else settled(count, schedule)
+        if told is not None:
+            assert check_chain(shape, 10**9, once_each(schedule), "schedule") == told
+            several += any(run["count"] > 1 and "turns" in run for run in schedule["runs"])
+    assert several > 5
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_panels_without_a_second_product(seed: int) -> None:
+    """Gate and up in one kernel: corners whose lines hold values of the first kind alone."""
+    rnd, taken = random.Random(seed), 0
+    for _ in range(60):
+        m, k, f = rnd.randint(2, 10), rnd.randint(1, 6), rnd.randint(2, 10)
+        chain, left, bands = Chain(m, k, f, 0, 2), m, []
+        while left:
+            bands.append(Band(rnd.randint(1, left), 1, f, k, 0, 0, 0))
+            left -= bands[-1].extent
+        handed = {}
+        for before, after in pairwise(bands):
+            vectors = rnd.randint(0, f)
+            turns = corner(rnd, before.extent, vectors), corner(rnd, after.extent, vectors)
+            handed[id(before), id(after)] = Handed(2 * k * vectors, 0, *turns) if vectors else NOTHING
+
+        def handed_on(_c: Chain, _s: str, _n: int, before: Band, after: Band, _f: int, known=handed) -> Handed:  # type: ignore[no-untyped-def]
+            return known[id(before), id(after)]
+
+        plan = ChainPlan("rows", tuple((band, 1) for band in bands), chain, 10**9, {}, {}, 0)
+        with patch.object(upper, "handed_on", handed_on), patch.object(chain_moves, "handed_on", handed_on):
+            try:
+                told = check_chain(Shape(m, k, f, 0, 2), 10**9, upper._bands(plan), "schedule")
+            except RefusedError:
+                continue
+            played = weigh(plan, Widths(1, 1, 1, 1))
+        assert played.held_bytes <= told.peak
+        moved = ({x: n for x, n in one.items() if n} for one in (told.loads, told.stores))
+        assert [*moved] == [dict(played.loads), dict(played.stores)]
+        taken += 1
+    assert taken > 10
