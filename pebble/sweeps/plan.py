@@ -156,8 +156,11 @@ def _traffic(axes: Axes, files: dict[str, str]) -> Iterator[Task]:
             raise InputError("sweep: got machines or caches without workloads, expected both.")
         return
     if not machines:
-        if not axes.caches or not axes.sms:
+        given, lacking = ("caches", "sms") if axes.caches else ("sms", "caches")
+        if not axes.caches and not axes.sms:
             raise InputError("sweep: got workloads alone, expected machines, or caches with sms, beside them.")
+        if not axes.caches or not axes.sms:
+            raise InputError(f"sweep: got {given} without {lacking}, expected both where no machines are named.")
         machines = [None]
     with axes.at("tiles"):
         for text in axes.tiles:

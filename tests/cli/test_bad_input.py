@@ -30,6 +30,8 @@ CASES = [
     (["bound", *GEMM, "--gpu", "a40", "--buffers", "pooled", "--energy", "7nm"], 2, ["--energy", "DRAM boundary"]),
     (["compare", *GEMM, "--gpu", "a40", "--level", "l2", "--accumulator", "fp16"], 2, ["--accumulator", "no time"]),
     (["decode", "llama-3-8b", "--cache", "1MiB", "--accumulator", "fp16"], 2, ["--accumulator", "--gpu"]),
+    (["time", *GEMM, "--cache", "3MiB"], 2, ["got --cache", "expected --gpu or --machine"]),
+    (["solve", "/nowhere.json", "--capacity", "5"], 2, ["No such file or directory; expected the file"]),
     (["bound", "gemm", "-m", "0", "-n", "1", "-k", "1", "--cache", "1MiB"], 2, ["-m", "0"]),
     (["bound", "gemm", "-m", "-4", "-n", "1", "-k", "1", "--cache", "1MiB"], 2, ["-m", "-4"]),
     (["bound", "gemm", "-m", "2.5", "-n", "1", "-k", "1", "--cache", "1MiB"], 2, ["-m", "2.5", "whole number"]),
