@@ -8,6 +8,7 @@ A subcommand module has ``add_arguments(parser)`` and ``run(args) -> int`` (the 
 from __future__ import annotations
 
 import argparse
+import difflib
 import gc
 import io
 import os
@@ -76,6 +77,11 @@ class _Parser(argparse.ArgumentParser):
     """argparse, but every mistake is one sentence and nothing is abbreviated."""
 
     def error(self, message: str) -> None:  # type: ignore[override]
+        if message.startswith("unrecognized arguments: "):
+            known = [text for text, a in self._option_string_actions.items() if a.help != argparse.SUPPRESS]
+            words = [word.partition("=")[0] for word in message.split() if word.startswith("--")]
+            if near := [found for word in words[:1] for found in difflib.get_close_matches(word[:200], known, 1)]:
+                raise InputError(f"{message}; did you mean {near[0]}? See `{self.prog} --help`.")
         raise InputError(f"{message}; see `{self.prog} --help`.")
 
     def format_help(self) -> str:

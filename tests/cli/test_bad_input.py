@@ -30,6 +30,8 @@ CASES = [
     (["bound", *GEMM, "--gpu", "a40", "--buffers", "pooled", "--energy", "7nm"], 2, ["--energy", "DRAM boundary"]),
     (["compare", *GEMM, "--gpu", "a40", "--level", "l2", "--accumulator", "fp16"], 2, ["--accumulator", "no time"]),
     (["decode", "llama-3-8b", "--cache", "1MiB", "--accumulator", "fp16"], 2, ["--accumulator", "--gpu"]),
+    (["bound", *GEMM, "--cahce", "40MiB"], 2, ["--cahce", "did you mean --cache?"]),
+    (["bound", *GEMM, "--xyzzy=1"], 2, ["--xyzzy=1; see `pebble bound --help`"]),
     (["time", *GEMM, "--cache", "3MiB"], 2, ["got --cache", "expected --gpu or --machine"]),
     (["solve", "/nowhere.json", "--capacity", "5"], 2, ["No such file or directory; expected the file"]),
     (["bound", "gemm", "-m", "0", "-n", "1", "-k", "1", "--cache", "1MiB"], 2, ["-m", "0"]),
