@@ -11,6 +11,7 @@ import argparse
 import difflib
 import gc
 import io
+import itertools
 import os
 import re
 import shutil
@@ -61,7 +62,16 @@ class _Help(argparse.RawDescriptionHelpFormatter):
     """Lines as they are written, but none wider than the terminal."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return "\n".join(_fitted(indent + line, width) for line in text.splitlines())
+        lines = text.splitlines()
+        out: list[str] = []
+        # a paragraph that begins at the margin is one text: its lines are broken anew where one is too wide
+        for prose, group in itertools.groupby(lines, lambda line: bool(line) and not line[0].isspace()):
+            part = list(group)
+            if prose and any(len(indent + line) > width for line in part):
+                out.append(_fitted(indent + " ".join(part), width, "  " if part[0].startswith("example") else ""))
+            else:
+                out += (_fitted(indent + line, width) for line in part)
+        return "\n".join(out)
 
 
 def _fitted(line: str, width: int, hang: str = "  ") -> str:
