@@ -137,9 +137,9 @@ def _format_of(path: Path) -> _Format:
     return chosen
 
 
-def read_text(path: Path) -> str:
-    """The text of a file of at most 256 MiB, or InputError."""
-    content = read_bytes(path, most=MAX_FILE_BYTES, expected=" for a game to solve")
+def read_text(path: Path, expected: str = "the file of a computation DAG") -> str:
+    """The text of a file of at most 256 MiB, or InputError, which says what was ``expected``."""
+    content = read_bytes(path, most=MAX_FILE_BYTES, expected=f"; expected {expected}")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -5,6 +5,6 @@
 """
 
 from pebble.certificate.check import FORMAT, VERSION, check, check_file
-from pebble.certificate.reading import RefusedError
+from pebble.certificate.reading import RefusedError, UnreadableError
 
-__all__ = ["FORMAT", "VERSION", "RefusedError", "check", "check_file"]
+__all__ = ["FORMAT", "VERSION", "RefusedError", "UnreadableError", "check", "check_file"]

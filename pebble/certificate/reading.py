@@ -37,6 +37,10 @@ class RefusedError(Exception):
         self.why = why
 
 
+class UnreadableError(RefusedError):
+    """The file is no document at all: empty, or not JSON."""
+
+
 def show(value: object) -> str:
     """A value in a message, cut short and without control characters."""
     text = repr(value) if not isinstance(value, int) or abs(value) < MAX_COUNT else "a number of more than 40 digits"
@@ -48,6 +52,8 @@ def parse(content: bytes) -> Any:
 
     Raises
     ------
+    UnreadableError
+        Not JSON.
     RefusedError
         Anything else.
 
@@ -72,11 +78,11 @@ def parse(content: bytes) -> Any:
             parse_constant=_no_float,
         )
     except UnicodeDecodeError:
-        raise RefusedError("file", "got bytes that are not UTF-8 text, expected JSON") from None
+        raise UnreadableError("file", "got bytes that are not UTF-8 text, expected JSON") from None
     except json.JSONDecodeError as error:
-        raise RefusedError("file", f"not JSON, line {error.lineno}: {error.msg}") from None
+        raise UnreadableError("file", f"not JSON, line {error.lineno}: {error.msg}") from None
     except (RecursionError, ValueError):
-        raise RefusedError("file", "not JSON that can be read") from None
+        raise UnreadableError("file", "not JSON that can be read") from None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

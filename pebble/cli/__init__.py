@@ -8,8 +8,10 @@ A subcommand module has ``add_arguments(parser)`` and ``run(args) -> int`` (the 
 from __future__ import annotations
 
 import argparse
+import difflib
 import gc
 import io
+import itertools
 import os
 import re
 import shutil
@@ -60,7 +62,16 @@ class _Help(argparse.RawDescriptionHelpFormatter):
     """Lines as they are written, but none wider than the terminal."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return "\n".join(_fitted(indent + line, width) for line in text.splitlines())
+        lines = text.splitlines()
+        out: list[str] = []
+        # a paragraph that begins at the margin is one text: its lines are broken anew where one is too wide
+        for prose, group in itertools.groupby(lines, lambda line: bool(line) and not line[0].isspace()):
+            part = list(group)
+            if prose and any(len(indent + line) > width for line in part):
+                out.append(_fitted(indent + " ".join(part), width, "  " if part[0].startswith("example") else ""))
+            else:
+                out += (_fitted(indent + line, width) for line in part)
+        return "\n".join(out)
 
 
 def _fitted(line: str, width: int, hang: str = "  ") -> str:
@@ -76,6 +87,11 @@ class _Parser(argparse.ArgumentParser):
     """argparse, but every mistake is one sentence and nothing is abbreviated."""
 
     def error(self, message: str) -> None:  # type: ignore[override]
+        if message.startswith("unrecognized arguments: "):
+            known = [text for text, a in self._option_string_actions.items() if a.help != argparse.SUPPRESS]
+            words = [word.partition("=")[0] for word in message.split() if word.startswith("--")]
+            if near := [found for word in words[:1] for found in difflib.get_close_matches(word[:200], known, 1)]:
+                raise InputError(f"{message}; did you mean {near[0]}? See `{self.prog} --help`.")
         raise InputError(f"{message}; see `{self.prog} --help`.")
 
     def format_help(self) -> str:

@@ -13,6 +13,8 @@ from typing import Any
 
 from pebble.reports.base import Report, header
 
+_SHORTEST_NAME = 12  # characters that are left of a name before a column of `keep` goes
+
 _command: list[str] = []
 
 
@@ -45,19 +47,25 @@ def say(text: str, indent: str = "") -> None:
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1, keep: Sequence[str] = ()) -> str:
     """A plain table: the first ``left`` columns to the left, numbers to the right.
 
-    Where the terminal is too narrow, columns are left out, the last first and those of ``keep`` at the very end, and
-    a line below names them; a row stays one line. Names that are too wide even so are cut. A file or a pipe without a
-    stated width (``COLUMNS``) gets all of them.
+    Where the terminal is too narrow, columns are left out, the last first, and a line below names them; a row stays
+    one line. Those of ``keep`` go at the very end, the last of them first, and only where shortened names make no room
+    for them. A file or a pipe without a stated width (``COLUMNS``) gets all columns.
     """
     cells = [list(headers), *[list(row) for row in rows]]
     room = width() if sys.stdout.isatty() or os.environ.get("COLUMNS") else sys.maxsize
     widths = [max(len(row[i]) for row in cells) for i in range(len(headers))]
     shown = list(range(len(headers)))
-    # what goes first: numbers from the right, then further columns of text, then what the caller wants to keep
-    order = sorted(shown[1:], key=lambda i: (headers[i] not in keep, i >= left, i))
+    kept = sorted((i for i in shown[1:] if headers[i] in keep), key=lambda i: keep.index(headers[i]))
+    # what goes first: numbers from the right, then further columns of text
+    others = sorted((i for i in shown[1:] if i not in kept), key=lambda i: (i >= left, i))
     least = min(2, len(shown))
-    while len(shown) > least and _across(widths, shown) > room:
-        shown.remove(order.pop())
+    while others and len(shown) > least and _across(widths, shown) > room:
+        shown.remove(others.pop())
+    cut = [min(width, _SHORTEST_NAME) if i < left else width for i, width in enumerate(widths)]
+    while kept and len(shown) > least and _across(cut, shown) > room:
+        shown.remove(kept.pop())
+    for i in sorted((i for i in shown if i < left), key=lambda i: -widths[i]):
+        widths[i] = max(cut[i], widths[i] - max(0, _across(widths, shown) - room))
     if (over := _across(widths, shown) - room) > 0:
         widest = max(shown, key=lambda i: widths[i])
         widths[widest] = max(4, widths[widest] - over)

@@ -13,12 +13,14 @@ _WHERE = ("gpu", "machine", "cache")
 _KERNEL = ("tile", "sms", "blocks_per_sm", "stages", "policy", "execution", "cluster", "seed", "allow_infeasible")
 
 
-def add_machine_arguments(parser: argparse.ArgumentParser) -> None:
-    """--gpu, --machine and --cache."""
-    group = parser.add_argument_group("memory (one of the three)")
+def add_machine_arguments(parser: argparse.ArgumentParser, cache: bool = True) -> None:
+    """--gpu, --machine and --cache; without ``cache`` the last is not told of, and the command refuses it."""
+    group = parser.add_argument_group("memory (one of the three)" if cache else "machine (one of the two)")
     group.add_argument("--gpu", metavar="SKU", help="a GPU of `pebble machines`, such as a100-sxm4-40gb")
     group.add_argument("--machine", metavar="FILE", help="a machine file of your own (`pebble machines --help`)")
-    group.add_argument("--cache", metavar="SIZE", help="one memory of this size: 40MiB, 228KiB, 8192el")
+    group.add_argument(
+        "--cache", metavar="SIZE", help="one memory of this size: 40MiB, 228KiB, 8192el" if cache else argparse.SUPPRESS
+    )
 
 
 def add_accumulate_argument(parser: argparse.ArgumentParser) -> None:

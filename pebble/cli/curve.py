@@ -74,7 +74,7 @@ def _print(report: CurveReport) -> None:
     names = [_short(capacities[i]) + ("*" if i == report.reference else "") for i in at]
     rows = [[c.name, *(f"{c.dram_bytes[i] / 1e6:,.1f}" for i in at)] for c in report.schedules]
     rows.append(["proved bound", *(f"{report.bounds[i].bytes / 1e6:,.1f}" for i in at)])
-    print(_output.table(["schedule", *names], rows))
+    print(_output.table(["schedule", *names], rows, keep=[name for name in names if name.endswith("*")]))
     _output.say("* the cache of the GPU or of --cache; the bound is for each cache and what the blocks keep on the SMs")
     if not report.complete:
         _output.say(f"note: interrupted; the {len(report.schedules)} schedules above are all that was done")

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     if args.name not in FIGURES:
         raise UnknownNameError("figure", args.name, FIGURES, "pebble figure --help")
     path = args.out or f"{args.name}.svg"
-    check_figure_path(path)
+    check_figure_path(path, "--out")
     look_of(args)
     draw, allowed = FIGURES[args.name]
     for option in (

@@ -23,6 +23,10 @@ from pebble.units import format_ratio
 
 _SHOWN_ROWS = 40
 _LONGEST_CELL = 42
+# what a narrow terminal shows to the end: the answer, then what it is of
+_ANSWER = (
+    "schedule", "ratio_to_lower_bound", "dram_bytes", "upper_bound_cost", "lower_bound_cost", "workload", "machine"
+)  # fmt: skip
 _OF_MACHINES = ("sms", "cache_bytes", "stages", "policy")
 
 
@@ -93,7 +97,7 @@ def _print_alike(rows: Sequence[Mapping[str, Any]], plain: bool) -> None:
         _output.say(f"{len(rows)} row{'s' * (len(rows) > 1)}: {shared}")
     if order:
         left = sum(name not in numbers for name in order)
-        print(_output.table(order, [[_cell(row[name], name) for name in order] for row in rows], left=left))
+        print(_output.table(order, [[_cell(row[name], name) for name in order] for row in rows], left, _ANSWER))
 
 
 def _told_by_machine(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:

@@ -88,6 +88,6 @@ def _print(found: Stream, top: int) -> None:
         ]
         for plan in model.plans[:top]
     ]
-    print(_output.table(headers, rows))
+    print(_output.table(headers, rows, keep=("of needed", "bytes in flight")))
     if model.best.share < 1:
         say(f"note: no way keeps enough in flight; at most {model.best.share:.0%} of the bandwidth can be reached")

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--beside-sms", metavar="P,P", help="SMs of the second (seven splits)")
     group.add_argument("--sweep", metavar="NAME=V,V", help="one size in many values: tokens=16,256,4096")
     add_look_arguments(parser, "with --beside or --sweep, write the figure")
-    add_machine_arguments(parser)
+    add_machine_arguments(parser, cache=False)
     add_kernel_arguments(parser)
 
 
@@ -156,7 +156,7 @@ def _print(found: Timing) -> None:
         row = (unit(t.seconds), format_ratio(t.seconds / floor.seconds, ".2f"), *unit.sums(t), _binds(t))
         rows.setdefault(row, []).append(order)
     named = [[tied[0] + f" and {len(tied) - 1} more" * (len(tied) > 1), *row] for row, tied in rows.items()]
-    print(_output.table(heads, named, keep=heads[1:3]))
+    print(_output.table(heads, named, keep=(*heads[1:3], heads[-1])))
     for tied in rows.values():
         if len(tied) > 1:
             say(f"the same: {', '.join(tied)}")
@@ -217,5 +217,5 @@ def _print_sweep(found: Sweep) -> None:
         f"floor {unit.name}",
         "floor is",
     ]
-    print(_output.table(heads, rows, left=3, keep=(f"modelled {unit.name}", f"floor {unit.name}")))
+    print(_output.table(heads, rows, left=3, keep=(f"modelled {unit.name}", f"floor {unit.name}", "binds")))
     _notes(found.notes)

@@ -1,7 +1,8 @@
 """Check a certificate: exact arithmetic, without the bounds, schedules and solvers that wrote it.
 
 A certificate is written by `pebble bound ... --certificate c.json` and `pebble solve ... --certificate c.json`.
-Exit code 5, and the first step that fails, when anything in it is wrong.
+Exit code 5, and the first step that fails, when anything in it is wrong; 2 for a file that is
+not JSON.
 
 example: pebble verify c.json
 """

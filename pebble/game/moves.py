@@ -180,7 +180,7 @@ def read_moves_file(path: str | Path, names: Container[str] = (), memories: int 
 
     path = Path(path)
     try:
-        return read_moves(json.loads(read_text(path)), names, memories)
+        return read_moves(json.loads(read_text(path, "the file of a pebbling")), names, memories)
     except json.JSONDecodeError as error:
         raise InputError(f"{path}, line {error.lineno}: not JSON: {error.msg}.") from None
     except (ValueError, RecursionError):  # a number of thousands of digits; lists in lists without end

@@ -29,7 +29,7 @@ CRUSHING = 20  # one value so many times another leaves nothing to see of that o
 _NO_DATE = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
 
 
-def check_figure_path(path: str) -> None:
+def check_figure_path(path: str, option: str = "--figure") -> None:
     """Refuse a figure that could not be written, before any work is done for it.
 
     Raises
@@ -37,7 +37,7 @@ def check_figure_path(path: str) -> None:
     InputError
         Another suffix than .pdf, .svg, .png, or a folder that is not there or not writable.
     """
-    check_output(path, "--figure", (".pdf", ".svg", ".png"))
+    check_output(path, option, (".pdf", ".svg", ".png"))
 
 
 def axes(ax: Axes | None) -> Axes:

@@ -98,8 +98,9 @@ def compare(
     if progress is not None and not callable(progress):
         raise InputError(f"progress: got {repr(progress)[:40]}, expected a function.")
     l2 = wants_l2(level, buffers, {"omega": omega, "topology": topology})
+    asked = "--level l2" if level is not None else f"--buffers {buffers}"
     if (l2 or exact) and options.get("accumulators") is not None:
-        what = "--exact" if exact else "--level l2"
+        what = "--exact" if exact else asked
         raise InputError(f"--accumulate: got it with {what}, whose games count values, not bytes; leave it out.")
     if l2 and exact:
         raise InputError("--exact: got it with --level l2 or --buffers, expected one of them: it plays in one memory.")
@@ -115,9 +116,9 @@ def compare(
         if residual or schedules != "all" or schedule is not None:
             option = "residual" if residual else "schedules" if schedule is None else "schedule"
             raise InputError(
-                f"--{option}: got it with --level l2, where each family has schedules of its own; leave it out."
+                f"--{option}: got it with {asked}, where each family has schedules of its own; leave it out."
             )
-        _without(options, ("sms", "tile"), "--level l2")
+        _without(options, ("sms", "tile"), asked)
         kernel = {"sms": options.get("sms"), "tile": options.get("tile")}
         return compare_sms(workload, buffers, omega=omega, topology=topology, **kernel, **where)  # type: ignore[arg-type]
     if exact:

@@ -119,10 +119,11 @@ def timed_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> tuple[
     InputError
         No machine, or one whose file lacks a rate; or as for `read_kernel`.
     """
+    if options.get("cache") is not None and options.get("gpu") is None and options.get("machine") is None:
+        raise InputError("time: got --cache, expected --gpu or --machine, whose rates tell how long a kernel runs.")
     kernel = read_kernel(workload, **options)
     machine = kernel.target.machine
-    if machine is None:
-        raise InputError("time: got --cache, expected --gpu or --machine, whose rates tell how long a kernel runs.")
+    assert machine is not None
     return kernel, sustained_rates(machine, workload.dtype)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
-from pebble.certificate import RefusedError, check, check_file
+from pebble.certificate import RefusedError, UnreadableError, check, check_file
 from pebble.errors import InputError, VerificationError
 from pebble.reports.base import Report
 from pebble.reports.bound import Bound, bound_workload
@@ -149,7 +149,7 @@ def verify(certificate: str | Path | dict[str, Any]) -> Verification:
     VerificationError
         It is refused; the message names the first step that fails.
     InputError
-        The file cannot be read.
+        The file cannot be read, or is not JSON.
     """
     name = "certificate" if isinstance(certificate, dict) else str(check_path("verify", certificate))
     try:
@@ -159,6 +159,8 @@ def verify(certificate: str | Path | dict[str, Any]) -> Verification:
             if not Path(name).is_file():
                 raise InputError(f"{shown(name)}: it is no file that can be read, expected a certificate.")
             return Verification(name, tuple(check_file(name)))
+    except UnreadableError as error:
+        raise InputError(f"{shown(name)}: {error.why}; expected a certificate.") from None
     except RefusedError as error:
         refused = VerificationError(f"{name}: refused at {error.step}: {error.why}.")
         refused.refusal = error

@@ -144,7 +144,7 @@ def compare_sms(
     model = read_buffers(buffers, read_sms(sms, target), omega, topology, target.machine)
     if model.memories == 1:
         raise InputError(
-            f"--level l2: got --buffers {model.kind}, expected sm-local or connected: no SM has a pooled memory."
+            f"compare: got --buffers {model.kind}, expected sm-local or connected: no SM has a pooled memory."
         )
     capacity, _ = sm_capacity(target, workload)
     default = kernel_family(workload).default_tile(workload)

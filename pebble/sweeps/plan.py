@@ -156,8 +156,11 @@ def _traffic(axes: Axes, files: dict[str, str]) -> Iterator[Task]:
             raise InputError("sweep: got machines or caches without workloads, expected both.")
         return
     if not machines:
-        if not axes.caches or not axes.sms:
+        given, lacking = ("caches", "sms") if axes.caches else ("sms", "caches")
+        if not axes.caches and not axes.sms:
             raise InputError("sweep: got workloads alone, expected machines, or caches with sms, beside them.")
+        if not axes.caches or not axes.sms:
+            raise InputError(f"sweep: got {given} without {lacking}, expected both where no machines are named.")
         machines = [None]
     with axes.at("tiles"):
         for text in axes.tiles:
@@ -188,6 +191,14 @@ def _traffic(axes: Axes, files: dict[str, str]) -> Iterator[Task]:
         _check_orders(axes, workloads)
     tiles: list[str | None] = [tile.lower() for tile in axes.tiles]
     policies = [None if policy == HARDWARE else policy for policy in axes.policies]
+    caches = {parse_size(text, "caches").to_bytes(1) for text in axes.caches if not text.lower().endswith("el")}
+    lists = (
+        caches, {machine and machine.file_sha256 for machine in machines}, axes.sms, tiles, policies, executions,
+        axes.stages, axes.blocks_per_sm,
+    )  # fmt: skip
+    # known before the first task is written out: a million of them take most of a minute
+    if _schedules_at_least(axes, workloads) * math.prod(max(1, len(set(one))) for one in lists) > MOST_TASKS:
+        raise _too_many()
     kernels = itertools.product(
         workloads,
         machines,
@@ -239,6 +250,15 @@ def _named(family: KernelFamily[Any, Any], name: str) -> tuple[str | None, Pebbl
         return family.parse_schedule(name).name, None
     except PebbleError as error:
         return None, error
+
+
+def _schedules_at_least(axes: Axes, workloads: Sequence[Workload]) -> int:
+    """Pairs of a workload and an order, where the orders are named; those of ``all`` depend on the tile: one each."""
+    if not axes.orders or _ALL in (name.lower() for name in axes.orders):
+        return len(workloads)
+    families = [kernel_family(workload) for workload in workloads]
+    known = {family: len({_named(family, name)[0] for name in axes.orders} - {None}) for family in set(families)}
+    return sum(known[family] for family in families)
 
 
 def _schedules(axes: Axes, workload: Workload, question: dict[str, Any], machine: Machine | None) -> Iterable[str]:

@@ -42,7 +42,7 @@ def read_table(path: str | Path, sawtooth: bool = False) -> OwnSchedule:
     InputError
         It cannot be read, or is no table; the message says what was expected.
     """
-    content, where = read_bytes(path, "--schedule: "), shown(path)
+    content, where = read_bytes(path, "schedule "), shown(path)
     suffix = Path(path).suffix.lower()
     if suffix == ".json":
         document = _json(content, where)

@@ -90,7 +90,7 @@ def _function(path: str, name: str, given: str) -> Any:
     """A function of a Python file."""
     import importlib.util
 
-    read_bytes(path, "--schedule: ")
+    read_bytes(path, "schedule ")
     where = shown(path)
     spec = importlib.util.spec_from_file_location(f"pebble_order_{Path(path).stem}", path)
     if spec is None or spec.loader is None:

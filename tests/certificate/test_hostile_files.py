@@ -47,12 +47,16 @@ FILES: dict[str, bytes] = {
 }
 
 
+NO_DOCUMENTS = {"empty", "not JSON", "binary", "closing only", *(name for name in FILES if "unclosed" in name)}
+NO_DOCUMENTS |= {"backslashes"}
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_one_sentence(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "c.json"
     path.write_bytes(FILES[name])
     start = time.monotonic()
-    assert main(["verify", str(path)]) == 5
+    assert main(["verify", str(path)]) == (2 if name in NO_DOCUMENTS else 5)
     assert time.monotonic() - start < 5
     said = capsys.readouterr()
     assert said.out == ""

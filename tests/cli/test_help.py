@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 import pebble
@@ -54,3 +56,18 @@ def test_a_gap_in_the_fourth_digit_is_shown(capsys: pytest.CaptureFixture[str]) 
     assert "gap          1.0001\n" in capsys.readouterr().out
     found = pebble.bound(pebble.Gemm(8192, 8192, 1), cache="8191el")
     assert str(found).endswith("(1.0001x)") and found.gap is not None and found.gap > 1
+
+
+@pytest.mark.parametrize("name", ["tune", "stream", "time", "verify"])
+def test_paragraphs_are_broken_anew(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    with pytest.raises(SystemExit):
+        main([name, "--help"])
+    about = capsys.readouterr().out.partition("\n\n")[2].partition("\npositional")[0].partition("\noptions")[0]
+    for paragraph in about.strip().split("\n\n"):
+        lines = paragraph.splitlines()
+        assert all(not line.startswith(" ") for line in lines)
+        for line, after in itertools.pairwise(lines):
+            assert len(line) + 1 + len(after.split()[0]) > 58, paragraph  # argparse leaves two columns free

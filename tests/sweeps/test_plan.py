@@ -109,6 +109,7 @@ def test_a_machine_file_travels_with_its_tasks(tmp_path: Path) -> None:
         ('tokens = 5\nworkloads = "gpt2:o"\nmachines = "a40"\norders = "rwo"', "line 4, unknown schedule"),
         ('tokens = 5\nworkloads = "gpt2:o"\nmachines = "a40"\ncaches = "7"', "line 4, caches: got '7' without a unit"),
         ('tokens = 5\nworkloads = "gpt2:o"', "expected machines, or caches with sms"),
+        ('tokens = 5\nworkloads = "gpt2:o"\ncaches = "30MiB"', "got caches without sms, expected both"),
         ('tokens = 5\nworkloads = "gpt2"\nmachines = "a40"', "line 2, workloads: got 'gpt2', expected a layer"),
         ('[games]\ninstances = [{ family = "diamond", size = 3 }]', "without capacities"),
         ('[games]\ninstances = [{ family = "gemm", m = 2, n = 2, k = 1 }]\ncapacities = 4\nvariants = "x"', "line 4, "),
@@ -129,6 +130,13 @@ def test_a_sweep_that_is_too_large_is_refused_before_it_is_built() -> None:
     sides = list(range(1, 5001))
     with pytest.raises(InputError, match="more than 1,000,000 tasks"):
         plan(workloads=[{"family": "gemm", "m": sides, "n": sides, "k": sides}], machines="a40")
+
+
+def test_a_product_that_is_too_large_is_refused_before_a_task_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "Task", None)  # writing one would fail otherwise
+    caches = [f"{number}KiB" for number in range(1000, 3000)]
+    with pytest.raises(InputError, match="more than 1,000,000 tasks"):
+        plan(workloads=[GEMM], caches=caches, sms=list(range(1, 252)), orders=["row", "column"], tiles="32x32x32")
 
 
 def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,49 @@
+"""A narrow terminal leaves out what the command is not about."""
+
+from __future__ import annotations
+
+import pytest
+
+from pebble.cli import main, results
+
+GEMM = ["gemm", "-m", "300", "-n", "177", "-k", "64"]
+
+
+@pytest.mark.parametrize(
+    ("words", "heads"),
+    [
+        (["curve", *GEMM, "--gpu", "l40s", "--points", "8", "--schedules", "row,snake-strips-16"], ["96MiB*"]),
+        (["stream", "elementwise", "--items", "1000000", "--gpu", "a40"], ["bytes in flight", "of needed"]),
+        (["time", *GEMM, "--gpu", "h100-sxm5-80gb", "--schedules", "row,column"], ["modelled", "x floor", "binds in"]),
+    ],
+    ids=["curve", "stream", "time"],
+)
+def test_the_answer_stays(
+    words: list[str], heads: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    top = lines[next(number for number, line in enumerate(lines) if line.startswith("---")) - 1]
+    assert all(head in top for head in heads), top
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100])
+def test_results_keep_schedule_and_figures(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    rows = [
+        {
+            "kind": "traffic", "status": "done", "workload": f"attention heads=32 batch={batch} queries=4096 keys=4096",
+            "machine": f"h100-sxm5-{batch}0gb", "policy": f"model-of-the-cache-{batch}", "schedule": name,
+            "l2_hit_rate": 0.5 / batch, "dram_bytes": 10**9 // batch, "ratio_to_lower_bound": 1 + 0.01 * batch,
+        }
+        for batch, name in ((1, "row"), (2, "hilbert"), (4, "snake-strips-16"))
+    ]  # fmt: skip
+    results._print_alike(rows, plain=False)
+    shown = capsys.readouterr().out
+    assert all(len(line) <= columns for line in shown.splitlines())
+    for wanted in ("schedule", "ratio_to_lower_bound", "hilbert", "1.02"):
+        assert wanted in shown.partition("left out")[0]
+    assert columns == 60 or "dram_bytes" in shown.partition("left out")[0]
