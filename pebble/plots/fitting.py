@@ -18,7 +18,10 @@ else:  # drawing loads matplotlib, importing a figure does not
 
 _EDGE = 0.04  # inches between text and the edge of the page
 _ROUNDS = 4
-_DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (4, 1.2, 1.2, 1.2)), (0, (8, 2)))
+_DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (4, 1.2, 1.2, 1.2)), (0, (8, 2)),
+                         (0, (5, 1.2, 1.2, 1.2, 1.2, 1.2)), (0, (2.5, 2.5)))  # fmt: skip
+_MARKERS = "osD^vPX<>"
+_ALIKE = {"-": 0, "--": 1, ":": 2, "-.": 3}  # styles of matplotlib's, and which of the dashes look like them
 # Okabe and Ito's colours as greys that differ, where luminance alone would make green and vermilion one
 _GREYS = {
     "#0072b2": "0.25", "#e69f00": "0.72", "#009e73": "0.5", "#d55e00": "0.0", "#999999": "0.6", "#cc79a7": "0.62",
@@ -194,19 +197,38 @@ def _wanted_height(ax: Axes, wide: float, look: Look) -> float:
 
 
 def _tell_apart(figure: Figure) -> None:
-    """Dashes for plain lines that without colour would look alike: where a panel has more than two of them."""
+    """Dashes, and markers, for lines that without colour would look alike: where a panel has more than two of them."""
     from matplotlib.colors import to_hex
 
     legends = [ax.get_legend() for ax in figure.axes] + [legend for part in _parts(figure) for legend in part.legends]
     for ax in figure.axes:
-        lines = [line for line in ax.lines if line.get_linestyle() == "-" and line.get_marker() in ("", "None", None)]
-        plain = [x for x in lines if not str(x.get_label()).startswith("_") and to_hex(x.get_color()) != "#000000"]
-        for line, dashes in zip(plain if len(plain) > 2 else [], _DASHES * len(plain), strict=False):
-            line.set_linestyle(dashes)
-            for legend in filter(None, legends):
-                for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
-                    if text.get_text() == line.get_label():
-                        handle.set_linestyle(dashes)
+        named = [line for line in ax.lines if not str(line.get_label()).startswith("_")]
+        solid = [line for line in named if line.get_linestyle() == "-" and to_hex(line.get_color()) != "#000000"]
+        plain = [line for line in solid if line.get_marker() in ("", "None", None)]
+        marked = [line for line in solid if line not in plain]
+        taken = {_ALIKE.get(str(line.get_linestyle())) for line in named if line not in solid}
+        free = [dashes for number, dashes in enumerate(_DASHES) if number not in taken]
+        if len({line.get_marker() for line in marked}) == len(marked):
+            marked = []  # they differ already
+        for lines in (plain, marked):
+            if len(lines) < 3:
+                continue
+            for number, line in enumerate(lines):
+                told = [line, *_handles(legends, str(line.get_label()))]
+                for one in told:
+                    one.set_linestyle(free[number % len(free)])
+                    if lines is marked:
+                        one.set_marker(_MARKERS[number % len(_MARKERS)])
+
+
+def _handles(legends: list[Any], label: str) -> list[Any]:
+    """What stands for a label in the legends."""
+    return [
+        handle
+        for legend in filter(None, legends)
+        for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True)
+        if text.get_text() == label
+    ]
 
 
 def _make_grey(figure: Figure) -> None:

@@ -118,7 +118,7 @@ def plot_ski_slope(slope: SkiSlope, ax: Axes) -> Axes:
             at, [v / gb for v in values], color=colour, marker=marker, ms=3.5, lw=1, drawstyle="steps-post",
             markevery=max(1, len(at) // 8), label=f"{name}, LRU",
         )  # fmt: skip
-    ax.axhline(slope.gemm.compulsory_bytes / gb, color=GREEN, lw=1, ls=(0, (1, 2)), label="compulsory")
+    ax.axhline(slope.gemm.compulsory_bytes / gb, color=GREEN, lw=1, ls=(0, (6, 1, 1, 1, 1, 1)), label="compulsory")
     log_axes(ax)
     low = slope.gemm.compulsory_bytes / gb / 1.8
     ax.set_ylim(low, max(max(v) for v in [slope.upper, *slope.orders.values()]) / gb * 1.5)
@@ -137,7 +137,7 @@ def _mark_gpus(ax: Axes) -> None:
         if name in _MARKED:
             sizes.setdefault(load_machine(name).l2_bytes, []).append(name.partition("-")[0])
     low, high = ax.get_xlim()
-    apart = (high / low) ** (0.07 if look().narrow else 0.045)  # what a slanted name needs on the axis
+    apart = (high / low) ** (0.1 if look().narrow else 0.045)  # what a slanted name needs on the axis
     free = low
     for l2, names in sorted(sizes.items()):
         x = l2 / 2**20

@@ -115,6 +115,22 @@ def test_grey_lines_differ_in_dashes_and_the_legend_follows() -> None:
     assert [str(h._dash_pattern) for h in figure.legends[0].legend_handles] == [str(dashes) for dashes in drawn]
 
 
+def test_grey_lines_with_one_marker_get_their_own_and_none_is_the_bounds() -> None:
+    with looking(Look(style="grey")), page(3.33, 3) as figure:
+        ax, plain = figure.subplots(2)
+        for number in range(7):
+            ax.plot([0, 1], [number, number], marker="o", label=f"line {number}")
+        for number, colour in enumerate(("#0072B2", "#E69F00", "#D55E00")):
+            plain.plot([0, 1], [number, number], color=colour, label=f"schedule {number}")
+        plain.plot([0, 1], [5, 5], "--", label="sawtooth")
+        plain.plot([0, 1], [6, 6], color="black", label="the bound")
+        ax.legend()
+    handles = ax.get_legend().legend_handles
+    assert len({line.get_marker() for line in ax.lines}) == 7
+    assert [h.get_marker() for h in handles] == [line.get_marker() for line in ax.lines]
+    assert len({str(line._dash_pattern) for line in plain.lines}) == 5
+
+
 def test_log_is_refused_where_nothing_can_be_logarithmic() -> None:
     with looking(Look(log=True)):
         assert segments_figure(Gemm(12, 12, 12), 40).axes[0].get_yscale() == "log"
