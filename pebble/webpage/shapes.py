@@ -24,7 +24,7 @@ def workload_of(fields: Fields) -> Workload:
 
 
 def setting(fields: Fields, tiles: Sequence[str] = ()) -> str:
-    """Machine, kernel and cache in a line; ``tiles`` are those of the schedules, where they differ from the kernel's."""
+    """Machine, kernel and cache in a line; ``tiles`` are the schedules' own, if they name any."""
     parts = []
     if "machine" in fields:
         parts.append(fields.part("machine").text("name", "a machine"))
