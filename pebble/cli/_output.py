@@ -23,9 +23,9 @@ def set_command(words: Sequence[str]) -> None:
     _command[:] = words
 
 
-def print_json(document: dict[str, Any]) -> None:
+def print_json(document: dict[str, Any], indent: int | None = 2) -> None:
     """One JSON document on stdout, which says the schema, the program's version and the command."""
-    json.dump({**header(shlex.join(_command)), **document}, sys.stdout, indent=2)
+    json.dump({**header(shlex.join(_command)), **document}, sys.stdout, indent=indent)
     sys.stdout.write("\n")
 
 

@@ -28,6 +28,11 @@ def add_level_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--multicast", metavar="C", help="sm-local: SMs that one read of L2 may feed (1)")
 
 
+def _mb(moved_bytes: float) -> str:
+    """Megabytes, with as many digits as tell small problems apart."""
+    return f"{moved_bytes / 1e6:,.{1 if moved_bytes >= 10e6 else 3}f}"
+
+
 def print_sm_comparison(found: SmComparison) -> None:
     """The comparison for a reader."""
     document, capacity, say = found.document(), found.capacity, _output.say
@@ -36,29 +41,33 @@ def print_sm_comparison(found: SmComparison) -> None:
     print()
     say(f"proved bound     {format_bytes(document['lower_bound']['bytes'])}: however the work is split")
     say(f"balanced bound   {format_bytes(document['balanced_bound']['bytes'])}: no SM does more than its share")
-    say(f"best schedule    {document['upper_bound']['schedule']}")
+    least = document["schedules"][0]
+    say(
+        f"least cost       {format_bytes(least['cost_bytes'])}: {least['name']} ({least['schedule']}); the "
+        f"busiest SM does {least['imbalance']:.1%} above the mean"
+    )
     print()
     rows = [
         [
             row["name"],
-            *(
-                f"{row[key] / 1e6:,.1f}"
-                for key in ("from_l2_bytes", "from_other_sms_bytes", "to_l2_bytes", "cost_bytes")
-            ),
-            f"{(row['from_l2_bytes_per_sm'] + row['from_other_sms_bytes_per_sm']) / 1e6:,.1f}",
+            *(_mb(row[key]) for key in ("from_l2_bytes", "from_other_sms_bytes", "to_l2_bytes", "cost_bytes")),
+            _mb(row["from_l2_bytes_per_sm"] + row["from_other_sms_bytes_per_sm"]),
             f"{row['imbalance']:.1%}",
             f"{row['ratio_to_lower_bound']:.2f}",
         ]
         for row in document["schedules"]
     ]
     heads = ["schedule", "L2 to SM MB", "SM to SM MB", "to L2 MB", "cost MB", "into an SM MB", "imbalance", "x bound"]
-    print(_output.table(heads, rows, keep=("cost MB", "x bound")))
+    print(_output.table(heads, rows, keep=("cost MB", "imbalance", "x bound")))
+    for note in found.notes:
+        say(f"note: {note}")
 
 
 def print_sm_bound(found: SmBound) -> None:
     """The bound for a reader."""
     document, say = found.document(), _output.say
     lower, balanced, upper = document["lower_bound"], document["balanced_bound"], document["upper_bound"]
+    into = document["into_sms"]
     capacity, sms = document["capacity"], document["sms"]
     net = f", omega {document['omega']:g}, {document['topology']}" if document["omega"] is not None else ""
     say(document["workload"]["label"])
@@ -74,7 +83,8 @@ def print_sm_bound(found: SmBound) -> None:
             f"balanced     {balanced['elements']:,} elements, {format_bytes(balanced['bytes'])}: when no SM does more "
             f"than 1/{sms} of the multiply-adds"
         )
-    say(f"upper bound  {upper['elements']:,} elements, {format_bytes(upper['bytes'])}: {upper['schedule']}")
+    what = "" if into is None else " (best balanced schedule; `compare` counts others too)"
+    say(f"upper bound  {upper['elements']:,} elements, {format_bytes(upper['bytes'])}{what}: {upper['schedule']}")
     say(f"gap          {format_ratio(document['gap'])}")
     for level in document["levels"][1:]:
         bound, memory = level["lower_bound"], format_capacity(level["capacity"]["bytes"])
@@ -82,7 +92,6 @@ def print_sm_bound(found: SmBound) -> None:
             f"DRAM         {bound['elements']:,} elements, {format_bytes(bound['bytes'])}: between DRAM and "
             f"the chip with all its stores ({memory})"
         )
-    into = document["into_sms"]
     if into is not None:
         say(
             f"into SMs     {format_bytes(into['from_l2_bytes'])} from L2, "
@@ -116,8 +125,8 @@ def print_sm_bound(found: SmBound) -> None:
     rows = [
         [
             model["buffers"].replace(f", {sms} SMs", ""),
-            f"{model['lower_bound_bytes'] / 1e6:,.1f}",
-            f"{model['balanced_bound_bytes'] / 1e6:,.1f}",
+            _mb(model["lower_bound_bytes"]),
+            _mb(model["balanced_bound_bytes"]),
             f"{model['over_pooled']:.2f}",
         ]
         for model in document["models"]

@@ -10,7 +10,6 @@ examples:
 from __future__ import annotations
 
 import argparse
-import json
 
 from pebble.cli import _output
 from pebble.errors import InputError
@@ -38,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     if args.sku or args.machine:
         one = machine.load_machine(args.sku) if args.sku else machine.load_machine_file(args.machine)
         if args.json:
-            print(json.dumps(one.to_json(), indent=2))
+            _output.print_json(one.to_json())
         elif args.explain:
             _explain_model(one)
         else:
@@ -50,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         )
     machines = [machine.load_machine(name) for name in machine.machine_names()]
     if args.json:
-        print(json.dumps({"machines": [_summary(one) for one in machines]}, indent=2))
+        _output.print_json({"machines": [_summary(one) for one in machines]})
     else:
         _list(machines)
     return 0

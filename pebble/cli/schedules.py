@@ -9,7 +9,6 @@ examples:
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import sys
@@ -109,7 +108,7 @@ def _list(as_json: bool) -> None:
     packaged = {name: entry.value for name, entry in packaged_orders().items()}
     if as_json:
         document = {"schedules": [_entry(info) for info in infos], "sawtooth": _SAWTOOTH}
-        print(json.dumps(document | ({"packages": packaged} if packaged else {}), indent=2))
+        _output.print_json(document | ({"packages": packaged} if packaged else {}))
         return
     if not sys.stdout.isatty() and "COLUMNS" not in os.environ:  # one line each, for grep
         width = max(len(info.name) for info in infos)
@@ -131,7 +130,7 @@ def _list(as_json: bool) -> None:
 def _explain(order: TileOrder, as_json: bool) -> None:
     info = order.info
     if as_json:
-        print(json.dumps({**_entry(info), "name": order.name, "number": order.number, "sawtooth": order.sawtooth}))
+        _output.print_json({**_entry(info), "name": order.name, "number": order.number, "sawtooth": order.sawtooth})
         return
     print(f"{order.name}: {info.what}")
     if info.number_means:
@@ -159,7 +158,7 @@ def _print_grid(order: TileOrder, rows: int, cols: int, params: OrderParams, as_
             "parameters": used,
             "tiles": tiles.tolist(),
         }
-        print(json.dumps(document))
+        _output.print_json(document, indent=None)  # a line, as there may be a million tiles
         return
     place = np.empty((rows, cols), dtype=np.int64)
     place[tiles[:, 0], tiles[:, 1]] = np.arange(rows * cols)

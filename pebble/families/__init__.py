@@ -14,7 +14,7 @@ from pebble.cdag.base import Dag
 from pebble.cdag.catalogue import PATTERNS, DagFamily
 from pebble.errors import InputError, UnknownNameError
 from pebble.families.attention import ATTENTION
-from pebble.families.base import DTYPES, Explicit, Family, KernelFamily, OnSms
+from pebble.families.base import BALANCED, DTYPES, Explicit, Family, KernelFamily, OnSms
 from pebble.families.conv2d import CONV2D
 from pebble.families.ffn import FFN
 from pebble.families.gemm import GEMM
@@ -27,6 +27,7 @@ from pebble.workloads.base import Workload
 from pebble.workloads.parameters import needed, read_values
 
 __all__ = [
+    "BALANCED",
     "DAG_FAMILIES",
     "DTYPES",
     "FAMILIES",

@@ -70,6 +70,10 @@ class Explicit(Protocol):
         """Plain data for ``--json``."""
 
 
+BALANCED = "best balanced"
+"""The name of what `Family.best_in_buffers` finds: the least among schedules that spread the work evenly."""
+
+
 class OnSms(Protocol):
     """A schedule on several SMs, of any family."""
 

@@ -17,7 +17,7 @@ from pebble.bounds.published import compulsory_formula, product_formulas, words_
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.gemm import gemm_dag
 from pebble.errors import InputError
-from pebble.families.base import Explicit, KernelFamily, OnSms
+from pebble.families.base import BALANCED, Explicit, KernelFamily, OnSms
 from pebble.game.buffer_model import BufferModel
 from pebble.models.caches import parse_policy
 from pebble.models.kernel_fit import KernelNeeds
@@ -111,7 +111,7 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
         if connected and (reach < sms or buffers.net.uniform):
             for size in (size for size in _CLUSTERS if size < reach):
                 best = best_parallel_schedule(workload, sms, capacity, buffers.omega, size)
-                yield f"best, clusters up to {size}", best
+                yield f"{BALANCED}, clusters up to {size}", best
         grid, name = (*tile.grid(workload)[:2], 1), f"tile {tile.bm}x{tile.bn}"
         yield name, ParallelSchedule(workload, sms, capacity, grid)
         for rows, cols in ((2, 1), (2, 2), (4, 2), (4, 4)) if connected else ():

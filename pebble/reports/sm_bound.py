@@ -93,7 +93,7 @@ class BufferAnswer:
     lower, balanced : LowerBound
         For any split of the work, and when no SM does more than its share.
     upper_elements, upper_bytes : int
-        Of the best schedule; loads + stores + omega * copies.
+        Of the best schedule, balanced where there are several memories; loads + stores + omega * copies.
     upper_name : str
     schedule : OnSms or None
         The schedule, where there are several memories.
@@ -254,8 +254,9 @@ class SmBound(Report):
 
     def summary(self) -> str:
         lower, upper = self.found["lower_bound"], self.found["upper_bound"]
+        best = "best schedule" if self.found["into_sms"] is None else "best balanced schedule"
         return (
-            f"{self.workload.label}, L2 to SMs, {self.buffers}: at least {format_bytes(lower['bytes'])}, best schedule "
+            f"{self.workload.label}, L2 to SMs, {self.buffers}: at least {format_bytes(lower['bytes'])}, {best} "
             f"{format_bytes(upper['bytes'])} ({format_ratio(self.found['gap'], '.3f')}x)"
         )
 

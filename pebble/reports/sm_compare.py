@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pebble.bounds.base import LowerBound
 from pebble.bounds.memories import balanced_share, buffer_lower_bound, check_workload
 from pebble.errors import InputError
-from pebble.families import OnSms, accounting, kernel_family
+from pebble.families import BALANCED, OnSms, accounting, kernel_family
 from pebble.game.buffer_model import BufferModel
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
@@ -84,6 +84,16 @@ class SmComparison(Report):
             )
         return rows
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a schedule that costs less than the best balanced one pays for it."""
+        if self.schedules[0][0].startswith(BALANCED):
+            return ()
+        return (
+            f"{BALANCED} is the least among schedules that spread the work evenly, the upper bound of `pebble bound`; "
+            "a row above it costs less and leaves SMs idle longer",
+        )
+
     def document(self) -> dict[str, Any]:
         rows, sms = self.rows(), self.buffers.sms
         return {
@@ -97,6 +107,7 @@ class SmComparison(Report):
             "balanced_bound": {"bytes": self.balanced.bytes},
             "upper_bound": {"bytes": rows[0]["cost_bytes"], "schedule": rows[0]["schedule"]},
             "schedules": rows,
+            "notes": list(self.notes),
         }
 
     def plot(self, ax: Axes | None = None) -> Axes:
@@ -113,11 +124,11 @@ def _candidates(
 ) -> Iterator[tuple[str, OnSms]]:
     best = kernel_family(workload).best_in_buffers(workload, capacity, buffers)
     assert best is not None
-    yield "best", best
+    yield BALANCED, best
     if buffers.kind == "connected":
         local = kernel_family(workload).best_in_buffers(workload, capacity, BufferModel("sm-local", buffers.sms))
         assert local is not None
-        yield "best without copies", local
+        yield f"{BALANCED} without copies", local
     yield from kernel_family(workload).more_in_buffers(workload, capacity, buffers, tile)
 
 

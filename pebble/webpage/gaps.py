@@ -86,10 +86,11 @@ def gap_table(document: Document) -> GapTable:
         )
         for key, part in bounds
     ]
-    orders = [_order(row, least) for row in _schedules(document, fields)]
+    tiles = _tiles(document, fields)
+    orders = [_order(row, least, len(tiles) > 1) for row in _schedules(document, fields)]
     return GapTable(
-        fields.part("workload").text("label", document.name),
-        setting(fields),
+        f"{document.kind}: {fields.part('workload').text('label', document.name)}",
+        setting(fields, tiles),
         unit,
         (*bars, *sorted(orders, key=lambda bar: bar.moved)),
         tuple(fields.texts("notes")),
@@ -102,10 +103,17 @@ def _schedules(document: Document, fields: Fields) -> list[Fields]:
     return [fields] if document.kind == "simulate" else []
 
 
-def _order(row: Fields, least: float | None) -> Bar:
+def _tiles(document: Document, fields: Fields) -> list[str]:
+    """The tiles of the schedules, each once; none where rows name no tile."""
+    if document.kind not in ("compare", "tune"):
+        return []
+    return list(dict.fromkeys(row.text("tile") for row in fields.parts("schedules") if "tile" in row))
+
+
+def _order(row: Fields, least: float | None, with_tile: bool) -> Bar:
     moved = next((row.number(key) for key in _MOVED if key in row), None)
     moved = row.number("dram_bytes") if moved is None else moved
-    parts = []
+    parts = [f"tile {row.text('tile')}"] if with_tile and "tile" in row else []
     if "dram_read_bytes" in row and "dram_write_bytes" in row:
         parts.append(f"{row.number('dram_read_bytes') / 1e6:,.1f} MB read")
         parts.append(f"{row.number('dram_write_bytes') / 1e6:,.1f} MB written")

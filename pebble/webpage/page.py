@@ -123,7 +123,8 @@ def _gap_section(documents: Sequence[Document]) -> _Section:
     found = _Section(
         "gap", "Gap table",
         "What each schedule moves, over the least that any can move. "
-        "▲ proved bound, ◇ schedule under explicit control, ● simulated order; the bars have a log scale.",
+        "▲ proved bound, ◇ schedule under explicit control, ● simulated order"
+        '<span class="bars">; the bars have a log scale</span>.',
     )  # fmt: skip
     for document in documents:
         if document.kind in ("compare", "simulate", "tune", "bound"):
@@ -179,7 +180,10 @@ def _sweep_section(documents: Sequence[Document]) -> _Section:
 def _swept_html(told: Swept) -> str:
     def asked(one: Asked) -> str:
         ratio = "–" if one.ratio is None else f"{format_ratio(one.ratio)}×"
-        best = f"best of {one.orders}: {one.best}; most: {one.worst}, {format_bytes(one.worst_bytes)}"
+        others = f" and {one.ties - 1} that move the same" if one.ties > 1 else ""
+        best = f"best of {one.orders}: {one.best}{others}"
+        if one.ties < one.orders:
+            best += f"; most: {one.worst}, {format_bytes(one.worst_bytes)}"
         return (
             f'<tr><th scope="row">{escape(one.workload)}<small>{escape(one.where)}</small>'
             f"<small>{escape(best)}</small></th><td>{ratio}</td><td>{format_bytes(one.best_bytes)}</td></tr>"

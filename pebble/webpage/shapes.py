@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pebble.errors import InputError
@@ -23,14 +23,16 @@ def workload_of(fields: Fields) -> Workload:
     return family.read({name: told[name] for name in names if told.get(name) not in (None, False)})
 
 
-def setting(fields: Fields) -> str:
-    """Machine, kernel and cache in a line."""
+def setting(fields: Fields, tiles: Sequence[str] = ()) -> str:
+    """Machine, kernel and cache in a line; ``tiles`` are the schedules' own, if they name any."""
     parts = []
     if "machine" in fields:
         parts.append(fields.part("machine").text("name", "a machine"))
     if "kernel" in fields:
         kernel = fields.part("kernel")
-        parts += [f"tile {kernel.text('tile', '?')}", f"{kernel.whole('sms')} SMs"] if "sms" in kernel else []
+        if "sms" in kernel:
+            tile = kernel.text("tile", "?") if not tiles else tiles[0] if len(tiles) == 1 else ""
+            parts += [f"tile {tile}" if tile else f"{len(tiles)} tiles", f"{kernel.whole('sms')} SMs"]
         if "cache_bytes" in kernel:
             parts.append(f"cache {kernel.whole('cache_bytes') / 2**20:.4g} MiB")
         parts += [kernel.text(key) for key in ("policy", "execution") if key in kernel]

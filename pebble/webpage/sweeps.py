@@ -27,6 +27,8 @@ class Asked:
     best_bytes, worst_bytes : float
     ratio : float or None
         The best over the proved bound.
+    ties : int
+        How many orders move as little as the best, itself among them.
     """
 
     workload: str
@@ -37,6 +39,7 @@ class Asked:
     worst: str
     worst_bytes: float
     ratio: float | None
+    ties: int
 
 
 @dataclass(frozen=True)
@@ -107,4 +110,5 @@ def _asked(rows: Iterable[Fields]) -> Asked:
     return Asked(
         best.text("workload"), ", ".join(place), len(ordered), best.text("schedule", "?"), best.number("dram_bytes"),
         worst.text("schedule", "?"), worst.number("dram_bytes"), best.maybe("ratio_to_lower_bound"),
+        sum(row.number("dram_bytes") == best.number("dram_bytes") for row in ordered),
     )  # fmt: skip

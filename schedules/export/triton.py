@@ -18,6 +18,7 @@ import numpy as np
 from pebble.errors import InputError
 from pebble.schedules.export.slots import SLOT_COLUMNS, slots_of, statement
 from pebble.schedules.tables.table import TileTable
+from pebble.units import ceil_div
 from pebble.workloads import Attention, Ffn, Gemm
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -171,10 +172,16 @@ def _check(table: TileTable) -> None:
                 "of two for both."
             )
     for name, length, side in sides:
+        if length % _LEAST_SIDE:  # no tile will do
+            fits = ceil_div(length, _LEAST_SIDE) * _LEAST_SIDE
+            raise InputError(
+                f"triton: got {name} = {length}, which no tile of a Triton kernel divides, expected a multiple of "
+                f"{_LEAST_SIDE}: pad it to {fits}, or export as csv, npy or json."
+            )
         if length % side or not _is_side(side):
             raise InputError(
                 f"triton: got {name} = {length} under a tile of {side}, expected a power of two of at least "
-                f"{_LEAST_SIDE} that divides it (--tile)."
+                f"{_LEAST_SIDE} that divides it (--tile), so at most {length & -length}."
             )
 
 

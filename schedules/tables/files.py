@@ -115,7 +115,11 @@ def _json(content: bytes, where: str) -> Any:
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: it is not JSON ({str(error)[:80]}).") from None
+        got = "bytes that are no text" if isinstance(error, UnicodeDecodeError) else f"no JSON ({str(error)[:80]})"
+        raise InputError(
+            f"{where}: got {got}, expected [[row, col], ...], or what `pebble export SCHEDULE WORKLOAD --format json` "
+            "writes."
+        ) from None
 
 
 def _array(rows: Any, where: str) -> Columns:
@@ -169,7 +173,10 @@ def _named(names: tuple[str, ...], rows: Any, where: str) -> Columns:
         if missing and (group == ("row", "col") or len(missing) < len(group)):
             raise InputError(f"{where}: the column {missing[0]} is missing; {', '.join(group)} belong together.")
     if not len(rows):
-        raise InputError(f"{where}: it has no tiles.")
+        raise InputError(
+            f"{where}: got no tiles, expected one for each block: in .csv a line such as 0,0 below row,col, in .json "
+            "[[0, 0], ...]."
+        )
     values = np.empty((len(rows), len(names)), np.int64)
     if isinstance(rows, np.ndarray):
         values[:] = rows

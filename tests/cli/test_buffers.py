@@ -198,3 +198,20 @@ def test_the_price_of_a_copy_from_measured_bandwidths(capsys: pytest.CaptureFixt
 def test_a_price_that_was_not_measured_is_refused(capsys, where: tuple[str, ...], said: str) -> None:
     assert main(["bound", *GEMM, *where, "--buffers", "connected", "--omega", "measured"]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_bound_and_compare_name_what_is_balanced(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tiles that leave SMs idle cost less here: neither command may call another schedule plainly the best."""
+    words = ("gemm", "-m", "300", "-n", "500", "-k", "64", "--gpu", "a30", "--buffers", "connected", "--omega", "0.25")
+    compared, bounded = (run(capsys, command, *words) for command in ("compare", "bound"))
+    by_name = {row["name"]: row for row in compared["schedules"]}
+    least = compared["schedules"][0]
+    assert "best" not in by_name and least["name"].startswith("tile")
+    assert by_name["best balanced"]["schedule"] == bounded["upper_bound"]["schedule"]
+    assert least["imbalance"] > by_name["best balanced"]["imbalance"]
+    assert main(["compare", *words]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"least cost 463.2 kB: {least['name']} ({least['schedule']})" in shown
+    assert " 0.463 " in shown and " 0.559 " in shown and "leaves SMs idle" in shown
+    assert main(["bound", *words]) == 0
+    assert "best balanced schedule" in " ".join(capsys.readouterr().out.split())

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+import pebble
 from pebble.cli import main
+from pebble.reports.base import SCHEMA
 
 SHORT = """\
 name = "[red]My GPU[/red]"
@@ -104,3 +106,14 @@ def test_help_tells_the_file_format(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "stores.registers_per_sm" in out
     assert 'l2 = { value = 40, unit = "MiB" }' in out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["machines"], ["machines", "a40"], ["schedules"], ["schedules", "row"], ["schedules", "row", "--grid", "2x2"]],
+)
+def test_lists_say_their_schema_version_and_command(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    assert main([*words, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["version"]) == (SCHEMA, pebble.__version__)
+    assert document["command"] == " ".join(["pebble", *words, "--json"])

@@ -173,3 +173,36 @@ def test_packages_add_orders(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     assert "cannot be loaded" in capsys.readouterr().err
     assert main(["schedules"]) == 0
     assert "mine" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("rnd.json", b"\xff\xfe\x00", "got bytes that are no text, expected [[row, col], ...]"),
+        (
+            "cut.json",
+            b"{",
+            "expected [[row, col], ...], or what `pebble export SCHEDULE WORKLOAD --format json` writes",
+        ),
+        ("none.csv", b"row,col\n", "got no tiles, expected one for each block: in .csv a line such as 0,0"),
+    ],
+)
+def test_a_file_without_tiles_says_what_it_should_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes, words: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert main(["simulate", *GEMM, *WHERE, "--schedule", str(path)]) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("m", "words", "advised"),
+    [("1500", "pad it to 1504", False), ("1504", "divides it (--tile), so at most 32", True)],
+)
+def test_triton_advises_a_tile_only_where_one_will_do(
+    capsys: pytest.CaptureFixture[str], m: str, words: str, advised: bool
+) -> None:
+    assert main(["export", "row", "gemm", "-m", m, "-n", "512", "-k", "64", *WHERE, "--format", "triton"]) == 2
+    err = capsys.readouterr().err
+    assert words in err and ("--tile" in err) == advised

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from pebble.cdag.gemm import gemm_dag
-from pebble.game import Game, Pebbling
+from pebble.game import Game, Pebbling, Variant
 from pebble.game.referee import replay
+from pebble.solvers import search
 from pebble.solvers.gemm_shape import recognise
 from pebble.solvers.result import Incumbent, Problem
 from pebble.solvers.search import find_small_gemm, solve_search
@@ -211,3 +212,14 @@ def test_the_moves_are_replayed_and_the_time_is_kept() -> None:
     assert best.pebbling is not None
     assert replay(best.problem.game, best.pebbling)
     assert isinstance(best.pebbling, Pebbling)
+
+
+def test_compiling_says_for_which_games(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(search, "_compiled", set())
+    monkeypatch.setattr(search, "_is_cold", lambda kind: True)
+    monkeypatch.setattr(search, "_run", lambda kind, best: "done")
+    best = Incumbent(Problem(Game.from_dag(gemm_dag(2, 2, 2), Variant.IN_PLACE), 4), 1.0)
+    for kind in ("gemm", "gemm", "general", "recompute"):
+        search._compile(kind, best)
+    assert len(caplog.messages) == len(set(caplog.messages)) == 3
+    assert "small GEMMs" in caplog.messages[0] and "without recomputation" in caplog.messages[1]

@@ -21,6 +21,7 @@ from pebble.webpage.documents import read_document
 from pebble.webpage.drawing import Frame, binary_ticks, decimal_ticks
 from pebble.webpage.gaps import gap_table
 from pebble.webpage.measured import pairs
+from pebble.webpage.page import page_of
 from pebble.webpage.pebblings import stepper_of
 from pebble.webpage.sweeps import swept
 from pebble.webpage.walks import SIDE, blocks_of, walks_of
@@ -264,3 +265,35 @@ def test_a_profiled_launch_stands_beside_the_order_that_is_nearest(tmp_path: Pat
     ]
     path.write_text(json.dumps({**document, "nearest": None}))
     assert pairs([read_document(path)]) == ([], 0)
+
+
+def test_schedules_of_several_tiles_say_which(golden: Callable[..., list[str]], tmp_path: Path) -> None:
+    document = json.loads(Path(golden("tune-gemm")[0]).read_text())
+    document["schedules"] = [
+        {**row, "tile": tile} for row in document["schedules"][:2] for tile in ("128x128x64", "128x256x64")
+    ]
+    path = tmp_path / "tuned.json"
+    path.write_text(json.dumps(document))
+    table = gap_table(read_document(path))
+    orders = [bar for bar in table.bars if bar.kind == "order"]
+    assert table.title.startswith("tune: ") and table.where.count("tile") == 1 and "2 tiles" in table.where
+    assert len({(bar.name, bar.detail) for bar in orders}) == 4
+    assert sum("tile 128x256x64" in bar.detail for bar in orders) == 2
+    for row in document["schedules"]:
+        row["tile"] = "128x256x64"
+    path.write_text(json.dumps(document))
+    table = gap_table(read_document(path))
+    assert "tile 128x256x64" in table.where and not any("128x256x64" in bar.detail for bar in table.bars)
+
+
+def test_orders_that_tie_are_not_best_and_most(tmp_path: Path) -> None:
+    rows = [{"workload": "gemm", "schedule": name, "dram_bytes": 100} for name in ("hilbert", "row", "column")]
+    path = tmp_path / "results.json"
+
+    def shown() -> str:
+        path.write_text(json.dumps({"store": "s", "columns": ["workload", "schedule", "dram_bytes"], "rows": rows}))
+        return page_of([read_document(path)], "a page")[0]
+
+    assert "best of 3: hilbert and 2 that move the same</small>" in shown()
+    rows.append({"workload": "gemm", "schedule": "rowest", "dram_bytes": 200})
+    assert "best of 4: hilbert and 2 that move the same; most: rowest, 200 B" in shown()

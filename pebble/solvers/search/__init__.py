@@ -71,6 +71,11 @@ _COMPILED = {
     "general": "pebble.solvers.search.dag_layers:advance",
     "recompute": "pebble.solvers.search.recompute:_advance",
 }
+_TOLD = {
+    "gemm": "small GEMMs",
+    "general": "games without recomputation",
+    "recompute": "games with recomputation",
+}
 _compiled: set[str] = set()
 
 
@@ -93,7 +98,8 @@ def _compile(kind: str, best: Incumbent) -> None:
         return
     if _is_cold(kind):
         logging.getLogger("pebble").warning(
-            "pebble: compiling the search, once on this machine: 15 to 60 s, which no time limit counts"
+            f"pebble: compiling the search for {_TOLD[kind]}, once for these on this machine: 15 to 60 s, which "
+            "no time limit counts"
         )
     build, variant, capacity = _SMALL[kind]
     began = time.monotonic()
