@@ -160,7 +160,7 @@ def verify(certificate: str | Path | dict[str, Any]) -> Verification:
                 raise InputError(f"{shown(name)}: it is no file that can be read, expected a certificate.")
             return Verification(name, tuple(check_file(name)))
     except UnreadableError as error:
-        raise InputError(f"{shown(name)}: {error.why}; expected a certificate.") from None
+        raise InputError(f"{shown(name)}: it is no certificate: {error.why}.") from None
     except RefusedError as error:
         refused = VerificationError(f"{name}: refused at {error.step}: {error.why}.")
         refused.refusal = error
