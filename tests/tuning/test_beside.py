@@ -23,7 +23,7 @@ from pebble.workloads.base import Workload
 
 KIB = 1024
 SMS = 12
-MACHINE = Path(__file__).parents[2] / "models" / "machines" / "l40s.toml"
+MACHINE = Path(pebble.__file__).parent / "models" / "machines" / "l40s.toml"
 TALL = pebble.Gemm(1024, 3072, 512)
 
 
