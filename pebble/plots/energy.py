@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pebble.plots.bars import plot_bars
+from pebble.plots.look import look
 from pebble.plots.save import Axes, Figure, page
 
 if TYPE_CHECKING:
@@ -29,14 +30,20 @@ def plot_energy(found: Comparison, ax: Axes | None = None) -> Axes:
         *((t.order, energy) for t in found.orders if (energy := found.energy_of(t))),
     ]
     levels = [level for level in _PARTS if level in timed.energy.joules]
-    bars = [(name, [energy.joules[level] for level in levels]) for name, energy in energies]
+    most = max(sum(energy.joules.values()) for _, energy in energies)
+    unit, scale = ("J", 1.0) if most >= 0.1 else ("mJ", 1e3)
+    bars = [(name, [scale * energy.joules[level] for level in levels]) for name, energy in energies]
     title = f"{found.workload.label}\n{'' if found.machine is None else found.machine.name}, table {timed.table.key}"
-    return plot_bars(bars, "J, an estimate", title, ax, parts=[_PARTS[level] for level in levels])
+    ax = plot_bars(bars, f"{unit}, an estimate", title, ax, parts=[_PARTS[level] for level in levels])
+    ax.set_ylim(len(bars) - 0.4, -0.6)
+    if ax.get_xscale() == "linear":
+        ax.locator_params(axis="x", nbins=3 if look().narrow else 6)
+    return ax
 
 
 def energy_figure(found: Comparison) -> Figure:
-    """The figure of ``pebble figure energy``: as wide as a column of a paper."""
-    with page(3.33, 1.5 + 0.2 * len(found.orders)) as figure:
+    """The figure of ``pebble figure energy``: long names leave a column no room."""
+    with page(6.4, 1.5 + 0.2 * len(found.orders)) as figure:
         ax = plot_energy(found, figure.add_subplot())
         handles, labels = ax.get_legend_handles_labels()
         legend = ax.get_legend()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -100,15 +101,33 @@ class Look:
 
 
 def _read_style(path: str) -> dict[str, Any]:
-    """The settings of a style file."""
+    """The settings of a style file; matplotlib only warns of a line that it cannot take, here it is refused."""
     import matplotlib
 
-    with faults(path, "--style: ", "read"):
-        try:
-            read: Any = matplotlib.rc_params_from_file(path, use_default_template=False)
-            found: dict[str, Any] = {key: read[key] for key in read}
-        except (ValueError, UnicodeDecodeError):
-            found = dict[str, Any]()
+    warned: list[logging.LogRecord] = []
+
+    def keep(record: logging.LogRecord) -> bool:
+        warned.append(record)
+        return False
+
+    reader = logging.getLogger("matplotlib")
+    reader.addFilter(keep)
+    try:
+        with faults(path, "--style: ", "read"):
+            try:
+                read: Any = matplotlib.rc_params_from_file(path, use_default_template=False)
+                found: dict[str, Any] = {key: read[key] for key in read}
+            except (ValueError, UnicodeDecodeError):
+                found = dict[str, Any]()
+    finally:
+        reader.removeFilter(keep)
+    for record in warned:
+        if isinstance(record.args, dict) and "key" in record.args:
+            raise InputError(
+                f"--style: {shown(path)} sets {str(record.args['key'])!r}, which matplotlib has not; correct its name "
+                "or leave it out."
+            )
+        raise InputError(f"--style: {shown(path)}: {' '.join(record.getMessage().split())}")
     if not found:
         raise InputError(f"--style: {shown(path)} holds no setting of matplotlib, expected lines such as font.size: 9.")
     return found

@@ -178,6 +178,15 @@ def test_a_style_file_of_ones_own(tmp_path: Path) -> None:
     assert "11px" in out.read_text()
 
 
+def test_a_misspelt_setting_of_a_style_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    style = tmp_path / "own.mplstyle"
+    style.write_text("font.size: 11\naxes.spine.top: True\n")
+    words = ["figure", "segments", "gemm", "-m", "9", "-n", "9", "-k", "9", "--out", str(tmp_path / "f.svg")]
+    assert main([*words, "--style", str(style)]) == 2
+    told = capsys.readouterr().err
+    assert "'axes.spine.top'" in told and "http" not in told
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no pdflatex here")
 @pytest.mark.parametrize(
