@@ -20,7 +20,7 @@ SHOWN = sorted((DOCS / "gallery").glob("*.py")) + sorted((DOCS / "tutorials").gl
 def options_of(parser: argparse.ArgumentParser) -> set[str]:
     found = set()
     for action in parser._actions:
-        found |= set(action.option_strings)
+        found |= set(action.option_strings if action.help != argparse.SUPPRESS else ())
         if isinstance(action, argparse._SubParsersAction):
             found |= set().union(*map(options_of, action.choices.values()))
     return found - {"-h", "--help"}
