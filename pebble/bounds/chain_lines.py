@@ -61,6 +61,7 @@ the other: Theorem 7 for each, added.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from pebble.bounds.chain import Chain
 from pebble.bounds.lines import LOG_BITS, PRICE_BITS, Cut, Lines, Problem, parts_below, parts_near
@@ -69,6 +70,39 @@ _PRICES = (1.0, 1.15, 1.3, 1.5, 1.75)
 _MANY = 1000  # mu (k + l), about the segments that touch a cell, beyond which it is charged as at a price of 1
 _ALONE = 1.4  # mu (k + l) up to which one segment is the cheapest: ln 2 of it is a move
 _ONE = 1 << PRICE_BITS
+
+
+class Cell(Protocol):
+    """A cell of H, charged the least of two kinds of lives."""
+
+    @property
+    def length(self) -> int:
+        """All products, or the work, of one."""
+
+    def mixed(self, cut: Cut, n: int) -> int:
+        """The charge in n segments, in some of which first and second products meet."""
+
+    def apart(self, cut: Cut) -> int:
+        """The charge where no segment has both."""
+
+
+def least_charge(cell: Cell, cut: Cut, floor: Lines, start: int) -> tuple[int, int]:
+    """The least charge of a cell, and in how many segments: 0 where no segment has both kinds of products.
+
+    ``floor`` is below what the cell is charged in n segments, and least at ``start``.
+    """
+    most = floor.most(cut.segments)
+    best, at = cell.mixed(cut, start), start
+    if most > 1:
+        best, at = min((best, at), (cell.apart(cut), 0))
+    # the true floor is convex in n, and what it is rounded by is less than this
+    slack = 4 * cut.mu * cell.length
+    for step in (1, -1):
+        n = start + step
+        while 1 <= n <= most and floor.charge(cut, n) <= best + slack:
+            best, at = min((best, at), (cell.mixed(cut, n), n))
+            n += step
+    return best, at
 
 
 @dataclass(frozen=True)
@@ -99,18 +133,7 @@ class Hidden:
         start = floor.least(cut)[1]
         if cut.mu * self.length > _MANY * _ONE:
             return floor.least(cut)
-        most = floor.most(cut.segments)
-        best, at = self.mixed(cut, start), start
-        if most > 1:
-            best, at = min((best, at), (self.apart(cut), 0))
-        # the true floor is convex in n, and what it is rounded by is less than this
-        slack = 4 * cut.mu * self.length
-        for step in (1, -1):
-            n = start + step
-            while 1 <= n <= most and floor.charge(cut, n) <= best + slack:
-                best, at = min((best, at), (self.mixed(cut, n), n))
-                n += step
-        return best, at
+        return least_charge(self, cut, floor, start)
 
     def apart(self, cut: Cut) -> int:
         """2^192 times the charge where no segment has both first and second products, rounded down."""

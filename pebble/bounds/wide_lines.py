@@ -116,6 +116,7 @@ from math import gcd, log
 from typing import Any
 
 from pebble.bounds.chain import Chain
+from pebble.bounds.chain_lines import least_charge
 from pebble.bounds.line_search import LineBound, line_bound
 from pebble.bounds.lines import LOG_BITS, PRICE_BITS, Cut, Kind, Lines, Problem, ln_above, parts_below, parts_near
 from pebble.units import ceil_div
@@ -183,18 +184,7 @@ class WideHidden:
         if cut.mu * self.length > _MANY * self.complete * _ONE:
             (first, s), (second, j) = self.firsts().least(cut), self.seconds(0, 1).least(cut)
             return (first + second, (s, j)) if first + second > lowest else (lowest, start)
-        most = floor.most(cut.segments)
-        best, at = self.mixed(cut, start), start
-        if most > 1:
-            best, at = min((best, at), (self.apart(cut), 0))
-        # the true floor is convex in n, and what it is rounded by is less than this
-        slack = 4 * cut.mu * self.length
-        for step in (1, -1):
-            n = start + step
-            while 1 <= n <= most and floor.charge(cut, n) <= best + slack:
-                best, at = min((best, at), (self.mixed(cut, n), n))
-                n += step
-        return best, at
+        return least_charge(self, cut, floor, start)
 
     def rough(self, segments: int, mu: float, rho: float) -> tuple[float, float]:
         """The charge in floating point, about, and E there."""
