@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 
 from pebble.solvers.search.bits import EXHAUSTED, FULL, ONE, RUNNING, ZERO, mix, popcount
 from pebble.solvers.search.dag_model import DagModel
-from pebble.traces.jit import jit
+from pebble.traces.jit import inlined, jit
 
 U64 = NDArray[np.uint64]
 MOST_IDEALS = 1 << 20
 MOST_STATES = 1 << 25  # ideals times counts: some seconds
+_STEPS = 1 << 21  # kept at once
 _HIGHEST = 255
 _SLICE_IDEALS = 1 << 12
 
@@ -63,15 +64,36 @@ def count_game(mod: DagModel, over: Callable[[], bool]) -> Counted:
         return no_counts()
     dirty = min(mod.capacity, MOST_STATES // (size * reds) - 1)
     found = Counted(done[:size], table, np.zeros((size, reds * (dirty + 1)), np.uint8), dirty)
-    ends = range(size, 0, -_SLICE_IDEALS)
-    for end in ends:
+    steps, alive = _no_steps(mod, dirty), np.empty((size, 4), np.uint64)
+    for end in range(size, 0, -_SLICE_IDEALS):
         if over():
             return no_counts()
-        _price_back(mod, found, max(0, end - _SLICE_IDEALS), end)
+        _price_back(mod, found, steps, alive, max(0, end - _SLICE_IDEALS), end)
     return found
 
 
-@jit
+class _Steps(NamedTuple):
+    """What tasks of a kind do to the counts, kind by kind: most tasks of a game are of few kinds."""
+
+    kinds: NDArray[np.int64]
+    """The kind in each row, or 0, and how many steps it has."""
+    counts: NDArray[np.int32]
+    """From and to, as columns of `Counted.values`, ascending in the first."""
+    costs: NDArray[np.uint8]
+
+
+def _no_steps(mod: DagModel, dirty: int) -> _Steps:
+    """Empty rows, each long enough for all steps of a kind."""
+    touched = 1 + max(int(row.sum()) for row in np.bitwise_count(mod.operands))
+    from_each = (touched + 1) * (touched + 2) * (3 if mod.sliding else 1)
+    longest = (mod.capacity + 1) * (dirty + 1) * from_each
+    rows = 1 << max(0, min(10, (_STEPS // longest).bit_length() - 1))
+    return _Steps(
+        np.zeros((rows, 2), np.int64), np.empty((rows, longest, 2), np.int32), np.empty((rows, longest), np.uint8)
+    )
+
+
+@inlined
 def _slot(done, table, d0, d1):  # type: ignore[no-untyped-def]
     size = len(table)
     where = np.int64(mix(d0, d1) & np.uint64(size - 1))
@@ -83,18 +105,19 @@ def _slot(done, table, d0, d1):  # type: ignore[no-untyped-def]
     return where
 
 
-@jit
+@inlined
 def place_of(counted, d0, d1):  # type: ignore[no-untyped-def]
     """The number of an ideal in the table, or -1."""
     return np.int64(counted.table[_slot(counted.done, counted.table, d0, d1)]) - 1
 
 
-@jit
-def counted_bound(counted, place, red, dirty):  # type: ignore[no-untyped-def]
-    """What a position at that place still pays at least."""
-    if place < 0:
-        return np.int64(0)
-    return np.int64(counted.values[place, red * (counted.dirty + 1) + min(dirty, counted.dirty)])
+@inlined
+def counted_bound(values, most, place, red, dirty):  # type: ignore[no-untyped-def]
+    """What a position at that place still pays at least, by `Counted.values` and the most dirty items told apart."""
+    found = np.int64(0)
+    if place >= 0:
+        found = np.int64(values[place, red * (most + 1) + min(dirty, most)])
+    return found
 
 
 @jit
@@ -126,7 +149,7 @@ def _enter(mod, done, table, counts, work):  # type: ignore[no-untyped-def]
     return RUNNING if counts[1] < counts[0] else EXHAUSTED
 
 
-@jit
+@inlined
 def _live(mod, d0, d1):  # type: ignore[no-untyped-def]
     """Items still needed, and of those that were touched, those that may be dirty (2 words each)."""
     need0, need1, live0, live1, dear0, dear1 = ZERO, ZERO, ZERO, ZERO, ZERO, ZERO
@@ -156,66 +179,83 @@ def _live(mod, d0, d1):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _price_back(mod, counted, start, end):  # type: ignore[no-untyped-def]
-    """The least costs of the ideals from `start` to `end`; those after them are known."""
+def _price_back(mod, counted, steps, alive, start, end):  # type: ignore[no-untyped-def]
+    """The least costs of the ideals from `start` to `end`; those after them are known, and what is `alive` there."""
     capacity, most = mod.capacity, counted.dirty
+    kinds, counts, costs = steps.kinds, steps.counts, steps.costs
+    values = counted.values
     for i in range(end - 1, start - 1, -1):
         d0, d1 = counted.done[i, 0], counted.done[i, 1]
-        _, _, live0, live1, dear0, dear1 = _live(mod, d0, d1)
+        need0, need1, live0, live1, dear0, dear1 = _live(mod, d0, d1)
+        alive[i, 0], alive[i, 1], alive[i, 2], alive[i, 3] = need0, need1, dear0, dear1
         if i == len(counted.done) - 1:
-            counted.values[i] = 0
+            values[i] = 0
             continue
-        counted.values[i] = _HIGHEST
-        here = counted.values[i]
+        values[i] = _HIGHEST
+        # no position has more red items than are live
+        over = (min(capacity, popcount(live0) + popcount(live1)) + 1) * (most + 1)
         for t in range(mod.tasks):
             if ((d0 if t < 64 else d1) >> np.uint64(t & 63)) & ONE:
                 continue
             if (mod.before[t, 0] & ~d0) | (mod.before[t, 1] & ~d1):
                 continue
             e0, e1 = (d0 | ONE << np.uint64(t), d1) if t < 64 else (d0, d1 | ONE << np.uint64(t - 64))
-            then = counted.values[place_of(counted, e0, e1)]
-            need0, need1, _, _, late0, late1 = _live(mod, e0, e1)
+            child = place_of(counted, e0, e1)
+            later0, later1, late0, late1 = alive[child, 0], alive[child, 1], alive[child, 2], alive[child, 3]
             x = mod.target[t]
             own = ONE << np.uint64(x & 63)
             own0, own1 = (own, ZERO) if x < 64 else (ZERO, own)
             o0, o1 = mod.operands[t, 0], mod.operands[t, 1]
             room = capacity - popcount(o0) - popcount(o1) - 1
-            stay = popcount(o0 & need0) + popcount(o1 & need1)
-            held = 1 if (own0 & need0) | (own1 & need1) != ZERO else 0
+            stay = popcount(o0 & later0) + popcount(o1 & later1)
+            held = 1 if (own0 & later0) | (own1 & later1) != ZERO else 0
             soiled = 1 if (own0 & late0) | (own1 & late1) != ZERO else 0
             # a cell that was begun is wanted as operands are, and comes back as the result
             wanted = popcount((o0 | own0) & live0) + popcount((o1 | own1) & live1)
             may = popcount((o0 | own0) & dear0) + popcount((o1 | own1) & dear1)
-            lost = may - popcount(o0 & dear0 & need0) - popcount(o1 & dear1 & need1)
-            slides = mod.sliding
-            if slides and (o0 & ~need0) | (o1 & ~need1) != ZERO:
+            lost = may - popcount(o0 & dear0 & later0) - popcount(o1 & dear1 & later1)
+            slides = 1 if mod.sliding else 0
+            if slides and (o0 & ~later0) | (o1 & ~later1) != ZERO:
                 room += 1
-                slides = False
-            _run(here, then, capacity, most, room, stay, held, soiled, wanted, may, lost, slides)
+                slides = 0
+            kind = ((((room * 256 + stay) * 256 + wanted) * 256 + may) * 256 + lost) * 8 + held * 4 + soiled * 2 + slides
+            row = np.int64(mix(np.uint64(kind), ZERO) & np.uint64(len(kinds) - 1))
+            if kinds[row, 0] != kind + 1:
+                kinds[row, 0] = kind + 1
+                kinds[row, 1] = _steps_of(
+                    counts[row], costs[row], capacity, most, room, stay, held, soiled, wanted, may, lost, slides
+                )
+            for e in range(kinds[row, 1]):
+                at = counts[row, e, 0]
+                if at >= over:
+                    break
+                values[i, at] = min(values[i, at], costs[row, e] + values[child, counts[row, e, 1]])
 
 
 @jit
-def _run(here, then, capacity, most, room, stay, held, soiled, wanted, may, lost, slides):  # type: ignore[no-untyped-def]
-    """Lower the costs of an ideal by one task: from each number of red and dirty items to those after it."""
-    width = most + 1
+def _steps_of(counts, costs, capacity, most, room, stay, held, soiled, wanted, may, lost, slides):  # type: ignore[no-untyped-def]
+    """Write down what a kind of task does from each number of red and dirty items; how many steps there are."""
+    width, e = most + 1, 0
     for red in range(capacity + 1):
         for dirty in range(min(red, most) + 1):
-            best = np.int64(here[red * width + dirty])
             for passed in range(min(dirty, may, wanted) + 1):  # dirty ones that pass for operands
                 clean = red - dirty - min(red - dirty, wanted - passed)
                 soil = dirty - passed
                 kept = max(0, passed - lost) + soiled
                 leave = max(0, clean + soil - room)
+                after = clean + soil - leave + stay + held
                 if leave <= clean + soil:
                     for gone in range(max(0, leave - clean), min(leave, soil) + 1):
-                        after = clean + soil - leave + stay + held
-                        worse = min(soil - gone + kept, after, most)
-                        best = min(best, leave + gone + np.int64(then[after * width + worse]))
+                        counts[e, 0] = red * width + dirty
+                        counts[e, 1] = after * width + min(soil - gone + kept, after, most)
+                        costs[e] = leave + gone
+                        e += 1
                 if slides and 0 < leave <= clean + soil + 1:  # an operand that is needed again gives its place
                     for gone in range(max(0, leave - 1 - clean), min(leave - 1, soil) + 1):
-                        after = clean + soil - leave + stay + held
                         worse = min(soil - gone + kept, after, most)
-                        best = min(best, leave + gone + np.int64(then[after * width + worse]))
-                        if kept > soiled:
-                            best = min(best, leave + gone + 1 + np.int64(then[after * width + max(0, worse - 1)]))
-            here[red * width + dirty] = best
+                        for cleaner in range(2 if kept > soiled else 1):
+                            counts[e, 0] = red * width + dirty
+                            counts[e, 1] = after * width + max(0, worse - cleaner)
+                            costs[e] = leave + gone + cleaner
+                            e += 1
+    return e

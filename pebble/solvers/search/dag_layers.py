@@ -72,13 +72,15 @@ def begin(mod, ideals, pos, limit):  # type: ignore[no-untyped-def]
     first = ideal_of(mod, ideals, ZERO, ZERO)
     if first < 0:
         return False
-    level = bound_of(ideals, first, ZERO, ZERO, ZERO, ZERO, ZERO, ZERO, limit)
+    level = bound_of(
+        ideals.numbers, ideals.line_words, ideals.lines, ideals.counted.values, ideals.counted.dirty,
+        first, ZERO, ZERO, ZERO, ZERO, ZERO, ZERO, limit,
+    )  # fmt: skip
     pos.counts[LIMIT], pos.counts[GOAL], pos.counts[AT_IDEAL] = limit, -1, -2
     if mod.tasks == 0:
         pos.counts[GOAL] = 0
     pos.words[0] = 0
-    pos.numbers[0, COST], pos.numbers[0, LEVEL], pos.numbers[0, PARENT] = 0, level, -1
-    pos.numbers[0, IDEAL], pos.numbers[0, AFTER] = first, -1
+    pos.numbers[0, LEVEL], pos.numbers[0, PARENT], pos.numbers[0, IDEAL] = level, -1, first
     pos.counts[STATES] = 1
     ideals.numbers[first, HEAD], ideals.numbers[first, NEXT] = 0, -1
     pos.layers[0] = first
@@ -97,11 +99,13 @@ def expand(mod, ideals, pos, s, goal, goal_cost, log):  # type: ignore[no-untype
     finals0, finals1 = mod.inputs[0, 0] | mod.outputs[0, 0], mod.inputs[0, 1] | mod.outputs[0, 1]
     twins, twin = mod.twins, mod.twin
     ideal_words, ideal_numbers, ready_words, ready = ideals.words, ideals.numbers, ideals.ready_words, ideals.ready
-    rows = ideals.rows
+    rows, line_words, lines, values, most = (
+        ideals.rows, ideals.line_words, ideals.lines, ideals.counted.values, ideals.counted.dirty,
+    )  # fmt: skip
     words, numbers, counts = pos.words, pos.numbers, pos.counts
     victims, sources, fees = np.empty(128, np.int64), np.empty(130, np.int64), np.empty(130, np.int64)
     pick = np.empty(128, np.int64)
-    here, paid = np.int64(numbers[s, IDEAL]), np.int64(numbers[s, COST])
+    here, paid = np.int64(numbers[s, IDEAL]), np.int64(words[s, COST])
     r0, r1, k0, k1 = words[s, 0], words[s, 1], words[s, 2], words[s, 3]
     clean0, clean1 = k0 | ideal_words[here, PURE], k1 | ideal_words[here, PURE + 1]
     better = exchanges(ideal_words, ideal_numbers, rows, here, r0, r1, clean0, clean1)
@@ -260,8 +264,8 @@ def expand(mod, ideals, pos, s, goal, goal_cost, log):  # type: ignore[no-untype
                             log[0, 0] += 1
                             log[log[0, 0], 0], log[log[0, 0], 1] = u, slid
                         e, end = ideal_numbers[child, READY], ideal_numbers[child, READY_END]
-                    for w in twins:
-                        y = w
+                    for w in range(len(twins)):
+                        y = twins[w]
                         while twin[y] >= 0:
                             z = twin[y]
                             if not ((n0 if y < 64 else n1) >> np.uint64(y & 63)) & ONE:
@@ -293,19 +297,21 @@ def expand(mod, ideals, pos, s, goal, goal_cost, log):  # type: ignore[no-untype
                     else:
                         p0, p1 = n0 & (c0 | ideal_words[child, PURE]), n1 & (c1 | ideal_words[child, PURE + 1])
                         level = cost + bound_of(
-                            ideals, child, n0, n1, p0, p1, finals0 | c0, finals1 | c1, counts[LIMIT] - cost
-                        )
+                            ideal_numbers, line_words, lines, values, most,
+                            child, n0, n1, p0, p1, finals0 | c0, finals1 | c1, counts[LIMIT] - cost,
+                        )  # fmt: skip
                         if level <= counts[LIMIT]:
-                            if beaten(words, numbers, ideal_words, ideal_numbers, rows, child, n0, n1, p0, p1, cost):
+                            if beaten(words, ideal_words, ideal_numbers, rows, child, n0, n1, p0, p1, cost):
                                 counts[DOMINATED] += 1
                             else:
                                 new = counts[STATES]
                                 if new >= len(words):
                                     return FULL
                                 words[new, 0], words[new, 1], words[new, 2], words[new, 3] = n0, n1, c0, c1
-                                numbers[new, COST], numbers[new, LEVEL] = cost, level
+                                words[new, COST] = np.uint64(cost)
+                                words[new, AFTER] = np.uint64(ideal_numbers[child, HEAD] + 1)
+                                numbers[new, LEVEL] = level
                                 numbers[new, PARENT], numbers[new, IDEAL] = s, child
-                                numbers[new, AFTER] = ideal_numbers[child, HEAD]
                                 ideal_numbers[child, HEAD] = new
                                 if ideal_numbers[child, NEXT] == -2:
                                     ideal_numbers[child, NEXT] = pos.layers[done]
@@ -341,7 +347,7 @@ def _cut(ideals, pos, width):  # type: ignore[no-untyped-def]
         s = ideals.numbers[i, HEAD]
         while s >= 0:
             tally[pos.numbers[s, LEVEL]] += 1
-            s = pos.numbers[s, AFTER]
+            s = np.int64(pos.words[s, AFTER]) - 1
         i = ideals.numbers[i, NEXT]
     cut, total = 0, 0
     while cut < LEVELS - 1 and total + tally[cut] < width:
@@ -378,7 +384,7 @@ def advance(mod, ideals, pos, width, work):  # type: ignore[no-untyped-def]
             if i >= 0:
                 counts[AT_STATE] = ideals.numbers[i, HEAD]
             continue
-        counts[AT_STATE] = numbers[s, AFTER]
+        counts[AT_STATE] = np.int64(pos.words[s, AFTER]) - 1
         level = numbers[s, LEVEL]
         if level > counts[LIMIT]:
             continue

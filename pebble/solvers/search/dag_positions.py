@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
-BYTES_PER_POSITION = 4 * 8 + 5 * 4
+BYTES_PER_POSITION = 6 * 8 + 3 * 4
 
-COST, LEVEL, PARENT, IDEAL, AFTER = 0, 1, 2, 3, 4
+# columns of Positions.words and Positions.numbers
+COST, AFTER = 4, 5
+LEVEL, PARENT, IDEAL = range(3)
 STATES, LAYER, AT_IDEAL, AT_STATE, LIMIT, GOAL, GOAL_COST, EXPANDED, SUCCESSORS, CUT, SPARE, DOMINATED = range(12)
 
 
@@ -19,9 +21,10 @@ class Positions(NamedTuple):
     """Positions by number, in the order in which they were entered."""
 
     words: U64
-    """Red items (2 words), red computed items that slow memory has (2)."""
+    """All that a scan reads of a position, side by side: red items (2 words), red computed items that slow memory has
+    (2), cost, and one more than the number of the next position of the ideal, or 0."""
     numbers: I32
-    """Cost, cost plus bound, parent or -1, ideal, next position of the ideal or -1."""
+    """Cost plus bound, parent or -1, ideal."""
     layers: I32
     """The first ideal with a position of each number of tasks done, or -1."""
     counts: NDArray[np.int64]
@@ -33,8 +36,8 @@ class Positions(NamedTuple):
 def make_positions(most: int, tasks: int) -> Positions:
     """Empty arrays; untouched pages cost no memory."""
     return Positions(
-        np.empty((most, 4), np.uint64),
-        np.empty((most, 5), np.int32),
+        np.empty((most, 6), np.uint64),
+        np.empty((most, 3), np.int32),
         np.empty(tasks + 1, np.int32),
         np.zeros(12, np.int64),
         np.zeros(4, np.uint64),

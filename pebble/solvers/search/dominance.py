@@ -20,12 +20,12 @@ import numpy as np
 from pebble.solvers.search.bits import ONE, ZERO, lowest, popcount
 from pebble.solvers.search.dag_positions import AFTER, COST
 from pebble.solvers.search.ideals import HEAD, LIVE, PURE, ROW, SINGLE
-from pebble.traces.jit import jit
+from pebble.traces.jit import inlined, jit
 
 SCANNED = 2048  # positions of an ideal that a new one is held against
 
 
-@jit
+@inlined
 def _price(words, rows, i, row, a0, a1, ca0, ca1, b0, b1, cb0, cb1, most):  # type: ignore[no-untyped-def]
     """What it costs to make a position (red a, clean ca) of ideal i as good as another (b, cb); exact up to `most`."""
     only0, only1, other0, other1 = a0 & ~b0, a1 & ~b1, b0 & ~a0, b1 & ~a1
@@ -61,8 +61,8 @@ def _price(words, rows, i, row, a0, a1, ca0, ca1, b0, b1, cb0, cb1, most):  # ty
     return price
 
 
-@jit
-def beaten(words, numbers, ideal_words, ideal_numbers, rows, i, r0, r1, c0, c1, cost):  # type: ignore[no-untyped-def]
+@inlined
+def beaten(words, ideal_words, ideal_numbers, rows, i, r0, r1, c0, c1, cost):  # type: ignore[no-untyped-def]
     """Whether a position there is as good as the one given (red r, clean c); what the given one beats goes."""
     pure0, pure1 = ideal_words[i, PURE], ideal_words[i, PURE + 1]
     row = ideal_numbers[i, ROW]
@@ -73,19 +73,19 @@ def beaten(words, numbers, ideal_words, ideal_numbers, rows, i, r0, r1, c0, c1, 
         looked += 1
         q0, q1 = words[s, 0], words[s, 1]
         clean0, clean1 = q0 & (words[s, 2] | pure0), q1 & (words[s, 3] | pure1)
-        gap = cost - numbers[s, COST]
-        following = np.int64(numbers[s, AFTER])
+        gap = cost - np.int64(words[s, COST])
+        following = np.int64(words[s, AFTER]) - 1
         if gap >= 0 and _price(ideal_words, rows, i, row, q0, q1, clean0, clean1, r0, r1, c0, c1, gap) <= gap:
             if last >= 0:  # to the front: what beat one beats others soon
-                numbers[last, AFTER] = following
-                numbers[s, AFTER] = ideal_numbers[i, HEAD]
+                words[last, AFTER] = np.uint64(following + 1)
+                words[s, AFTER] = np.uint64(ideal_numbers[i, HEAD] + 1)
                 ideal_numbers[i, HEAD] = s
             return True
         if gap <= 0 and _price(ideal_words, rows, i, row, r0, r1, c0, c1, q0, q1, clean0, clean1, -gap) <= -gap:
             if last < 0:
                 ideal_numbers[i, HEAD] = following
             else:
-                numbers[last, AFTER] = following
+                words[last, AFTER] = np.uint64(following + 1)
             s = following
             continue
         last = s

@@ -21,7 +21,7 @@ from pebble.system.memory import memory_allowance
 
 BEAM_WIDTHS = (30, 300, 3000)
 BEAM_SHARE = 0.1  # of the time left, each
-COUNT_SHARE = 0.15  # of the time left, for the counted game
+COUNT_SHARE = 0.3  # of the time left, for the counted game
 SHORT_SECONDS = 0.05  # of a pass, before the last is tried
 LAST_SHARE = 0.75  # of the time left, for one pass up to the upper bound
 GROWTH = 3.0  # of the positions from one pass to the next, unless the last is near
@@ -161,7 +161,7 @@ class GeneralSearch:
 
         ran = np.zeros((model.tasks + 2, 2), dtype=np.int64)
         for s, goal in zip(chain, [*chain[1:], -1], strict=True):
-            cost = int(counts[kept.GOAL_COST] if goal < 0 else numbers[goal, kept.COST])
+            cost = int(counts[kept.GOAL_COST] if goal < 0 else positions.words[goal, kept.COST])
             if layers.expand(model, self.ideals, positions, s, goal, cost, ran) != layers.MATCH:
                 raise PebbleError("search: a recorded position has no move to the next; please report this.")
             task, source = int(positions.found[0]), int(positions.found[1]) - 1
