@@ -189,7 +189,12 @@ def _play_at_random(rng: random.Random, game: Game, capacity: int) -> None:
         cheap = masks[1] | sum(1 << x for x in range(game.size) if game.is_output[x])
         bound = tables.bound_at(ideals.numbers, ideals.line_words, ideals.lines, i, *_words(masks[0]), *_words(cheap))
         place = place_of(counted, *_words(sum(1 << t for t in done)))
-        seen.append((paid, max(int(bound), int(counted_bound(counted, place, len(red), len(red - stored))))))
+        seen.append(
+            (
+                paid,
+                max(int(bound), int(counted_bound(counted.values, counted.dirty, place, len(red), len(red - stored)))),
+            )
+        )
         t = rng.choice([t for t in range(count) if t not in done and game.preds[t] <= done])
         operands, target = set(game.tasks[t].operands), game.tasks[t].target
         over = len(red | operands) + 1 - capacity

@@ -218,7 +218,9 @@ def _price_back(mod, counted, steps, alive, start, end):  # type: ignore[no-unty
             if slides and (o0 & ~later0) | (o1 & ~later1) != ZERO:
                 room += 1
                 slides = 0
-            kind = ((((room * 256 + stay) * 256 + wanted) * 256 + may) * 256 + lost) * 8 + held * 4 + soiled * 2 + slides
+            kind = (
+                ((((room * 256 + stay) * 256 + wanted) * 256 + may) * 256 + lost) * 8 + held * 4 + soiled * 2 + slides
+            )
             row = np.int64(mix(np.uint64(kind), ZERO) & np.uint64(len(kinds) - 1))
             if kinds[row, 0] != kind + 1:
                 kinds[row, 0] = kind + 1

@@ -103,12 +103,12 @@ def expand(mod, ideals, pos, s, goal, goal_cost, log):  # type: ignore[no-untype
         ideals.rows, ideals.line_words, ideals.lines, ideals.counted.values, ideals.counted.dirty,
     )  # fmt: skip
     words, numbers, counts = pos.words, pos.numbers, pos.counts
-    victims, sources, fees = np.empty(128, np.int64), np.empty(130, np.int64), np.empty(130, np.int64)
-    pick = np.empty(128, np.int64)
+    layers, better = pos.layers, pos.better
+    victims, pick, sources, fees = pos.choice[0], pos.choice[1], pos.choice[2], pos.choice[3]
     here, paid = np.int64(numbers[s, IDEAL]), np.int64(words[s, COST])
     r0, r1, k0, k1 = words[s, 0], words[s, 1], words[s, 2], words[s, 3]
     clean0, clean1 = k0 | ideal_words[here, PURE], k1 | ideal_words[here, PURE + 1]
-    better = exchanges(ideal_words, ideal_numbers, rows, here, r0, r1, clean0, clean1)
+    exchanges(better, ideal_words, ideal_numbers, rows, here, r0, r1, clean0, clean1)
     for entry in range(ideal_numbers[here, READY], ideal_numbers[here, READY_END]):
         t = ready[entry, 0]
         x = targets[t]
@@ -314,8 +314,8 @@ def expand(mod, ideals, pos, s, goal, goal_cost, log):  # type: ignore[no-untype
                                 numbers[new, PARENT], numbers[new, IDEAL] = s, child
                                 ideal_numbers[child, HEAD] = new
                                 if ideal_numbers[child, NEXT] == -2:
-                                    ideal_numbers[child, NEXT] = pos.layers[done]
-                                    pos.layers[done] = child
+                                    ideal_numbers[child, NEXT] = layers[done]
+                                    layers[done] = child
                                 counts[STATES] = new + 1
                 # next choice; the clean come first, so once one is too dear, moving its lowest place on is no use
                 q = evict - 1

@@ -31,6 +31,10 @@ class Positions(NamedTuple):
     """By the names above; the goal is the position from which the cheapest end was reached, or -1."""
     found: U64
     """Of a move looked for: task, source + 1, evicted items (2 words)."""
+    better: U64
+    """While a position is expanded, for each of its red items those (2 words) that may leave in its place."""
+    choice: NDArray[np.int64]
+    """And for a task: items that may leave, those chosen of them, results' sources and their fees, row by row."""
 
 
 def make_positions(most: int, tasks: int) -> Positions:
@@ -41,4 +45,6 @@ def make_positions(most: int, tasks: int) -> Positions:
         np.empty(tasks + 1, np.int32),
         np.zeros(12, np.int64),
         np.zeros(4, np.uint64),
+        np.zeros((128, 2), np.uint64),
+        np.zeros((4, 130), np.int64),
     )

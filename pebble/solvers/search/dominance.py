@@ -26,13 +26,17 @@ SCANNED = 2048  # positions of an ideal that a new one is held against
 
 
 @inlined
-def _price(words, rows, i, row, a0, a1, ca0, ca1, b0, b1, cb0, cb1, most):  # type: ignore[no-untyped-def]
-    """What it costs to make a position (red a, clean ca) of ideal i as good as another (b, cb); exact up to `most`."""
-    only0, only1, other0, other1 = a0 & ~b0, a1 & ~b1, b0 & ~a0, b1 & ~a1
+def _price(a0, a1, ca0, ca1, b0, b1, cb0, cb1):  # type: ignore[no-untyped-def]
+    """What it costs, without exchanges, to make a position (red a, clean ca) as good as another (b, cb)."""
+    only0, only1 = a0 & ~b0, a1 & ~b1
     price = popcount(only0) + popcount(only1) + popcount(only0 & ~ca0) + popcount(only1 & ~ca1)
-    price += popcount(a0 & ~ca0 & b0 & cb0) + popcount(a1 & ~ca1 & b1 & cb1)
-    if price <= most or price - 2 * (popcount(other0) + popcount(other1)) > most:
-        return price
+    return price + popcount(a0 & ~ca0 & b0 & cb0) + popcount(a1 & ~ca1 & b1 & cb1)
+
+
+@jit
+def _exchanged(words, rows, i, row, a0, a1, ca0, ca1, b0, b1, cb0, cb1, price):  # type: ignore[no-untyped-def]
+    """The same with exchanges, for two positions of ideal i, from what it costs without."""
+    only0, only1, other0, other1 = a0 & ~b0, a1 & ~b1, b0 & ~a0, b1 & ~a1
     live0, live1 = words[i, LIVE], words[i, LIVE + 1]
     while (other0 | other1) and (only0 | only1):
         if other0:
@@ -68,20 +72,29 @@ def beaten(words, ideal_words, ideal_numbers, rows, i, r0, r1, c0, c1, cost):  #
     row = ideal_numbers[i, ROW]
     last = np.int64(-1)
     s = np.int64(ideal_numbers[i, HEAD])
-    looked = 0
+    looked = price = 0
     while s >= 0 and looked < SCANNED:
         looked += 1
         q0, q1 = words[s, 0], words[s, 1]
         clean0, clean1 = q0 & (words[s, 2] | pure0), q1 & (words[s, 3] | pure1)
         gap = cost - np.int64(words[s, COST])
         following = np.int64(words[s, AFTER]) - 1
-        if gap >= 0 and _price(ideal_words, rows, i, row, q0, q1, clean0, clean1, r0, r1, c0, c1, gap) <= gap:
+        # an exchange saves 2 at most, and there are no more than items that only the other has
+        if gap >= 0:
+            price = _price(q0, q1, clean0, clean1, r0, r1, c0, c1)
+            if gap < price <= gap + 2 * (popcount(r0 & ~q0) + popcount(r1 & ~q1)):
+                price = _exchanged(ideal_words, rows, i, row, q0, q1, clean0, clean1, r0, r1, c0, c1, price)
+        if gap >= 0 and price <= gap:
             if last >= 0:  # to the front: what beat one beats others soon
                 words[last, AFTER] = np.uint64(following + 1)
                 words[s, AFTER] = np.uint64(ideal_numbers[i, HEAD] + 1)
                 ideal_numbers[i, HEAD] = s
             return True
-        if gap <= 0 and _price(ideal_words, rows, i, row, r0, r1, c0, c1, q0, q1, clean0, clean1, -gap) <= -gap:
+        if gap <= 0:
+            price = _price(r0, r1, c0, c1, q0, q1, clean0, clean1)
+            if -gap < price <= 2 * (popcount(q0 & ~r0) + popcount(q1 & ~r1)) - gap:
+                price = _exchanged(ideal_words, rows, i, row, r0, r1, c0, c1, q0, q1, clean0, clean1, price)
+        if gap <= 0 and price <= -gap:
             if last < 0:
                 ideal_numbers[i, HEAD] = following
             else:
@@ -93,10 +106,17 @@ def beaten(words, ideal_words, ideal_numbers, rows, i, r0, r1, c0, c1, cost):  #
     return False
 
 
-@jit
-def exchanges(ideal_words, ideal_numbers, rows, here, r0, r1, clean0, clean1):  # type: ignore[no-untyped-def]
-    """For each red item y of a position, the red items (2 words) that may leave in its place, by exchange."""
-    better = np.zeros((128, 2), np.uint64)
+@inlined
+def exchanges(better, ideal_words, ideal_numbers, rows, here, r0, r1, clean0, clean1):  # type: ignore[no-untyped-def]
+    """For each red item of a position, the red items (2 words of `better`) that may leave in its place, by exchange."""
+    x0, x1 = r0, r1
+    while x0 | x1:
+        y = lowest(x0) if x0 else 64 + lowest(x1)
+        if x0:
+            x0 &= x0 - ONE
+        else:
+            x1 &= x1 - ONE
+        better[y, 0], better[y, 1] = ZERO, ZERO
     row = ideal_numbers[here, ROW]
     x0, x1 = ideal_words[here, LIVE], ideal_words[here, LIVE + 1]
     while x0 | x1:
@@ -136,4 +156,3 @@ def exchanges(ideal_words, ideal_numbers, rows, here, r0, r1, clean0, clean1):  
                 y1 &= y1 - ONE
             if (better[y, z >> 6] >> np.uint64(z & 63)) & ONE:
                 better[z, y >> 6] &= ~(ONE << np.uint64(y & 63))
-    return better
