@@ -21,9 +21,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.solvers.search.bits import EXHAUSTED, FULL, ONE, RUNNING, ZERO, mix, popcount
+from pebble.solvers.search.bits import EXHAUSTED, FULL, ONE, RUNNING, ZERO, borrowed, mix, popcount
 from pebble.solvers.search.dag_model import DagModel
-from pebble.traces.jit import inlined, jit
+from pebble.traces.jit import jit
 
 U64 = NDArray[np.uint64]
 MOST_IDEALS = 1 << 20
@@ -93,7 +93,7 @@ def _no_steps(mod: DagModel, dirty: int) -> _Steps:
     )
 
 
-@inlined
+@jit
 def _slot(done, table, d0, d1):  # type: ignore[no-untyped-def]
     size = len(table)
     where = np.int64(mix(d0, d1) & np.uint64(size - 1))
@@ -105,24 +105,24 @@ def _slot(done, table, d0, d1):  # type: ignore[no-untyped-def]
     return where
 
 
-@inlined
+@jit
 def place_of(counted, d0, d1):  # type: ignore[no-untyped-def]
     """The number of an ideal in the table, or -1."""
     return np.int64(counted.table[_slot(counted.done, counted.table, d0, d1)]) - 1
 
 
-@inlined
+@jit
 def counted_bound(values, most, place, red, dirty):  # type: ignore[no-untyped-def]
     """What a position at that place still pays at least, by `Counted.values` and the most dirty items told apart."""
-    found = np.int64(0)
-    if place >= 0:
-        found = np.int64(values[place, red * (most + 1) + min(dirty, most)])
-    return found
+    if place < 0:
+        return np.int64(0)
+    return np.int64(values[place, red * (most + 1) + min(dirty, most)])
 
 
 @jit
 def _enter(mod, done, table, counts, work):  # type: ignore[no-untyped-def]
     """Enter what up to `work` ideals lead to (counts: entered, looked at): RUNNING, EXHAUSTED at the end, or FULL."""
+    mod, done, table = borrowed((mod, done, table))
     if counts[0] == 0:
         done[0] = 0
         table[_slot(done, table, ZERO, ZERO)] = 1
@@ -149,7 +149,7 @@ def _enter(mod, done, table, counts, work):  # type: ignore[no-untyped-def]
     return RUNNING if counts[1] < counts[0] else EXHAUSTED
 
 
-@inlined
+@jit
 def _live(mod, d0, d1):  # type: ignore[no-untyped-def]
     """Items still needed, and of those that were touched, those that may be dirty (2 words each)."""
     need0, need1, live0, live1, dear0, dear1 = ZERO, ZERO, ZERO, ZERO, ZERO, ZERO
@@ -181,6 +181,7 @@ def _live(mod, d0, d1):  # type: ignore[no-untyped-def]
 @jit
 def _price_back(mod, counted, steps, alive, start, end):  # type: ignore[no-untyped-def]
     """The least costs of the ideals from `start` to `end`; those after them are known, and what is `alive` there."""
+    mod, counted, steps, alive = borrowed((mod, counted, steps, alive))
     capacity, most = mod.capacity, counted.dirty
     kinds, counts, costs = steps.kinds, steps.counts, steps.costs
     values = counted.values

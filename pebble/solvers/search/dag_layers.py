@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pebble.solvers.search.bits import EXHAUSTED, FULL, ONE, RUNNING, ZERO, lowest, popcount
+from pebble.solvers.search.bits import EXHAUSTED, FULL, ONE, RUNNING, ZERO, borrowed, lowest, popcount
 from pebble.solvers.search.dag_positions import (
     AFTER,
     AT_IDEAL,
@@ -99,9 +99,8 @@ def expand(mod, ideals, pos, s, goal, goal_cost, log):  # type: ignore[no-untype
     finals0, finals1 = mod.inputs[0, 0] | mod.outputs[0, 0], mod.inputs[0, 1] | mod.outputs[0, 1]
     twins, twin = mod.twins, mod.twin
     ideal_words, ideal_numbers, ready_words, ready = ideals.words, ideals.numbers, ideals.ready_words, ideals.ready
-    rows, line_words, lines, values, most = (
-        ideals.rows, ideals.line_words, ideals.lines, ideals.counted.values, ideals.counted.dirty,
-    )  # fmt: skip
+    rows, line_words, lines = ideals.rows, ideals.line_words, ideals.lines
+    values, most = ideals.counted.values, ideals.counted.dirty
     words, numbers, counts = pos.words, pos.numbers, pos.counts
     layers, better = pos.layers, pos.better
     victims, pick, sources, fees = pos.choice[0], pos.choice[1], pos.choice[2], pos.choice[3]
@@ -362,6 +361,7 @@ def advance(mod, ideals, pos, width, work):  # type: ignore[no-untyped-def]
 
     With a `width`, only the best of each layer are expanded: the goal found is a play, but no proof.
     """
+    mod, ideals, pos = borrowed((mod, ideals, pos))
     counts, numbers = pos.counts, pos.numbers
     log = np.zeros((mod.tasks + 2, 2), np.int64)
     while work > 0:

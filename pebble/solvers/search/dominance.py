@@ -65,7 +65,7 @@ def _exchanged(words, rows, i, row, a0, a1, ca0, ca1, b0, b1, cb0, cb1, price): 
     return price
 
 
-@inlined
+@jit
 def beaten(words, ideal_words, ideal_numbers, rows, i, r0, r1, c0, c1, cost):  # type: ignore[no-untyped-def]
     """Whether a position there is as good as the one given (red r, clean c); what the given one beats goes."""
     pure0, pure1 = ideal_words[i, PURE], ideal_words[i, PURE + 1]
@@ -106,7 +106,7 @@ def beaten(words, ideal_words, ideal_numbers, rows, i, r0, r1, c0, c1, cost):  #
     return False
 
 
-@inlined
+@jit
 def exchanges(better, ideal_words, ideal_numbers, rows, here, r0, r1, clean0, clean1):  # type: ignore[no-untyped-def]
     """For each red item of a position, the red items (2 words of `better`) that may leave in its place, by exchange."""
     x0, x1 = r0, r1

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from pebble.solvers.search.bits import ONE, ZERO, lowest, mix, popcount
 from pebble.solvers.search.dag_counts import Counted, counted_bound, no_counts, place_of
-from pebble.traces.jit import inlined, jit
+from pebble.traces.jit import jit
 
 U64 = NDArray[np.uint64]
 I32 = NDArray[np.int32]
@@ -258,7 +258,7 @@ def ideal_of(mod, ideals, d0, d1):  # type: ignore[no-untyped-def]
     return np.int64(i)
 
 
-@inlined
+@jit
 def bound_at(numbers, line_words, lines, i, r0, r1, cheap0, cheap1):  # type: ignore[no-untyped-def]
     """The bound on what a position of ideal i with these red items still pays, by `Ideals.numbers`, its lines."""
     worst = 0
@@ -271,14 +271,14 @@ def bound_at(numbers, line_words, lines, i, r0, r1, cheap0, cheap1):  # type: ig
     return worst
 
 
-@inlined
+@jit
 def bound_of(numbers, line_words, lines, values, most, i, r0, r1, clean0, clean1, cheap0, cheap1, limit):  # type: ignore[no-untyped-def]
     """The dearer of the lines and of the counted game (values, most dirty); whichever is above a limit alone will do.
 
-    The arrays come one by one: taking them out of a tuple for every position would cost more than the bound.
+    The arrays come one by one: to hand over the tuples for every position costs as much as the bound.
     """
-    dirty = popcount(r0 & ~clean0) + popcount(r1 & ~clean1)
-    counted = counted_bound(values, most, numbers[i, PLACE], popcount(r0) + popcount(r1), dirty)
-    if counted <= limit:
-        counted = max(counted, bound_at(numbers, line_words, lines, i, r0, r1, cheap0, cheap1))
-    return counted
+    red, dirty = popcount(r0) + popcount(r1), popcount(r0 & ~clean0) + popcount(r1 & ~clean1)
+    counted = counted_bound(values, most, numbers[i, PLACE], red, dirty)
+    if counted > limit:
+        return counted
+    return max(counted, bound_at(numbers, line_words, lines, i, r0, r1, cheap0, cheap1))
