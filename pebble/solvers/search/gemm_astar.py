@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pebble.solvers.search.bits import EXHAUSTED, FULL, GROW, ONE, RUNNING, ZERO, bit, lowest, popcount
+from pebble.solvers.search.bits import EXHAUSTED, FULL, GROW, ONE, RUNNING, ZERO, bit, borrowed, lowest, popcount
 from pebble.solvers.search.gemm_canon import class_of, least_image
 from pebble.solvers.search.gemm_model import touched_twice
 from pebble.solvers.search.gemm_table import NEVER, find_node, scope
@@ -204,6 +204,7 @@ def expand(mod, cls, pat, nodes, V, offsets, pos, table, s, D, R, level, layered
 @njit(cache=True, nogil=True)
 def advance(mod, cls, pat, nodes, V, offsets, pos, table, upper, work):  # type: ignore[no-untyped-def]
     """Up to `work` expansions. Levels from counts[1] on; stops at `upper`, which is known to be reachable."""
+    mod, cls, pat, nodes, V, offsets, pos, table = borrowed((mod, cls, pat, nodes, V, offsets, pos, table))
     goal, log = np.empty(0, np.uint64), np.empty((0, 2), np.uint64)
     if pos.counts[0] == 0:
         c, g = class_of(mod, cls, ZERO)
@@ -236,6 +237,7 @@ def beam_layer(mod, cls, pat, nodes, V, offsets, pos, table, upper, layer, width
     Only successors on a position's own level are entered, and where those are `few` or less, on its next level too.
     A play found is in counts[3] and [6].
     """
+    mod, cls, pat, nodes, V, offsets, pos, table = borrowed((mod, cls, pat, nodes, V, offsets, pos, table))
     goal, log = np.empty(0, np.uint64), np.empty((0, 2), np.uint64)
     tally = np.zeros(LEVELS, np.int64)
     s = pos.head[layer, 0]

@@ -32,7 +32,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from pebble.solvers.search.bits import ONE, ZERO, bit, lowest, mix, popcount
+from pebble.solvers.search.bits import ONE, ZERO, bit, borrowed, lowest, mix, popcount
 from pebble.solvers.search.gemm_canon import Classes, class_of, least_image
 from pebble.solvers.search.gemm_model import Model, touched_twice
 
@@ -231,6 +231,7 @@ def _explore_one(mod, cls, pat, table, node):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def explore(mod, cls, pat, table, work):  # type: ignore[no-untyped-def]
     """Find the moves of up to `work` abstract positions; RUNNING, DONE, FULL, or GROW to ask for a larger table."""
+    mod, cls, pat, table = borrowed((mod, cls, pat, table))
     if pat.counts[0] == 0:
         _node(mod, cls, pat, table, ZERO, ZERO)
     for _ in range(work):
