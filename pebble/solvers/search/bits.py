@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -55,25 +56,29 @@ def mix(x, y):  # type: ignore[no-untyped-def]
     return h ^ (h >> S29)
 
 
-@intrinsic
-def borrowed(_context, value):  # type: ignore[no-untyped-def]
-    """The same array, or tuple of arrays and numbers, without counts of its users.
+def _uncounted(context: Any, builder: Any, kind: Any, given: Any) -> Any:
+    """A value of a compiled function without the place where the users of its arrays are counted."""
+    if isinstance(kind, types.BaseTuple):
+        members = zip(kind, unpack_tuple(builder, given), strict=True)  # type: ignore[no-untyped-call, call-overload]
+        return context.make_tuple(builder, kind, [_uncounted(context, builder, *member) for member in members])
+    if isinstance(kind, types.Array):
+        array = context.make_array(kind)(context, builder, value=given)
+        array.meminfo = array.meminfo.type(None)
+        return array._getvalue()
+    return given
 
-    Where a tuple of arrays goes to a small function, numba counts one user more of each, and one less at its end: half
-    of the time of a search. For as long as the caller, who has the arrays, waits for the function, nobody need count.
-    """
 
-    def uncounted(context, builder, kind, given):  # type: ignore[no-untyped-def]
-        if isinstance(kind, types.BaseTuple):
-            members = zip(kind, unpack_tuple(builder, given), strict=True)
-            return context.make_tuple(builder, kind, [uncounted(context, builder, *member) for member in members])
-        if isinstance(kind, types.Array):
-            array = context.make_array(kind)(context, builder, value=given)
-            array.meminfo = array.meminfo.type(None)
-            return array._getvalue()
-        return given
+def _borrow(_context: Any, value: Any) -> Any:
+    """Typing and code of `borrowed`."""
+    return value(value), lambda context, builder, _, given: _uncounted(context, builder, value, given[0])
 
-    return value(value), lambda context, builder, _, given: uncounted(context, builder, value, given[0])
+
+borrowed: Any = intrinsic(_borrow)
+"""In compiled code, the same array, or tuple of arrays and numbers, without counts of its users.
+
+Where a tuple of arrays goes to a small function, numba counts one user more of each, and one less at its end: a third
+to a half of the time of a search. As long as the caller, who has the arrays, waits for the function, nobody need count.
+"""
 
 
 def bits_of(word: int) -> list[int]:
