@@ -160,9 +160,14 @@ def least_moves(x: float, work: float, again: float) -> float:
 
 
 def best_schedule(x: float) -> float:
-    """Moves for each cell of the best schedule known: row panels, or two kernels, the second in q blocks of Y."""
+    """Moves for each cell of the best schedule known: row panels, or two kernels, the second in q blocks of Y.
+
+    The first keeps rows of A, or blocks of H with turned corners.
+    """
     kappa = x / 2
-    first = 1 + min(kappa**2, 2 * kappa)
+    first = 1 + kappa**2
+    if kappa > 1:
+        first = min(first, 1 + (2 * kappa * (kappa + (kappa**2 - 1) ** 0.5)) ** 0.5)
     return min(x**2, first + min(q + kappa**2 / q for q in range(1, 2 + int(x))))
 
 

@@ -18,10 +18,11 @@ from pebble.units import ceil_div
 from pebble.workloads import Gemm
 
 _MOST_BLOCKS = 512  # sizes of blocks, beyond which only every 256th part is tried
+_NARROWER = (0, 1 / 64, 1 / 32, 1 / 16, 1 / 8)  # more bands than the fewest: what is left beside blocks turns corners
 _KINDS = 8  # kinds of bands that are mixed
 _COUNTS = 10  # numbers of bands of the first kind
 _SPLITS = 9  # widths of the first kind in all
-_LOOK_CLOSELY = 8
+_LOOK_CLOSELY = 12
 _MOVE_SPLIT = 2  # mixtures whose split is moved value by value
 
 IntArray = npt.NDArray[np.int64]
@@ -99,10 +100,14 @@ class _Kinds:
 
 def _uniform(kinds: _Kinds, q: int) -> tuple[FloatArray, IntArray, IntArray]:
     """Bands of one kind and nearly one width: about what they cost, the kind, and their number; cheapest first."""
-    index = np.repeat(np.arange(len(kinds.blocks)), 3)
+    fewest = np.ceil(q / kinds.widest)
+    more = np.array([np.floor(fewest * part) + i for part in _NARROWER for i in range(3)])
+    more[3:][more[3:] <= np.maximum.accumulate(more)[2:-1]] = np.inf  # the same again, of few bands
+    count = (fewest + more).T.ravel()
+    index = np.repeat(np.arange(len(kinds.blocks)), len(more))[count <= q]
+    count = count[count <= q]
     some = kinds.take(index)
-    count = np.ceil(q / some.widest) + np.tile(np.arange(3.0), len(kinds.blocks))
-    cost = np.where(count <= q, some.cost(q / count, count), np.inf)
+    cost = some.cost(q / count, count)
     order = np.argsort(cost, kind="stable")
     return cost[order], index[order], count[order].astype(np.int64)
 
