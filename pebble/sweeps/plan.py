@@ -83,8 +83,8 @@ def plan_of(axes: Axes) -> Plan:
 
 def _too_many() -> InputError:
     return InputError(
-        f"sweep: got more than {MOST_TASKS:,} tasks, expected at most so many; shorten an axis, such as orders or "
-        "machines, or split the sweep into several."
+        f"sweep: got more than {MOST_TASKS:,} tasks, expected at most so many; shorten an axis, such as orders, "
+        "machines or capacities, or split the sweep into several."
     )
 
 
