@@ -6,14 +6,34 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import Any
 
+_OPTION = re.compile(r"`[^`]*`|--([a-z][a-z-]*)")  # outside of commands, which stand in backticks
+_KEYWORDS = {"accumulate": "accumulators"}  # of options that a call names otherwise
+
 
 class PebbleError(Exception):
-    """Base of every error that pebble raises on purpose; the command line prints it as one sentence."""
+    """Base of every error that pebble raises on purpose; the command line prints it as one sentence.
+
+    A sentence names options as the command line writes them. A note says what a call from Python names them, below the
+    sentence in a traceback, and alone in ``__notes__``.
+
+    Examples
+    --------
+    >>> InputError("--time-limit: expected --exact with it; see `pebble compare --help`.").__notes__
+    ['In Python, options are keyword arguments: time_limit, exact.']
+    """
 
     exit_code = 2
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*arguments)
+        options = dict.fromkeys(filter(None, _OPTION.findall(str(self))))
+        if options:
+            names = ", ".join(_KEYWORDS.get(option, option.replace("-", "_")) for option in options)
+            self.add_note(f"In Python, options are keyword arguments: {names}.")
 
     def __reduce__(self) -> tuple[Any, ...]:
         # by its text and attributes, since the arguments of some errors are not those of Exception

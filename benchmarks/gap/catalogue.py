@@ -1,10 +1,17 @@
-"""The instances of the gap table: layers at the sizes of caches, all bf16 in one memory of S."""
+"""The instances of the gap tables, layers at the sizes of caches, all bf16 in one memory of S; what tables share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import argparse
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from pebble.certificate import RefusedError, check
+from pebble.errors import PebbleError
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm
 from pebble.workloads.base import Workload
 
@@ -41,6 +48,9 @@ PEER_MILLIONS = {
     ("attention 8192,128", 228): 41.943,
     ("attention 8192,128", 6144): 4.194,
 }
+
+
+Row = dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -87,3 +97,45 @@ def _heads() -> Iterator[Instance]:
     for keys, d in HEADS:
         for size in HEAD_KIBIBYTES:
             yield Instance("attention", f"attention {keys},{d}", Attention(keys, keys, d), size)
+
+
+def checked(certificate: Callable[[], dict[str, Any]]) -> str:
+    """``yes`` when a certificate of bound and schedule is written and the checker accepts it."""
+    try:
+        check(json.loads(json.dumps(certificate())))
+    except (PebbleError, RefusedError) as error:
+        return f"no: {error}"
+    return "yes"
+
+
+def by_family(rows: Sequence[Row]) -> Iterator[tuple[list[Row], str, str]]:
+    """The rows of each family; its name, their number, mean and worst gap in columns; and how many are verified."""
+    for family in dict.fromkeys(r["family"] for r in rows):
+        ours = [r for r in rows if r["family"] == family]
+        gaps = [float(r["gap"]) for r in ours if r["gap"]]
+        mean, worst = (f"{sum(gaps) / len(gaps):9.4f}", f"{max(gaps):8.4f}") if gaps else (f"{'-':>9s}", f"{'-':>8s}")
+        yes = sum(r["verified"] == "yes" for r in ours)
+        told = f"{yes} of {len(ours)}" if any(r["verified"] for r in ours) else "not asked"
+        yield ours, f"{family:10s} {len(ours):4d} {mean} {worst}", told
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What every table is asked with."""
+    parser.add_argument("csv", type=Path)
+    parser.add_argument("--certificates", action="store_true", help="write and check each certificate")
+    parser.add_argument("--family", help="only rows of this family")
+
+
+def write_table(
+    told: argparse.Namespace,
+    row: Callable[[Instance, bool], Row],
+    columns: Sequence[str],
+    instances: Iterable[Instance],
+) -> list[Row]:
+    """The rows of the instances that were asked for, computed and written to a CSV."""
+    rows = [row(one, told.certificates) for one in instances if told.family in (None, one.family)]
+    with told.csv.open("w", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return rows

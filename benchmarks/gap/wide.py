@@ -10,8 +10,6 @@ it checked.
 from __future__ import annotations
 
 import argparse
-import csv
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -19,27 +17,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from catalogue import Instance, catalogue
+from catalogue import Instance, Row, add_arguments, by_family, catalogue, checked, write_table
 
-from pebble.certificate import RefusedError, check
-from pebble.errors import PebbleError
 from pebble.reports.bound import bound_workload
 
 COLUMNS = ("family", "instance", "kibibytes", "bound_bytes", "schedule_bytes", "gap", "seconds", "verified", "schedule")
-Row = dict[str, str]
 
 
 def row(instance: Instance, certificates: bool) -> Row:
     """Bound and schedule in bytes, their seconds; with ``certificates`` whether the checker accepts both."""
     begin = time.perf_counter()
     found = bound_workload(instance.workload, cache=f"{instance.kibibytes}KiB", accumulators="fp32")
-    seconds, verified = time.perf_counter() - begin, ""
-    if certificates:
-        try:
-            check(json.loads(json.dumps(found.certificate())))
-            verified = "yes"
-        except (PebbleError, RefusedError) as error:
-            verified = f"no: {error}"
+    seconds = time.perf_counter() - begin
     schedule = found.upper
     return {
         "family": instance.family,
@@ -49,37 +38,23 @@ def row(instance: Instance, certificates: bool) -> Row:
         "schedule_bytes": str(schedule.bytes) if schedule else "",
         "gap": f"{schedule.bytes / found.lower.bytes:.4f}" if schedule else "",
         "seconds": f"{seconds:.4f}",
-        "verified": verified,
+        "verified": checked(found.certificate) if certificates else "",
         "schedule": schedule.name if schedule else "",
     }
 
 
 def summary(rows: Sequence[Row]) -> str:
     """Mean and worst gap, by family."""
-    lines = [f"{'family':10s} {'rows':>4s} {'mean gap':>9s} {'max gap':>8s}  verified"]
-    for family in dict.fromkeys(r["family"] for r in rows):
-        ours = [r for r in rows if r["family"] == family]
-        gaps = [float(r["gap"]) for r in ours if r["gap"]]
-        mean, worst = (f"{sum(gaps) / len(gaps):9.4f}", f"{max(gaps):8.4f}") if gaps else (f"{'-':>9s}", f"{'-':>8s}")
-        checked = sum(r["verified"] == "yes" for r in ours)
-        told = f"{checked} of {len(ours)}" if any(r["verified"] for r in ours) else "not asked"
-        lines.append(f"{family:10s} {len(ours):4d} {mean} {worst}  {told}")
-    return "\n".join(lines)
+    head = f"{'family':10s} {'rows':>4s} {'mean gap':>9s} {'max gap':>8s}  verified"
+    return "\n".join([head, *(f"{told}  {verified}" for _, told, verified in by_family(rows))])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("csv", type=Path)
-    parser.add_argument("--certificates", action="store_true", help="write and check each certificate")
-    parser.add_argument("--family", help="only rows of this family")
+    add_arguments(parser)
     told = parser.parse_args(arguments)
-    rows = [row(one, told.certificates) for one in catalogue() if told.family in (None, one.family)]
-    with told.csv.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    print(summary(rows))
+    print(summary(write_table(told, row, COLUMNS, catalogue())))
 
 
 if __name__ == "__main__":

@@ -137,11 +137,12 @@ def gain(of: dict[str, float]) -> float:
 
 def show(found: Sequence[Split]) -> None:
     """Ratios of times, and per problem the best split and what it gains."""
-    from clocks import summary
+    from clocks import WITHIN
+    from predict import summary
 
     print("a product beside a reader, each on SMs of its own; modelled / measured")
     for name in TIMES:
-        print(f"{name:<58}{summary([one.modelled[name] / one.measured[name] for one in found])}")
+        print(f"{name:<58}{summary([one.modelled[name] / one.measured[name] for one in found], WITHIN)}")
     print("chip and problem: gain over one after the other, at SMs of the reader; measured, and by the model")
     for problem, group in groupby(found, lambda one: one.problem):
         here = list(group)

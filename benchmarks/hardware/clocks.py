@@ -25,14 +25,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from itertools import groupby, pairwise
-from math import exp, log
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parent)]
 
 import beside_clocks  # noqa: E402 - beside this file
 from library import HERE, SHAPE_COLUMNS, Row, read_rows  # noqa: E402
-from predict import MODELLED, Key, asked, named, question  # noqa: E402
+from predict import MODELLED, Key, asked, named, question, summary  # noqa: E402
 
 RECORDED = HERE / "predicted/clocks.csv"
 FITTED = {
@@ -191,19 +190,10 @@ def write(found: Iterable[Timed], path: str) -> None:
             )
 
 
-def summary(ratios: Sequence[float]) -> str:
-    """Number, geometric mean, spread and shares within 10, 15 and 25 %."""
-    logs = [log(ratio) for ratio in ratios]
-    middle = sum(logs) / len(logs)
-    spread = (sum((x - middle) ** 2 for x in logs) / len(logs)) ** 0.5
-    shares = " ".join(f"{sum(abs(r - 1) <= limit for r in ratios) / len(ratios):7.0%}" for limit in WITHIN)
-    return f"{len(ratios):5} {exp(middle):9.3f}   x/{exp(spread):.3f} {shares}"
-
-
 def line(what: str, here: Sequence[Timed], of: Callable[[Timed], float] = lambda one: one.ratio) -> None:
     """One line, if there are any."""
     if here:
-        print(f"{what:<58}{summary([of(one) for one in here])}")
+        print(f"{what:<58}{summary([of(one) for one in here], WITHIN)}")
 
 
 def winners(

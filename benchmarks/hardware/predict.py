@@ -17,7 +17,7 @@ import csv
 import multiprocessing
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import exp, log
 from pathlib import Path
@@ -181,12 +181,12 @@ def recorded_pairs(rows: Iterable[Row], path: str) -> list[Pair]:
     return found
 
 
-def summary(ratios: list[float]) -> str:
-    """Number, geometric mean, spread and shares within 5, 10 and 15 %."""
+def summary(ratios: Sequence[float], within: Sequence[float] = WITHIN) -> str:
+    """Number, geometric mean, spread and shares within 5, 10 and 15 %, or other limits."""
     logs = [log(ratio) for ratio in ratios]
     middle = sum(logs) / len(logs)
     spread = (sum((x - middle) ** 2 for x in logs) / len(logs)) ** 0.5
-    shares = " ".join(f"{sum(abs(r - 1) <= limit for r in ratios) / len(ratios):7.0%}" for limit in WITHIN)
+    shares = " ".join(f"{sum(abs(r - 1) <= limit for r in ratios) / len(ratios):7.0%}" for limit in within)
     return f"{len(ratios):5} {exp(middle):9.3f}   x/{exp(spread):.3f} {shares}"
 
 

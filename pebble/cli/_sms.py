@@ -83,7 +83,7 @@ def print_sm_bound(found: SmBound) -> None:
             f"balanced     {balanced['elements']:,} elements, {format_bytes(balanced['bytes'])}: when no SM does more "
             f"than 1/{sms} of the multiply-adds"
         )
-    what = "" if into is None else " (best balanced schedule; `compare` counts others too)"
+    what = "" if into is None else f" ({upper['what']}; `compare` counts others too)"
     say(f"upper bound  {upper['elements']:,} elements, {format_bytes(upper['bytes'])}{what}: {upper['schedule']}")
     say(f"gap          {format_ratio(document['gap'])}")
     for level in document["levels"][1:]:

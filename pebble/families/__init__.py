@@ -14,12 +14,13 @@ from pebble.cdag.base import Dag
 from pebble.cdag.catalogue import PATTERNS, DagFamily
 from pebble.errors import InputError, UnknownNameError
 from pebble.families.attention import ATTENTION
-from pebble.families.base import BALANCED, DTYPES, Explicit, Family, KernelFamily, OnSms
+from pebble.families.base import DTYPES, Family, KernelFamily
 from pebble.families.conv2d import CONV2D
 from pebble.families.ffn import FFN
 from pebble.families.gemm import GEMM
 from pebble.families.grouped import GROUPED
 from pebble.families.layer import LAYER
+from pebble.families.schedules import BALANCED, Explicit, OnSms
 from pebble.game import Variant
 from pebble.simulation import KernelConfig, Traffic
 from pebble.workloads import model_names, named_workload

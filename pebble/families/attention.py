@@ -29,7 +29,8 @@ from pebble.bounds.chain_lines import chain_problems, kernel_problems
 from pebble.cdag.attention import attention_dag
 from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InfeasibleError
-from pebble.families.base import Explicit, KernelFamily, OnSms
+from pebble.families.base import KernelFamily
+from pebble.families.schedules import Explicit, OnSms
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.attention import (
     AttentionKernel,

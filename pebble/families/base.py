@@ -11,12 +11,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from pebble.bounds import Accounting, Formula, LowerBound, in_bytes, lower_bound, separate_bound
 from pebble.bounds.published import compulsory_formula
 from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InputError, UnknownNameError
+from pebble.families.schedules import Explicit, Named, OnSms
 from pebble.game.buffer_model import BufferModel
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.explicit.widths import in_wide_memory
@@ -34,7 +35,7 @@ from pebble.workloads.parameters import Parameter, read_values
 from pebble.workloads.widths import Room
 
 W = TypeVar("W", bound=Workload)
-S = TypeVar("S", bound="Named")
+S = TypeVar("S", bound=Named)
 
 DTYPES = (
     Parameter(
@@ -42,77 +43,6 @@ DTYPES = (
     ),
     Parameter("--out-dtype", "choice", "type of the output (the inputs', bf16 for fp8)", choices=(*DTYPE_BYTES,)),
 )
-
-
-class Named(Protocol):
-    """A schedule that a kernel runs, as the user calls it."""
-
-    @property
-    def name(self) -> str: ...
-
-
-class Explicit(Protocol):
-    """A schedule under explicit control, of any family."""
-
-    @property
-    def elements(self) -> int:
-        """Loads plus stores, in values."""
-
-    @property
-    def bytes(self) -> int:
-        """The same in bytes, each operand at its own width."""
-
-    @property
-    def name(self) -> str:
-        """What it does, in a line."""
-
-    def to_json(self) -> dict[str, object]:
-        """Plain data for ``--json``."""
-
-
-BALANCED = "best balanced"
-"""The name of what `Family.best_in_buffers` finds: the least among schedules that spread the work evenly."""
-
-
-class OnSms(Protocol):
-    """A schedule on several SMs, of any family."""
-
-    @property
-    def name(self) -> str:
-        """What it does, in a line."""
-
-    @property
-    def l2_elements(self) -> int:
-        """Values loaded from L2 and stored there, all SMs together."""
-
-    @property
-    def remote_elements(self) -> int:
-        """Values copied from other SMs."""
-
-    @property
-    def l2_read_bytes(self) -> int:
-        """Bytes loaded from L2."""
-
-    @property
-    def l2_write_bytes(self) -> int:
-        """Bytes stored to L2."""
-
-    @property
-    def remote_bytes(self) -> int:
-        """Bytes copied from other SMs."""
-
-    @property
-    def imbalance(self) -> float:
-        """Work of the busiest SM over the mean, minus 1."""
-
-    def cost_elements(self, omega: Fraction) -> Fraction:
-        """Values through L2, and copied ones at ``omega`` each."""
-
-    def cost_bytes(self, omega: Fraction) -> Fraction:
-        """The same in bytes."""
-
-    def to_json(self) -> dict[str, object]:
-        """Plain data for ``--json``."""
 
 
 class Family(ABC, Generic[W]):

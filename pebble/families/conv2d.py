@@ -16,7 +16,8 @@ from pebble.bounds import Accounting, Box, Formula, Lines, Piece, Problem
 from pebble.bounds.published import convolution_formula
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.conv2d import conv2d_dag
-from pebble.families.base import Explicit, Family
+from pebble.families.base import Family
+from pebble.families.schedules import Explicit
 from pebble.schedules.explicit.conv2d import best_conv_schedule
 from pebble.units import ceil_div
 from pebble.workloads import Conv2d

@@ -13,7 +13,8 @@ from pebble.bounds.chain_lines import chain_problems, kernel_problems
 from pebble.bounds.published import chain_formula
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.ffn import ffn_dag
-from pebble.families.base import Explicit, KernelFamily, OnSms
+from pebble.families.base import KernelFamily
+from pebble.families.schedules import Explicit, OnSms
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.schedules.explicit.parallel_chain import best_ffn_on_sms

@@ -17,7 +17,8 @@ from pebble.bounds.published import compulsory_formula, product_formulas, words_
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.gemm import gemm_dag
 from pebble.errors import InputError
-from pebble.families.base import BALANCED, Explicit, KernelFamily, OnSms
+from pebble.families.base import KernelFamily
+from pebble.families.schedules import BALANCED, Explicit, OnSms
 from pebble.game.buffer_model import BufferModel
 from pebble.models.caches import parse_policy
 from pebble.models.kernel_fit import KernelNeeds

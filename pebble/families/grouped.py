@@ -13,9 +13,10 @@ from collections.abc import Hashable, Sequence
 from pebble.bounds import Accounting, Part, Piece, Problem
 from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.gemm import grouped_dag
-from pebble.families.base import Explicit, KernelFamily
+from pebble.families.base import KernelFamily
 from pebble.families.gemm import GEMM
 from pebble.families.parts import in_turn
+from pebble.families.schedules import Explicit
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.grouped import GroupedKernel
 from pebble.schedules.orders import TileOrder, all_schedules, parse_order

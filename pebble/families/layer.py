@@ -16,10 +16,11 @@ from typing import Any
 from pebble.bounds import Accounting, LowerBound, Part, Piece, Problem, sum_of_kernels
 from pebble.bounds.chain_lines import chain_problems
 from pebble.families.attention import ATTENTION
-from pebble.families.base import Explicit, Family
+from pebble.families.base import Family
 from pebble.families.ffn import FFN
 from pebble.families.gemm import GEMM
 from pebble.families.parts import in_turn
+from pebble.families.schedules import Explicit
 from pebble.workloads import Gemm, TransformerLayer
 from pebble.workloads.base import Workload
 from pebble.workloads.parameters import flag, needed, optional

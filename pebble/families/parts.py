@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from pebble.families.base import Explicit
+from pebble.families.schedules import Explicit
 
 
 @dataclass(frozen=True)

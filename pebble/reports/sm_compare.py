@@ -105,7 +105,12 @@ class SmComparison(Report):
             "topology": self.buffers.to_json()["topology"],
             "lower_bound": {"bytes": self.bound.bytes, "capacity_bytes": self.capacity.bytes, "what": "sm"},
             "balanced_bound": {"bytes": self.balanced.bytes},
-            "upper_bound": {"bytes": rows[0]["cost_bytes"], "schedule": rows[0]["schedule"]},
+            "upper_bound": {
+                "bytes": rows[0]["cost_bytes"],
+                "what": "least cost",  # of all that are counted here; `bound` has the best balanced one
+                "name": rows[0]["name"],
+                "schedule": rows[0]["schedule"],
+            },
             "schedules": rows,
             "notes": list(self.notes),
         }

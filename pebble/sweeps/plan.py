@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from pebble.schedules.execution import parse_execution
 from pebble.schedules.tile import TileShape
 from pebble.solvers import SOLVERS
 from pebble.sweeps.axes import Axes
-from pebble.sweeps.task import GAME, MOST_TASKS, TRAFFIC, Batch, Task, batches_of
+from pebble.sweeps.task import GAME, MOST_TASKS, TRAFFIC, Batch, Task, batches_of, canonical
 from pebble.sweeps.work import kernel_of
 from pebble.system.files import read_bytes
 from pebble.units import parse_size
@@ -71,8 +71,8 @@ def plan_of(axes: Axes) -> Plan:
     """
     files: dict[str, str] = {}
     tasks: dict[str, Task] = {}
-    games = list(itertools.islice(_games(axes), MOST_TASKS + 1))
-    for task in itertools.chain(_traffic(axes, files), games):
+    instances = _instances(axes)
+    for task in itertools.chain(_traffic(axes, files, len(instances) * _each_instance(axes)), _games(axes, instances)):
         tasks.setdefault(task.id, task)
         if len(tasks) > MOST_TASKS:
             raise _too_many()
@@ -82,7 +82,10 @@ def plan_of(axes: Axes) -> Plan:
 
 
 def _too_many() -> InputError:
-    return InputError(f"sweep: it has more than {MOST_TASKS:,} tasks, expected fewer; split it into several.")
+    return InputError(
+        f"sweep: got more than {MOST_TASKS:,} tasks, expected at most so many; shorten an axis, such as orders, "
+        "machines or capacities, or split the sweep into several."
+    )
 
 
 def _workloads(axes: Axes) -> Iterator[Workload]:
@@ -148,7 +151,8 @@ def _machines(axes: Axes, files: dict[str, str]) -> list[Machine]:
     return found
 
 
-def _traffic(axes: Axes, files: dict[str, str]) -> Iterator[Task]:
+def _traffic(axes: Axes, files: dict[str, str], others: int) -> Iterator[Task]:
+    """The tasks of workloads, refused before the first is written out where, with ``others``, there are too many."""
     with axes.at("machines"):
         machines: list[Machine | None] = [*_machines(axes, files)]
     if not axes.workloads:
@@ -179,26 +183,28 @@ def _traffic(axes: Axes, files: dict[str, str]) -> Iterator[Task]:
     with axes.at("caches"):
         for text in axes.caches:
             parse_size(text, "caches")
-    found: dict[Workload, None] = {}
-    with axes.at("workloads"):
-        for workload in _workloads(axes):
-            kernel_family(workload)  # refused where it has none
-            found[workload] = None
-            if len(found) > MOST_TASKS:
-                raise _too_many()
-    workloads = list(found)
-    with axes.at("orders"):
-        _check_orders(axes, workloads)
     tiles: list[str | None] = [tile.lower() for tile in axes.tiles]
     policies = [None if policy == HARDWARE else policy for policy in axes.policies]
     caches = {parse_size(text, "caches").to_bytes(1) for text in axes.caches if not text.lower().endswith("el")}
     lists = (
-        caches, {machine and machine.file_sha256 for machine in machines}, axes.sms, tiles, policies, executions,
-        axes.stages, axes.blocks_per_sm,
+        caches, {machine and machine.file_sha256 for machine in machines}, axes.sms, policies, executions, axes.stages,
+        axes.blocks_per_sm,
     )  # fmt: skip
-    # known before the first task is written out: a million of them take most of a minute
-    if _schedules_at_least(axes, workloads) * math.prod(max(1, len(set(one))) for one in lists) > MOST_TASKS:
+    each, tasks = math.prod(max(1, len(set(one))) for one in lists), others
+    found: dict[Workload, None] = {}
+    with axes.at("workloads"):
+        for workload in _workloads(axes):
+            kernel_family(workload)  # refused where it has none
+            if workload not in found:
+                found[workload] = None
+                tasks += each * _schedules_at_least(axes, workload)
+            if max(tasks, len(found)) > MOST_TASKS:
+                break
+    if max(tasks, len(found)) > MOST_TASKS:  # a million tasks take most of a minute to write out, and so do kernels
         raise _too_many()
+    workloads = list(found)
+    with axes.at("orders"):
+        _check_orders(axes, workloads)
     kernels = itertools.product(
         workloads,
         machines,
@@ -224,7 +230,7 @@ def _traffic(axes: Axes, files: dict[str, str]) -> Iterator[Task]:
             "stages": stages,
             "blocks_per_sm": blocks,
         }
-        for name in _schedules(axes, workload, question, machine):
+        for name in _schedules(axes, workload, partial(_tile, question, workload, machine)):
             yield Task({**question, "schedule": name})
 
 
@@ -238,43 +244,57 @@ def _check_orders(axes: Axes, workloads: Sequence[Workload]) -> None:
     """An order that no workload of the sweep has is a mistake; one that some have is not."""
     families = list(dict.fromkeys(kernel_family(workload) for workload in workloads))
     for name in axes.orders:
-        if name.lower() == _ALL:
-            continue
-        refusals = [refusal for family in families if (refusal := _named(family, name)[1])]
-        if len(refusals) == len(families):
-            raise refusals[0]
+        if families and name.lower() != _ALL and not any(_named(family, name) for family in families):
+            families[0].parse_schedule(name)  # says what is wrong with it
 
 
-def _named(family: KernelFamily[Any, Any], name: str) -> tuple[str | None, PebbleError | None]:
+@lru_cache(maxsize=2**14)
+def _named(family: KernelFamily[Any, Any], name: str) -> str | None:
+    """The schedule as its family calls it; None where it has none of that name."""
     try:
-        return family.parse_schedule(name).name, None
-    except PebbleError as error:
-        return None, error
+        return str(family.parse_schedule(name).name)
+    except PebbleError:
+        return None
 
 
-def _schedules_at_least(axes: Axes, workloads: Sequence[Workload]) -> int:
-    """Pairs of a workload and an order, where the orders are named; those of ``all`` depend on the tile: one each."""
+def _schedules_at_least(axes: Axes, workload: Workload) -> int:
+    """Pairs of a tile and a schedule of a workload, at least, without fitting a kernel.
+
+    A kernel has the tile that was named or, where that does not fit, the family's own; or, where none was named and
+    that does not fit, a part of it: a smaller tile has no fewer schedules.
+    """
+    family = kernel_family(workload)
+    default = family.default_tile(workload)
+
+    def count(tile: TileShape) -> int:
+        return len(_schedules(axes, workload, lambda: family.cut_tile(tile, workload)))
+
     if not axes.orders or _ALL in (name.lower() for name in axes.orders):
-        return len(workloads)
-    families = [kernel_family(workload) for workload in workloads]
-    known = {family: len({_named(family, name)[0] for name in axes.orders} - {None}) for family in set(families)}
-    return sum(known[family] for family in families)
+        least = count(default)
+        named = {tile.lower() for tile in axes.tiles}
+        return sum(min(least, count(TileShape.parse(tile, default.bk))) for tile in named) if named else least
+    return count(default) * max(1, len({tile.lower() for tile in axes.tiles}))
 
 
-def _schedules(axes: Axes, workload: Workload, question: dict[str, Any], machine: Machine | None) -> Iterable[str]:
+def _schedules(axes: Axes, workload: Workload, tile: Callable[[], TileShape]) -> dict[str, None]:
+    """The schedules that the orders mean, each once; ``tile`` is asked only where they depend on it."""
     family = kernel_family(workload)
     names: dict[str, None] = {}
     for name in axes.orders or (_ALL,):
-        if name.lower() != _ALL:
-            known, _ = _named(family, name)
+        if name.lower() == _ALL:
+            names |= {schedule.name: None for schedule in family.all_schedules(workload, tile())}
+        else:
+            known = _named(family, name)
             names |= {known: None} if known else {}
-            continue
-        try:
-            tile = kernel_of(question, workload, machine).config.tile
-        except InputError:  # the tasks will say why
-            tile = family.cut_tile(family.default_tile(workload), workload)
-        names |= {schedule.name: None for schedule in family.all_schedules(workload, tile)}
     return names
+
+
+def _tile(question: dict[str, Any], workload: Workload, machine: Machine | None) -> TileShape:
+    try:
+        return kernel_of(question, workload, machine).config.tile
+    except InputError:  # the tasks will say why
+        family = kernel_family(workload)
+        return family.cut_tile(family.default_tile(workload), workload)
 
 
 def _check_games(axes: Axes) -> None:
@@ -294,28 +314,41 @@ def _check_games(axes: Axes) -> None:
             raise InputError(f"games: time_limit: got {games.time_limit}, expected seconds above 0, such as 60.")
 
 
-def _games(axes: Axes) -> Iterator[Task]:
-    _check_games(axes)
+def _each_instance(axes: Axes) -> int:
+    """Games of one instance."""
     games = axes.games
-    for instance in _instances(axes):
-        for capacity, variant, solver in itertools.product(
-            games.capacities, games.variants or (None,), games.solvers or ("auto",)
-        ):
-            yield Task(
-                {
-                    "kind": GAME,
-                    "instance": instance,
-                    "capacity": capacity,
-                    "variant": variant,
-                    "solver": solver,
-                    "time_limit": float(games.time_limit),
-                    "seed": games.seed,
-                }
-            )
+    return math.prod(max(1, len(set(one))) for one in (games.capacities, games.variants, games.solvers))
 
 
-def _instances(axes: Axes) -> Iterator[dict[str, Any]]:
-    """The DAGs of ``[games]``, each parameter named."""
+def _games(axes: Axes, instances: Sequence[Mapping[str, Any]]) -> Iterator[Task]:
+    games = axes.games
+    axes_of_each = (games.capacities, games.variants or (None,), games.solvers or ("auto",))
+    for instance, capacity, variant, solver in itertools.product(instances, *axes_of_each):
+        yield Task(
+            {
+                "kind": GAME,
+                "instance": instance,
+                "capacity": capacity,
+                "variant": variant,
+                "solver": solver,
+                "time_limit": float(games.time_limit),
+                "seed": games.seed,
+            }
+        )
+
+
+def _instances(axes: Axes) -> list[dict[str, Any]]:
+    """The DAGs of ``[games]``, each once and each parameter named.
+
+    Raises
+    ------
+    InputError
+        An entry that cannot be read, or too many games.
+    UnknownNameError
+        A name that no registry knows.
+    """
+    _check_games(axes)
+    found: dict[str, dict[str, Any]] = {}
     for entry in axes.games.instances:
         values = dict(entry)
         name = values.pop("family", None)
@@ -323,4 +356,9 @@ def _instances(axes: Axes) -> Iterator[dict[str, Any]]:
             family = find_dag_family(str(name))
             for one in _expanded(values, family.parameters):
                 read = read_values(family.name, family.parameters, one)
-                yield {"family": family.name, **{k: list(v) if isinstance(v, tuple) else v for k, v in read.items()}}
+                lists = {key: list(value) if isinstance(value, tuple) else value for key, value in read.items()}
+                instance = {"family": family.name, **lists}
+                found[canonical(instance)] = instance
+                if len(found) * _each_instance(axes) > MOST_TASKS:
+                    raise _too_many()
+    return list(found.values())

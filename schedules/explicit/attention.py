@@ -43,10 +43,10 @@ def _fused(attention: Attention, family: str, plan: ChainPlan) -> FusedSchedule:
         family,
         each + plan.describe(),
         attention,
-        plan.capacity,
         {names[name]: groups * count for name, count in plan.loads.items() if name in names},
         {names[name]: groups * count for name, count in plan.stores.items() if name in names},
         plan.peak_elements,
+        plan.capacity,
         plan,
     )
 
@@ -71,10 +71,10 @@ def _unfused(attention: Attention, capacity: int) -> FusedSchedule:
         "unfused",
         f"{scores.name}; softmax; {outputs.name}",
         attention,
-        capacity,
         {name: groups * count for name, count in loads.items()},
         {name: groups * count for name, count in stores.items()},
         max(scores.peak_elements, softmax.peak_elements, outputs.peak_elements),
+        capacity,
         None,
         (scores, softmax, outputs),
     )

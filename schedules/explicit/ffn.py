@@ -28,7 +28,7 @@ def _fused(ffn: Ffn, family: str, plan: ChainPlan) -> FusedSchedule:
     stores = {"Y": plan.stores["Y"]}
     if plan.stores["H"]:
         loads["H"], stores["H"] = plan.loads["H"], plan.stores["H"]
-    return FusedSchedule(family, plan.describe(), ffn, plan.capacity, loads, stores, plan.peak_elements, plan)
+    return FusedSchedule(family, plan.describe(), ffn, loads, stores, plan.peak_elements, plan.capacity, plan)
 
 
 def _unfused(ffn: Ffn, capacity: int) -> FusedSchedule:
@@ -59,7 +59,7 @@ def _unfused(ffn: Ffn, capacity: int) -> FusedSchedule:
     loads |= {"W2": second.loads["B"], "Y": second.loads["C"]}
     stores["Y"] = second.stores["C"]
     return FusedSchedule(
-        "unfused", detail, ffn, capacity, loads, stores, max(peak, second.peak_elements), None, kernels
+        "unfused", detail, ffn, loads, stores, max(peak, second.peak_elements), capacity, None, kernels
     )
 
 

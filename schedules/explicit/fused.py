@@ -44,44 +44,30 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class FusedSchedule:
-    """A legal schedule and its exact traffic.
+class ChainSchedule:
+    """A legal schedule of an FFN or of attention and its exact traffic.
 
     Attributes
     ----------
-    family : str
-        A key of ``FUSED_FAMILIES``, ``"flash attention"`` or ``"unfused"``; ``detail`` tells a reader bands and blocks.
-    loads, stores : dict
+    family, detail : str
+        How it goes about it, for a reader; ``detail`` tells bands and blocks.
+    loads, stores : mapping of str to int
         Values moved, by operand (``H`` or ``S``: hidden layer or scores), over all groups.
-    capacity, peak_elements : int
-        Values that fast memory holds, and most values held at once.
-    plan : ChainPlan, optional
-        The bands, when fused; of one group, when there are several.
-    kernels : tuple
-        The kernels, when not.
+    peak_elements : int
+        Most values held at once.
     """
 
     family: str
     detail: str
     workload: Ffn | Attention
-    capacity: int
     loads: Mapping[str, int]
     stores: Mapping[str, int]
     peak_elements: int
-    plan: ChainPlan | None = None
-    kernels: tuple[ExplicitSchedule | ChainPlan | Kernel, ...] = ()
 
     @property
     def elements(self) -> int:
         """Loads plus stores, in values."""
         return sum(self.loads.values()) + sum(self.stores.values())
-
-    @property
-    def bytes(self) -> int:
-        """Loads plus stores, in bytes, each operand at its own width; intermediates have the inputs' width."""
-        width = {o.name: o.element_bytes for o in self.workload.operands}
-        moved = (self.loads, self.stores)
-        return sum(n * width.get(name, self.workload.in_bytes) for part in moved for name, n in part.items())
 
     @property
     def name(self) -> str:
@@ -99,3 +85,29 @@ class FusedSchedule:
             "stores_elements": dict(self.stores),
             "peak_elements": self.peak_elements,
         }
+
+
+@dataclass(frozen=True)
+class FusedSchedule(ChainSchedule):
+    """In a memory of values; the family is a key of ``FUSED_FAMILIES``, ``"flash attention"`` or ``"unfused"``.
+
+    Attributes
+    ----------
+    capacity : int
+        Values that fast memory holds.
+    plan : ChainPlan, optional
+        The bands, when fused; of one group, when there are several.
+    kernels : tuple
+        The kernels, when not.
+    """
+
+    capacity: int
+    plan: ChainPlan | None = None
+    kernels: tuple[ExplicitSchedule | ChainPlan | Kernel, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        """Loads plus stores, in bytes, each operand at its own width; intermediates have the inputs' width."""
+        width = {o.name: o.element_bytes for o in self.workload.operands}
+        moved = (self.loads, self.stores)
+        return sum(n * width.get(name, self.workload.in_bytes) for part in moved for name, n in part.items())

@@ -8,7 +8,7 @@ of B and D pass from panel to panel through a turned corner, in the place of row
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from pebble.schedules.explicit.chain import SIDES, Band, Chain, ChainPlan, hande
 from pebble.schedules.explicit.chain_search import _plan_of_runs, _seen_in_all
 from pebble.schedules.explicit.ffn import _fused as fused_ffn
 from pebble.schedules.explicit.ffn import ffn_chain
+from pebble.schedules.explicit.fused import ChainSchedule
 from pebble.schedules.explicit.wide_gemm import WideProduct, best_gemm_in_bytes
 from pebble.units import ceil_div
 from pebble.workloads import Attention, Ffn, Gemm
@@ -200,58 +201,29 @@ def _band(chain: Chain, side: str, shape: Shape) -> Band:
 
 
 @dataclass(frozen=True)
-class WideChainSchedule:
-    """A schedule of an FFN or of attention in a memory of bytes, and its exact traffic.
+class WideChainSchedule(ChainSchedule):
+    """In a memory of bytes; the family is ``"fused"`` or ``"unfused"``.
 
     Attributes
     ----------
-    family, detail : str
-        ``"fused"`` or ``"unfused"``, and how.
-    loads, stores : mapping of str to int
-        Values moved, by operand; all groups.
+    room : Room
+        The memory.
     bytes : int
         Loads plus stores.
-    peak_elements : int
-        Most values held at once.
     plan : WidePlan, optional
         The bands of one group, when fused.
     kernels : tuple of WideBands or WideGemmSchedule
         The products, when not.
     """
 
-    family: str
-    detail: str
-    workload: Ffn | Attention
     room: Room
-    loads: Mapping[str, int]
-    stores: Mapping[str, int]
     bytes: int
-    peak_elements: int
     plan: WidePlan | None = None
     kernels: tuple[WideProduct, ...] = ()
 
-    @property
-    def elements(self) -> int:
-        """Loads plus stores, in values."""
-        return sum(self.loads.values()) + sum(self.stores.values())
-
-    @property
-    def name(self) -> str:
-        """For tables; ``compulsory`` in front when nothing is moved twice."""
-        text = f"{self.family}: {self.detail}"
-        return f"compulsory, {text}" if self.elements == self.workload.compulsory_elements else text
-
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
-        return {
-            "family": self.family,
-            "detail": self.detail,
-            "elements": self.elements,
-            "loads_elements": dict(self.loads),
-            "stores_elements": dict(self.stores),
-            "peak_elements": self.peak_elements,
-            "widths_bytes": self.room.widths.to_json(),
-        }
+        return {**super().to_json(), "widths_bytes": self.room.widths.to_json()}
 
 
 def best_in_bytes(workload: Ffn | Attention, room: Room, state: bool = True) -> WideChainSchedule | None:
@@ -270,8 +242,8 @@ def best_in_bytes(workload: Ffn | Attention, room: Room, state: bool = True) -> 
     if plan is not None:
         fused = fused_ffn if isinstance(workload, Ffn) else fused_attention
         same = fused(workload, "fused", plan.plan)  # type: ignore[arg-type]  # each with its own workload
-        moved = (same.loads, same.stores, groups * plan.bytes, same.peak_elements)
-        found.append(WideChainSchedule("fused", same.detail, workload, room, *moved, plan))
+        moved = (same.loads, same.stores, same.peak_elements)
+        found.append(WideChainSchedule("fused", same.detail, workload, *moved, room, groups * plan.bytes, plan))
     return min(found, key=lambda s: (s.bytes, s.elements), default=None)
 
 
@@ -299,10 +271,10 @@ def _unfused(workload: Ffn | Attention, chain: Chain, groups: int, room: Room) -
         "unfused",
         f"{first.name}; {detail}{last.name}",
         workload,
-        room,
         {name: groups * count for name, count in zip(names, loaded, strict=True)},
         {name: groups * count for name, count in stored.items()},
-        groups * (sum(kernel.bytes for kernel in kernels) + between),
         max(kernel.peak_elements for kernel in kernels),
+        room,
+        groups * (sum(kernel.bytes for kernel in kernels) + between),
         kernels=kernels,
     )

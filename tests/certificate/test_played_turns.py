@@ -105,7 +105,7 @@ def test_what_the_checker_takes_is_legal(seed: int) -> None:
             except RefusedError:
                 continue
             loads, stores = ({x: n for x, n in moved.items() if n} for moved in (told.loads, told.stores))
-            schedule = FusedSchedule("bands", "", work, told.peak, loads, stores, told.peak, plan)
+            schedule = FusedSchedule("bands", "", work, loads, stores, told.peak, told.peak, plan)
             assert replay(schedule) <= told.peak
             in_bytes += fits_in_bytes(workload, upper._bands(plan), plan, rnd)
         taken += 1

@@ -209,6 +209,10 @@ def test_bound_and_compare_name_what_is_balanced(capsys: pytest.CaptureFixture[s
     assert "best" not in by_name and least["name"].startswith("tile")
     assert by_name["best balanced"]["schedule"] == bounded["upper_bound"]["schedule"]
     assert least["imbalance"] > by_name["best balanced"]["imbalance"]
+    told = {"bytes": least["cost_bytes"], "what": "least cost", "name": least["name"], "schedule": least["schedule"]}
+    assert compared["upper_bound"] == told and bounded["upper_bound"]["what"] == "best balanced schedule"
+    pooled = run(capsys, "bound", *words[:-4], "--buffers", "pooled")
+    assert pooled["upper_bound"]["what"] == "best schedule"
     assert main(["compare", *words]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert f"least cost 463.2 kB: {least['name']} ({least['schedule']})" in shown

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import pickle
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,24 @@ def test_every_name_loads_and_is_documented() -> None:
         assert name == "__version__" or getattr(pebble, name).__doc__.strip()
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = pebble.nonsense
+
+
+def test_a_refusal_names_keywords_in_python_and_options_on_the_command_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(InputError, match="--sms missing: expected") as refused:
+        pebble.compare(GEMM, cache="1MiB")
+    assert "keyword arguments: sms, cache." in "".join(traceback.format_exception(refused.value))
+    assert pickle.loads(pickle.dumps(refused.value)).__notes__ == refused.value.__notes__
+    with pytest.raises(InputError) as refused:
+        pebble.bound(DAG, capacity=3, accumulators="off")
+    assert refused.value.__notes__ == ["In Python, options are keyword arguments: accumulators."]
+    with pytest.raises(InputError) as refused:
+        pebble.gpu("a4")
+    assert not hasattr(refused.value, "__notes__")
+    assert main(["compare", *WORDS, "--cache", "1MiB"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("pebble: --sms missing") and "keyword" not in told and told.count("\n") == 1
 
 
 def test_importing_loads_nothing_heavy() -> None:

@@ -132,11 +132,53 @@ def test_a_sweep_that_is_too_large_is_refused_before_it_is_built() -> None:
         plan(workloads=[{"family": "gemm", "m": sides, "n": sides, "k": sides}], machines="a40")
 
 
-def test_a_product_that_is_too_large_is_refused_before_a_task_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "Task", None)  # writing one would fail otherwise
-    caches = [f"{number}KiB" for number in range(1000, 3000)]
-    with pytest.raises(InputError, match="more than 1,000,000 tasks"):
-        plan(workloads=[GEMM], caches=caches, sms=list(range(1, 252)), orders=["row", "column"], tiles="32x32x32")
+FFN = {"family": "ffn", "tokens": 4096, "d_model": 64, "hidden": 64}
+CACHES = [f"{number}KiB" for number in range(1000, 3000)]
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [
+        {"workloads": [GEMM], "caches": CACHES, "sms": list(range(1, 252)), "orders": ["row", "column"]},
+        {"workloads": [GEMM | {"m": list(range(1, 2600))}], "machines": "all", "orders": "all"},
+        {"workloads": [GEMM | {"m": list(range(1, 2600))}], "machines": "all", "tiles": "32x32x32"},
+        {"workloads": [FFN], "caches": CACHES, "sms": [1, 2, 3, 4],
+         "tiles": ["64x64x64", "9x64x64"], "orders": ["ALL"]},
+        {"games": {"instances": [{"family": "gemm", "m": list(range(1, 1001)), "n": 2, "k": 2}],
+                   "capacities": list(range(3, 504)), "solvers": ["search", "cpsat"]}},
+        {"games": {"instances": [{"family": "gemm", "m": 2, "n": 2, "k": 2}], "capacities": list(range(3, 9000))},
+         "workloads": [GEMM], "caches": CACHES, "sms": list(range(1, 252)), "orders": ["row", "column"]},
+    ],
+)  # fmt: skip
+def test_a_product_that_is_too_large_is_refused_before_a_task_is_written(
+    axes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "Task", None)  # writing one, or fitting a kernel, would fail otherwise
+    monkeypatch.setattr(room, "kernel_of", None)
+    with pytest.raises(InputError, match="more than 1,000,000 tasks, expected at most so many; shorten an axis"):
+        plan(**axes)
+
+
+@pytest.mark.parametrize("more", [{}, {"machines": "a40"}, {"machines": "a40", "tiles": ["64x64x64", "999x999x999"]}])
+@pytest.mark.parametrize(
+    "orders", ["all", ["row", "all", "separate:row", "row-fused-4"], ["row", "separate:row", "fa1"]]
+)
+def test_tasks_are_never_counted_too_high(more: dict[str, Any], orders: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = {"family": "attention", "queries": 300, "keys": 300, "head_dim": 512, "dtype": "fp32"}  # the tile is halved
+    axes = {"workloads": [GEMM, FFN | {"tokens": [1, 300, 4096]}, wide], "orders": orders, **more}
+    if not more:
+        axes |= {"caches": ["1MiB", "1024KiB"], "sms": [4, 5]}
+    found = len(plan(**axes).tasks)
+    monkeypatch.setattr(room, "MOST_TASKS", found)
+    assert len(plan(**axes).tasks) == found
+    monkeypatch.setattr(room, "MOST_TASKS", found - 1)
+    with pytest.raises(InputError, match="tasks, expected at most so many"):
+        plan(**axes)
+
+
+def test_a_list_without_entries_leaves_nothing_to_do() -> None:
+    with pytest.raises(InputError, match="nothing to do"):
+        plan(workloads=[GEMM | {"m": []}], machines="a40", orders="row")
 
 
 def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
