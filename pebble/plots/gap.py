@@ -103,7 +103,7 @@ def gap_figure(found: Gap) -> Figure:
     with page(7.2, 1.9 + 0.24 * len(found.layers)) as figure:
         plot_gap(found, figure.add_subplot())
         if not look().title:
-            marks = {"$12$" if look().narrow else "$1.12$": _meaning(found), "$–$": _MET}
-            handles = [Line2D([], [], ls="", marker=mark, ms=3.5 * len(mark), mew=0, color="black") for mark in marks]
+            marks = {"$12$" if look().narrow else "$1.1$": _meaning(found), "$–$": _MET}
+            handles = [Line2D([], [], ls="", marker=mark, ms=2.3 * len(mark), mew=0, color="black") for mark in marks]
             figure.legend(handles, list(marks.values()), loc="outside lower left", fontsize=7, frameon=False)
     return figure
