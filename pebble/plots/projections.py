@@ -67,7 +67,7 @@ def plot_projections(gemm: Gemm, capacity: int, ax: Axes) -> Axes:
                     zorder=0.5)  # fmt: skip
     share = f"one of {segments:,} segments" if segments > 1 else "the whole work, one segment"
     least = Box(gemm.m, gemm.n, gemm.k).touched_whole(products)
-    ax.set_aspect("equal")
+    ax.set_aspect("equal", anchor="N")  # right below the title
     ax.set_axis_off()
     small_title(
         ax,
@@ -106,8 +106,9 @@ def _fill(ax: Axes, corners: list[Point], colour: str, alpha: float, zorder: int
 
 def projections_figure(gemm: Gemm, capacity: int) -> Figure:
     """The figure of ``pebble figure projections``."""
-    with page(5.6, 5.6) as figure:
+    with page(5.6, 6) as figure:
         ax = plot_projections(gemm, capacity, figure.add_subplot())
         ax.margins(0.06)
+        figure.set_figheight(1.3 + figure.get_figwidth() * ax.get_data_ratio())  # the box, its title and legend
         figure.legend(loc="outside lower left", fontsize=7.5, frameon=False)
     return figure
