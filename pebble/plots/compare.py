@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _PER_ROW = 7
 _MOST_CELLS = 96
 _MOST_BARS = 32
+_LINES_OF_A_BAR = 3
 _MOST_LINES = 40  # of names, in a column: with the legend it still stands on a page
 
 
@@ -81,22 +82,32 @@ def plot_ratios(result: Comparison, ax: Axes | None = None) -> Axes:
 
 def _bars(result: Comparison) -> list[tuple[str, tuple[Traffic, ...]]]:
     """The schedules of each bar, and its name in lines that leave the bars room; as many as a page holds."""
-    longest = 25 if look().narrow else 40  # letters
     together = result.together(lambda t: result.lru_bytes.get(t.order))[:_MOST_BARS]
-    bars = [(_in_lines(result.name_of(tied), longest), tied) for tied in together]
+    bars = [(_name_of(result, tied), tied) for tied in together]
     lines = np.cumsum([1 + name.count("\n") for name, _ in bars])
-    return bars[: int(np.searchsorted(lines, _MOST_LINES, side="right"))] if look().narrow else bars
+    return bars[: max(1, int(np.searchsorted(lines, _MOST_LINES, side="right")))] if look().narrow else bars
 
 
-def _in_lines(name: str, longest: int) -> str:
-    """A name in lines of so many letters: broken behind a colon, before a plus sign or a space, else anywhere."""
+def _name_of(result: Comparison, tied: tuple[Traffic, ...]) -> str:
+    """All schedules of a bar where a few lines hold them, else the first and how many more."""
+    longest = 25 if look().narrow else 40  # letters
+    everyone = _in_lines(", ".join(t.order for t in tied), longest)
+    return everyone if everyone.count("\n") < _LINES_OF_A_BAR else _in_lines(result.name_of(tied), longest)
+
+
+def _in_lines(text: str, longest: int) -> str:
+    """Names in lines of so many letters; longer ones break behind a colon, before a plus sign or, if need be, within."""
     lines = [""]
-    for part in re.findall(r" and \d+ more$|[ +]?[^:+ ]+:?|.", name):
-        for piece in textwrap.wrap(part, longest, drop_whitespace=False, break_on_hyphens=False):
+    for name in re.split("(?<=,)(?= )", text):
+        parts = [name]
+        if len(name.strip()) > longest:
+            parts = re.findall(r" and \d+ more$|[ +]?[^:+ ]+:?|.", name.strip())
+            lines += [""] * bool(lines[-1])
+        for piece in (piece for part in parts for piece in textwrap.wrap(part, longest, drop_whitespace=False)):
             if lines[-1] and len(lines[-1] + piece) > longest:
                 lines.append("")
-            lines[-1] += piece
-    return "\n".join(line.strip() for line in lines)
+            lines[-1] += piece if lines[-1] else piece.lstrip()
+    return "\n".join(lines)
 
 
 def plot_walk(order: TileOrder, result: Comparison, ax: Axes) -> Axes:
