@@ -96,7 +96,7 @@ def _name_of(result: Comparison, tied: tuple[Traffic, ...]) -> str:
 
 
 def _in_lines(text: str, longest: int) -> str:
-    """Names in lines of so many letters; longer ones break behind a colon, before a plus sign or, if need be, within."""
+    """Names in lines of so many letters; longer ones break behind a colon, before a plus sign or within."""
     lines = [""]
     for name in re.split("(?<=,)(?= )", text):
         parts = [name]
