@@ -173,7 +173,7 @@ def _print(result: Comparison) -> None:
     unit = format_seconds(max(times)).split()[1] if times else ""
     rows = [
         [
-            t.order if len(tied) == 1 else f"{t.order} and {len(tied) - 1} more",
+            result.name_of(tied),
             f"{t.dram_read_bytes / 1e6:,.1f}",
             f"{t.dram_write_bytes / 1e6:,.1f}",
             f"{t.dram_bytes / 1e6:,.1f}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,23 +30,31 @@ from pebble.units import format_bytes
 
 if TYPE_CHECKING:
     from pebble.reports.kernel_compare import Comparison
+    from pebble.simulation import Traffic
 
 _PER_ROW = 7
 _MOST_CELLS = 96
 _MOST_BARS = 32
+_LINES_OF_A_BAR = 3
+_MOST_LINES = 40  # of names, in a column: with the legend it still stands on a page
 
 
 def plot_ratios(result: Comparison, ax: Axes | None = None) -> Axes:
-    """Bars of traffic over the proved bound, best first; lines: the bound, the best schedule; marks: one LRU."""
+    """Bars of traffic over the proved bound, best first; lines: the bound, the best schedule; marks: one LRU.
+
+    Schedules that would have the same bar and mark have one together.
+    """
     ax = axes(ax)
-    orders = result.orders[:_MOST_BARS]
-    at = np.arange(len(orders))
+    bars = _bars(result)
+    orders = [tied[0] for _, tied in bars]
+    lines = np.array([1 + name.count("\n") for name, _ in bars])
+    at = np.cumsum(lines) - (lines + 1) / 2  # a unit is a line of type
     reads = [result.ratio(t.dram_read_bytes) for t in orders]
     writes = [result.ratio(t.dram_write_bytes) for t in orders]
     ax.barh(at, reads, color=BLUE, height=0.75, label="DRAM read")
     ax.barh(at, writes, left=reads, color=ORANGE, height=0.75, label="DRAM write")
     for i, order in enumerate(orders):
-        ax.text(reads[i] + writes[i], i, f" {result.ratio(order.dram_bytes):.2f}", va="center", fontsize=7)
+        ax.text(reads[i] + writes[i], at[i], f" {result.ratio(order.dram_bytes):.2f}", va="center", fontsize=7)
     lru = [result.ratio(result.lru_bytes[t.order]) for t in orders] if result.lru_bytes else []
     if lru:
         ax.scatter(lru, at, marker="|", s=60, color="black", lw=1.2, label="total under one LRU of that size", zorder=3)
@@ -58,16 +67,47 @@ def plot_ratios(result: Comparison, ax: Axes | None = None) -> Axes:
         lw=1.2,
         label=f"best schedule, {format_bytes(best)}: {re.split('[,:(]', name)[0].strip()}",
     )
-    ax.set_yticks(at, [t.order for t in orders])
-    ax.set_ylim(len(orders) - 0.4, -0.6)
+    ax.set_yticks(at, [name for name, _ in bars])
+    ax.set_ylim(lines.sum() - 0.4, -0.6)
     totals = [1.0, result.ratio(best), *lru, *(r + w for r, w in zip(reads, writes, strict=True))]
     logarithmic = value_axis(ax.xaxis, totals, 0.8)
     if not logarithmic:
         ax.set_xlim(0, max(totals) * (1.2 if look().narrow else 1.08))
-    left_out = len(result.orders) - len(orders)
-    text = "DRAM traffic / proved lower bound" + (f" (best {len(orders)}; {left_out} more)" if left_out else "")
+    drawn = sum(len(tied) for _, tied in bars)
+    left_out = len(result.orders) - drawn
+    text = "DRAM traffic / proved lower bound" + (f" (best {drawn}; {left_out} more)" if left_out else "")
     ax.set_xlabel(text + ", logarithmic" * logarithmic)
     return ax
+
+
+def _bars(result: Comparison) -> list[tuple[str, tuple[Traffic, ...]]]:
+    """The schedules of each bar, and its name in lines that leave the bars room; as many as a page holds."""
+    together = result.together(lambda t: result.lru_bytes.get(t.order))[:_MOST_BARS]
+    bars = [(_name_of(result, tied), tied) for tied in together]
+    lines = np.cumsum([1 + name.count("\n") for name, _ in bars])
+    return bars[: max(1, int(np.searchsorted(lines, _MOST_LINES, side="right")))] if look().narrow else bars
+
+
+def _name_of(result: Comparison, tied: tuple[Traffic, ...]) -> str:
+    """All schedules of a bar where a few lines hold them, else the first and how many more."""
+    longest = 25 if look().narrow else 40  # letters
+    everyone = _in_lines(", ".join(t.order for t in tied), longest)
+    return everyone if everyone.count("\n") < _LINES_OF_A_BAR else _in_lines(result.name_of(tied), longest)
+
+
+def _in_lines(text: str, longest: int) -> str:
+    """Names in lines of so many letters; longer ones break behind a colon, before a plus sign or within."""
+    lines = [""]
+    for name in re.split("(?<=,)(?= )", text):
+        parts = [name]
+        if len(name.strip()) > longest:
+            parts = re.findall(r" and \d+ more$|[ +]?[^:+ ]+:?|.", name.strip())
+            lines += [""] * bool(lines[-1])
+        for piece in (piece for part in parts for piece in textwrap.wrap(part, longest, drop_whitespace=False)):
+            if lines[-1] and len(lines[-1] + piece) > longest:
+                lines.append("")
+            lines[-1] += piece if lines[-1] else piece.lstrip()
+    return "\n".join(lines)
 
 
 def plot_walk(order: TileOrder, result: Comparison, ax: Axes) -> Axes:
@@ -151,7 +191,7 @@ def comparison_figure(result: Comparison) -> Figure:
     if grid not in (None, (1, 1)) and not look().narrow:
         walks = list({o.plain_name: o for o in (parse_order(t.order) for t in result.orders)}.values())
     strip_rows = -(-len(walks) // _PER_ROW)
-    bar_height = 1.4 + 0.17 * min(len(result.orders), _MOST_BARS)
+    bar_height = 1.4 + 0.17 * sum(1 + name.count("\n") for name, _ in _bars(result))
     strip_height = 1.0 * strip_rows + 0.35 if walks else 0
     bands = any(t.order.startswith(("row-fused", "interleaved")) for t in result.orders)
     bands = bands and not look().narrow  # a column holds the bars; `pebble figure walk` draws walks
@@ -167,6 +207,7 @@ def comparison_figure(result: Comparison) -> Figure:
         small_title(
             ax,
             f"{result.workload.label}\n{result.kernel.runs}, {result.kernel.cache}",
+            wrap=True,
         )
         if bands:
             plot_bands(result, lower.add_subplot())

@@ -45,6 +45,7 @@ def fit(figure: Figure, look: Look) -> None:
     _move_legends(figure, look)
     whole: dict[Text, str] = {}
     figure.set_figheight(max(figure.get_figheight(), 2 * look.width_inches))  # room for what is below the panels
+    _wrap_texts(figure, whole)  # a title wider than the page would leave panels no room
     for _ in range(_ROUNDS):
         figure.draw_without_rendering()
         _wrap_texts(figure, whole)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 from pebble.bounds import Box, LineBound, Segments
 from pebble.families import lower_bound
@@ -28,7 +29,11 @@ def best_box(gemm: Gemm, products: int) -> tuple[float, float, float]:
 
 
 def plot_projections(gemm: Gemm, capacity: int, ax: Axes) -> Axes:
-    """Draw the best segment of a GEMM, in the proportions of its sides, and its shadows on three walls."""
+    """Draw the best segment of a GEMM, in the proportions of its sides, and its shadows on three walls.
+
+    A face may be thin and its numbers long, so that on the faces there are letters alone: the labels of the legend
+    say the numbers.
+    """
     proof = lower_bound(gemm, capacity).proof
     segments = proof.segments if isinstance(proof, Segments | LineBound) else 1
     products = gemm.multiply_adds // segments
@@ -40,27 +45,29 @@ def plot_projections(gemm: Gemm, capacity: int, ax: Axes) -> Axes:
         (0, "B", cols * depth, ORANGE, 0.78),
         (2, "C", rows * cols, GREEN, 0.92),
     )
+    whole = f"{rows:,.0f} rows, {cols:,.0f} columns, depth {depth:,.0f}: {products:,} multiply-adds"
+    _fill(ax, _face((i, j, l), 2, l), "0.92", 1, 3, whole)
     for axis, name, count, colour, light in walls:
         wall = _face((i, j, l), axis, _WALL)
-        _fill(ax, wall, colour, 0.55, 1)
+        _fill(ax, wall, "white", 1, 1)  # over the dotted lines
+        _fill(ax, wall, colour, 0.55, 1, f"{name}: {count:,.0f} values")
         _fill(ax, _face((i, j, l), axis, (i, j, l)[axis]), str(light), 1, 3)
         for start, end in zip(_face((i, j, l), axis, 0), wall, strict=True):
             xs, ys = zip(_flat(start), _flat(end), strict=True)
             ax.plot(xs, ys, color=GREY, lw=0.5, ls=":", zorder=0)
         x, y, z = (sum(along) / 4 for along in zip(*wall, strict=True))
-        ax.text(*_flat((x, y, z)), f"{name}\n{count:,.0f}", ha="center", va="center", fontsize=7.5, zorder=5)
-    middle = _flat((i / 2, j / 2, l))
-    ax.text(*middle, f"{products:,}\nmultiply-adds", ha="center", va="center", fontsize=7, zorder=5)
-    for text, at, turn, shift, sides, anchor in (
-        (f"{rows:,.0f} rows", (i / 2, j, 0), -30, (-9, -3), ("center", "top"), "default"),
-        (f"{cols:,.0f} columns", (i, j / 2, 0), 30, (9, -3), ("center", "top"), "default"),
-        (f"depth {depth:,.0f}", (i, 0, l / 2), 0, (5, 0), ("left", "center"), "anchor"),
+        ax.text(*_flat((x, y, z)), name, ha="center", va="center_baseline", fontsize=8, zorder=5)
+    around: dict[str, Any] = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"}  # over the dotted lines
+    for side, at, shift, across, up in (
+        ("rows", (i / 2, j, 0), (-3, -3), "right", "top"),
+        ("columns", (i, j / 2, 0), (3, -3), "left", "top"),
+        ("depth", (i, 0, l / 2), (4, 0), "left", "center"),
     ):
-        ax.annotate(text, _flat(at), shift, textcoords="offset points", ha=sides[0], va=sides[1], fontsize=7,
-                    rotation=turn, rotation_mode=anchor, zorder=6)  # fmt: skip
+        ax.annotate(side, _flat(at), shift, textcoords="offset points", ha=across, va=up, fontsize=7.5, bbox=around,
+                    zorder=0.5)  # fmt: skip
     share = f"one of {segments:,} segments" if segments > 1 else "the whole work, one segment"
     least = Box(gemm.m, gemm.n, gemm.k).touched_whole(products)
-    ax.set_aspect("equal")
+    ax.set_aspect("equal", anchor="N")  # right below the title
     ax.set_axis_off()
     small_title(
         ax,
@@ -86,18 +93,22 @@ def _face(box: Point, axis: int, value: float) -> list[Point]:
     return [(i, j, l) for i, j, l in corners]
 
 
-def _fill(ax: Axes, corners: list[Point], colour: str, alpha: float, zorder: int) -> None:
+def _fill(ax: Axes, corners: list[Point], colour: str, alpha: float, zorder: int, label: str = "") -> None:
     from matplotlib.patches import Polygon
 
     at = [_flat(corner) for corner in corners]
-    ax.add_patch(Polygon(at, closed=True, fc=colour, ec="black", lw=0.7, alpha=alpha, zorder=zorder))
+    ax.add_patch(
+        Polygon(at, closed=True, fc=colour, ec="black", lw=0.7, alpha=alpha, zorder=zorder, label=label or None)
+    )
     ax.update_datalim(at)
     ax.autoscale_view()
 
 
 def projections_figure(gemm: Gemm, capacity: int) -> Figure:
     """The figure of ``pebble figure projections``."""
-    with page(5.6, 5.4) as figure:
+    with page(5.6, 6) as figure:
         ax = plot_projections(gemm, capacity, figure.add_subplot())
         ax.margins(0.06)
+        figure.set_figheight(1.3 + figure.get_figwidth() * ax.get_data_ratio())  # the box, its title and legend
+        figure.legend(loc="outside lower left", fontsize=7.5, frameon=False)
     return figure

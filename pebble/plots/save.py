@@ -75,7 +75,7 @@ def panels(count: int) -> tuple[int, int]:
     return (count, 1) if look().narrow else (1, count)
 
 
-def value_axis(axis: Axis, values: Iterable[float], least: float | None = None) -> bool:
+def value_axis(axis: Axis, values: Iterable[float], least: float | None = None, crushing: float = CRUSHING) -> bool:
     """Make the axis of values logarithmic where that was asked for, or where one value would crush the others.
 
     Parameters
@@ -85,6 +85,8 @@ def value_axis(axis: Axis, values: Iterable[float], least: float | None = None) 
         What is drawn; below or at 0 they do not count.
     least : float, optional
         Where a logarithmic axis begins; by default a little below the least value.
+    crushing : float
+        From how many times the least value on one crushes the others.
 
     Returns
     -------
@@ -92,7 +94,7 @@ def value_axis(axis: Axis, values: Iterable[float], least: float | None = None) 
         Whether it is logarithmic now.
     """
     positive = [value for value in values if value > 0]
-    if not positive or not (look().log or max(positive) > CRUSHING * min(positive)):
+    if not positive or not (look().log or max(positive) > crushing * min(positive)):
         return False
     (axis.axes.set_xscale if axis is axis.axes.xaxis else axis.axes.set_yscale)("log")
     ends = (min(positive) / 1.3 if least is None else least, max(positive) * 1.6)

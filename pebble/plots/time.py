@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pebble.plots.look import look
 from pebble.plots.save import (
     BLUE,
     GREEN,
@@ -25,23 +24,26 @@ if TYPE_CHECKING:
     from pebble.reports.time_sweep import Sweep
 
 _MILLI = 1e3
+_FAR_APART = 6  # the worst split over the first done, from where the splits that matter would be one line
 
 
 def plot_beside(found: SideBySide, ax: Axes | None = None) -> Axes:
     """When each is done, against the SMs of the second; one after the other as a line."""
     ax = axes(ax)
     at = [split.sms for split in found.splits]
+    times = [found.least_seconds * _MILLI, found.in_turn_seconds * _MILLI]
     for number, (colour, workload) in enumerate(zip((BLUE, ORANGE), found.workloads, strict=True)):
         ends = [split.time.ended_seconds[number] * _MILLI for split in found.splits]
         ax.plot(at, ends, "o-", ms=3, lw=1, color=colour, label=f"{workload.label} done")
+        times += ends
     ax.plot(at, [s.time.seconds * _MILLI for s in found.splits], color="black", lw=2, alpha=0.5, label="both done")
     ax.axhline(found.in_turn_seconds * _MILLI, color=RED, lw=1.2, ls="--", label="one after the other, all SMs each")
     ax.axhline(found.least_seconds * _MILLI, color=GREY, lw=1, ls=":", label="busiest resource of both")
-    least, in_turn = found.least_seconds * _MILLI, found.in_turn_seconds * _MILLI
-    if not (look().log and value_axis(ax.yaxis, [least, in_turn, ax.get_ylim()[1]])):
-        ax.set_ylim(0, min(ax.get_ylim()[1], 3 * in_turn))
+    logarithmic = value_axis(ax.yaxis, times, crushing=_FAR_APART)
+    if not logarithmic:
+        ax.set_ylim(bottom=0)
     ax.set_xlabel(f"SMs of the second, of {found.kernels[0].config.sms}")
-    ax.set_ylabel("modelled time, ms")
+    ax.set_ylabel("modelled time, ms" + ", logarithmic" * logarithmic)
     return ax
 
 

@@ -152,16 +152,19 @@ class Comparison(Report):
     @property
     def equals(self) -> tuple[tuple[Traffic, ...], ...]:
         """The simulated schedules, those that read, write and hit the same together, least traffic first."""
-        found: dict[tuple[object, ...], list[Traffic]] = {}
+        return self.together(lambda t: (t.hit_rate, *(moved[t.order] for moved in self.beside.values())))
+
+    def together(self, shown: Callable[[Traffic], Hashable]) -> tuple[tuple[Traffic, ...], ...]:
+        """The simulated schedules, those alike in reads, writes and what else is shown together, least first."""
+        found: dict[Hashable, list[Traffic]] = {}
         for t in self.orders:
-            key = (
-                t.dram_read_bytes,
-                t.dram_write_bytes,
-                t.hit_rate,
-                *(moved[t.order] for moved in self.beside.values()),
-            )
-            found.setdefault(key, []).append(t)
+            found.setdefault((t.dram_read_bytes, t.dram_write_bytes, shown(t)), []).append(t)
         return tuple(map(tuple, found.values()))
+
+    @staticmethod
+    def name_of(tied: Sequence[Traffic]) -> str:
+        """What stands for schedules that are alike: the first, and how many more."""
+        return tied[0].order + f" and {len(tied) - 1} more" * (len(tied) > 1)
 
     def summary(self) -> str:
         best = "nothing simulated"
