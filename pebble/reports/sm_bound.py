@@ -9,12 +9,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.bounds.base import LowerBound
-from pebble.bounds.memories import (
-    balanced_share,
-    buffer_lower_bound,
-    check_workload,
-    multicast_bound,
-)
+from pebble.bounds.memories import balanced_share, buffer_lower_bound, check_workload, multicast_bound
 from pebble.errors import InputError, check_text
 from pebble.families import BALANCED, OnSms, accounting, family_of
 from pebble.game.buffer_model import BufferModel, parse_omega
