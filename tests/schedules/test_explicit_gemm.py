@@ -171,7 +171,7 @@ def test_against_proven_optima() -> None:
         ratios.append(best_gemm_schedule(Gemm(m, n, k), int(row["S"])).elements / int(row["upper"]))
     assert len(ratios) > 80
     assert min(ratios) >= 1
-    assert round(sum(ratios) / len(ratios), 2) <= 1.03
+    assert sum(ratios) / len(ratios) < 1.03
 
 
 @pytest.mark.parametrize("kappa", [1.95, 2.0, 2.5])
