@@ -26,7 +26,7 @@ from pebble.game import Game, minimum_capacity
 from pebble.solvers.result import Incumbent, Problem
 from pebble.solvers.search import ideals as tables
 from pebble.solvers.search import solve_search
-from pebble.solvers.search.dag_counts import count_game, counted_bound, place_of
+from pebble.solvers.search.dag_counts import _no_steps, count_game, counted_bound, place_of
 from pebble.solvers.search.dag_model import build_dag_model
 from pebble.solvers.search.general import GeneralSearch
 from tests.brute_force import brute_force
@@ -210,6 +210,19 @@ def _play_at_random(rng: random.Random, game: Game, capacity: int) -> None:
             stored.add(target)
         red = {x for x in red if needed(x)}
     assert all(early + low <= paid for early, low in seen)
+
+
+def test_tasks_of_many_operands_do_not_ask_for_more_memory_than_there_is() -> None:
+    """The steps of one kind of task grow with the square of its operands: fewer dirty items are told apart then."""
+    dag = nx.DiGraph((f"x{i}", f"y{j}") for j in range(3) for i in range(10 * j, 80 + 10 * j))
+    for variant in ("one-shot", "one-shot-sliding"):
+        model = build_dag_model(Game.from_dag(dag, variant), 90)
+        counted = count_game(model, lambda: False)
+        assert len(counted.values)
+        assert counted.dirty < 90
+        assert _no_steps(model, counted.dirty).costs.size <= 1 << 24
+    best = _solve(dag, "one-shot", 101)
+    assert best.lower == best.upper == 103
 
 
 def test_what_it_does_not_take() -> None:

@@ -29,6 +29,7 @@ U64 = NDArray[np.uint64]
 MOST_IDEALS = 1 << 20
 MOST_STATES = 1 << 25  # ideals times counts: some seconds
 _STEPS = 1 << 21  # kept at once
+_MOST_STEPS = 1 << 24  # of one kind of task
 _HIGHEST = 255
 _SLICE_IDEALS = 1 << 12
 
@@ -62,7 +63,7 @@ def count_game(mod: DagModel, over: Callable[[], bool]) -> Counted:
     size, reds = int(counts[0]), mod.capacity + 1
     if status == FULL or size * reds > MOST_STATES:
         return no_counts()
-    dirty = min(mod.capacity, MOST_STATES // (size * reds) - 1)
+    dirty = min(mod.capacity, MOST_STATES // (size * reds) - 1, _MOST_STEPS // (reds * _steps_from_each(mod)) - 1)
     found = Counted(done[:size], table, np.zeros((size, reds * (dirty + 1)), np.uint8), dirty)
     steps, alive = _no_steps(mod, dirty), np.empty((size, 4), np.uint64)
     for end in range(size, 0, -_SLICE_IDEALS):
@@ -79,17 +80,21 @@ class _Steps(NamedTuple):
     """The kind in each row, or 0, and how many steps it has."""
     counts: NDArray[np.int32]
     """From and to, as columns of `Counted.values`, ascending in the first."""
-    costs: NDArray[np.uint8]
+    costs: NDArray[np.uint16]
+
+
+def _steps_from_each(mod: DagModel) -> int:
+    """Most steps from one pair of counts: what passes for operands, what leaves, and whether the result slides."""
+    touched = 1 + max(int(row.sum()) for row in np.bitwise_count(mod.operands))
+    return (touched + 1) * (touched + 2) * (3 if mod.sliding else 1)
 
 
 def _no_steps(mod: DagModel, dirty: int) -> _Steps:
     """Empty rows, each long enough for all steps of a kind."""
-    touched = 1 + max(int(row.sum()) for row in np.bitwise_count(mod.operands))
-    from_each = (touched + 1) * (touched + 2) * (3 if mod.sliding else 1)
-    longest = (mod.capacity + 1) * (dirty + 1) * from_each
+    longest = (mod.capacity + 1) * (dirty + 1) * _steps_from_each(mod)
     rows = 1 << max(0, min(10, (_STEPS // longest).bit_length() - 1))
     return _Steps(
-        np.zeros((rows, 2), np.int64), np.empty((rows, longest, 2), np.int32), np.empty((rows, longest), np.uint8)
+        np.zeros((rows, 2), np.int64), np.empty((rows, longest, 2), np.int32), np.empty((rows, longest), np.uint16)
     )
 
 

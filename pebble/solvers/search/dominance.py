@@ -109,14 +109,7 @@ def beaten(words, ideal_words, ideal_numbers, rows, i, r0, r1, c0, c1, cost):  #
 @jit
 def exchanges(better, ideal_words, ideal_numbers, rows, here, r0, r1, clean0, clean1):  # type: ignore[no-untyped-def]
     """For each red item of a position, the red items (2 words of `better`) that may leave in its place, by exchange."""
-    x0, x1 = r0, r1
-    while x0 | x1:
-        y = lowest(x0) if x0 else 64 + lowest(x1)
-        if x0:
-            x0 &= x0 - ONE
-        else:
-            x1 &= x1 - ONE
-        better[y, 0], better[y, 1] = ZERO, ZERO
+    better[:] = ZERO
     row = ideal_numbers[here, ROW]
     x0, x1 = ideal_words[here, LIVE], ideal_words[here, LIVE + 1]
     while x0 | x1:
