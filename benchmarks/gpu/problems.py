@@ -11,7 +11,17 @@ import kernels
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
-from launch import WARPS, Library, occupancy, one_in_each, random_values
+from launch import (
+    WARPS,
+    Library,
+    is_ragged,
+    line_of,
+    occupancy,
+    one_in_each,
+    power_of_two,
+    random_values,
+    whole_lines,
+)
 from tables import Table, check_cover, ffn_slots, is_ready, read_table, tile_slots
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -70,6 +80,9 @@ class LibraryLaunch(Library):
         call()  # workspaces and plans are made at the first call
 
 
+LINE = line_of(torch.bfloat16)
+
+
 def _random(*shape: int, scale: float = 1.0) -> torch.Tensor:
     return random_values(*shape, dtype=torch.bfloat16, scale=scale)
 
@@ -123,7 +136,7 @@ class GemmProblem(Problem):
         super().__init__(case, folder)
         self.m, self.n, self.k = numbers(case, "m", "n", "k")
         self.a, self.b = _random(self.m, self.k), _random(self.k, self.n)
-        self.out = torch.empty(self.m, self.n, device="cuda", dtype=torch.bfloat16)
+        self.out = whole_lines(self.m, self.n, dtype=torch.bfloat16)
         self.rows, self.cols = one_in_each(self.m), one_in_each(self.n)
         self._expected = self.a[self.rows].double() @ self.b[:, self.cols].double()
 
@@ -132,17 +145,16 @@ class GemmProblem(Problem):
 
     def launch(self, case: Case) -> Launch:
         bm, bn, bk = sides(case)
-        if self.m % bm or self.n % bn or self.k % bk:
-            raise ValueError(f"tile {case['tile']}: expected a divisor of {self.m} x {self.n} x {self.k}.")
 
         def slots_of(table: Table, wave: int) -> Table:
-            check_cover(table, self.m // bm, self.n // bn)
-            return tile_slots(table, self.k // bk, wave, case["order"].endswith("+sawtooth"))
+            check_cover(table, -(-self.m // bm), -(-self.n // bn))
+            return tile_slots(table, -(-self.k // bk), wave, case["order"].endswith("+sawtooth"))
 
         slots = self.slots(case, slots_of)
         phases = bool(slots[:, 8].any())
         meta = {"BM": bm, "BN": bn, "BK": bk, "PHASES": phases, "BARRIER": case["execution"] == "waves"}
-        args = [self.a, self.b, self.out, "TABLE", self.n, self.k]
+        meta["RAGGED"] = is_ragged([(self.m, bm), (self.k, bk)], [(self.n, bn), (self.k, bk)], LINE)
+        args = [self.a, self.b, self.out, "TABLE", self.m, self.n, self.k]
         return Launch(case, kernels.gemm_kernel, _Args(args), meta, torch.from_numpy(slots).cuda())
 
     def sampled(self) -> torch.Tensor:
@@ -164,8 +176,8 @@ class FfnProblem(Problem):
         self.ups = _random(1 + self.gated, self.d_model, self.hidden, scale=self.d_model**-0.5)
         self.w2 = _random(self.hidden, self.d_model, scale=self.hidden**-0.5)
         self.side_by_side = torch.empty(self.tokens, up, device="cuda", dtype=torch.bfloat16)
-        self.h = torch.empty(self.tokens, self.hidden, device="cuda", dtype=torch.bfloat16)
-        self.out = torch.empty(self.tokens, self.d_model, device="cuda", dtype=torch.bfloat16)
+        self.h = whole_lines(self.tokens, self.hidden, dtype=torch.bfloat16)
+        self.out = whole_lines(self.tokens, self.d_model, dtype=torch.bfloat16)
         self.rows = one_in_each(self.tokens)
         x = self.x[self.rows].double()
         h = F.silu(x @ self.ups[0].double())
@@ -182,17 +194,17 @@ class FfnProblem(Problem):
 
     def launch(self, case: Case) -> Launch:
         bm, bn, bk = sides(case)
-        if self.tokens % bm or self.hidden % bn or self.d_model % bn or self.d_model % bk or bn % bk:
-            raise ValueError(f"tile {case['tile']}: expected a divisor of {self.tokens} x {self.hidden}.")
 
         def slots_of(table: Table, wave: int) -> Table:
-            check_cover(table[table[:, 1] == 0][:, 2:4], self.tokens // bm, self.hidden // bn)
+            check_cover(table[table[:, 1] == 0][:, 2:4], -(-self.tokens // bm), -(-self.hidden // bn))
             return ffn_slots(table, wave, case["order"].endswith("+sawtooth"))
 
         slots = self.slots(case, slots_of)
         meta = {"BM": bm, "BN": bn, "BK": bk, "GATED": self.gated, "BARRIER": case["execution"] == "waves"}
+        rows = [(self.tokens, bm), (self.d_model, bk), (self.hidden, bk)]
+        meta["RAGGED"] = is_ragged(rows, [(self.d_model, bk), (self.d_model, bn), (self.hidden, bn)], LINE)
         args = [self.x, self.ups[0], self.ups[-1], self.h, self.w2, self.out, "TABLE"]
-        args += [self.d_model, self.hidden, self.d_model]
+        args += [self.tokens, self.d_model, self.hidden, self.d_model]
         return Launch(case, kernels.ffn_kernel, _Args(args), meta, torch.from_numpy(slots).cuda())
 
     def error(self, launch: Launch | LibraryLaunch) -> float:
@@ -219,7 +231,7 @@ class AttentionProblem(Problem):
         self.causal = bool(causal)
         self.q = _random(self.batch, self.heads, self.queries, self.dim)
         self.k, self.v = (_random(self.batch, self.kv_heads, self.keys, self.dim) for _ in "kv")
-        self.result = torch.empty_like(self.q)
+        self.result = whole_lines(self.batch, self.heads, self.queries, self.dim, dtype=torch.bfloat16)
         self.out = self.result.view(-1, self.dim)
         self.rows = one_in_each(self.queries)
         self._expected = self._reference()
@@ -249,20 +261,21 @@ class AttentionProblem(Problem):
 
     def launch(self, case: Case) -> Launch:
         bm, bn = sides(case)
-        if self.queries % bm or self.keys % bn:
-            raise ValueError(f"tile {case['tile']}: expected divisors of {self.queries} queries, {self.keys} keys.")
 
         def slots_of(table: Table, wave: int) -> Table:
-            check_cover(table, self.queries // bm, self.batch * self.heads)
+            check_cover(table, -(-self.queries // bm), self.batch * self.heads)
             ahead = self.keys - self.queries if self.causal else self.keys  # of the first query, in keys
-            seen = np.minimum((ahead + (table[:, 0] + 1) * bm - 1) // bn + 1, self.keys // bn)
+            last = np.minimum((table[:, 0] + 1) * bm, self.queries) - 1  # query of each tile
+            seen = np.minimum((ahead + last) // bn + 1, -(-self.keys // bn))
             return tile_slots(table, seen, wave, case["order"].endswith("+sawtooth"), backwards=True)
 
         slots = self.slots(case, slots_of)
-        meta = {"D": self.dim, "BM": bm, "BN": bn, "CAUSAL": self.causal, "BARRIER": case["execution"] == "waves"}
+        d = power_of_two(self.dim)
+        meta = {"D": d, "DV": d, "BM": bm, "BN": bn, "CAUSAL": self.causal, "BARRIER": case["execution"] == "waves"}
+        meta["RAGGED"] = is_ragged([(self.queries, bm), (self.keys, bn)], [(self.dim, d)], LINE)
         self.result = self.out.view_as(self.q)
         args = [self.q, self.k, self.v, self.out, "TABLE", self.queries, self.keys, self.heads // self.kv_heads]
-        args += [math.log2(math.e) / self.dim**0.5]
+        args += [self.dim, self.dim, math.log2(math.e) / self.dim**0.5]
         return Launch(case, kernels.attention_kernel, _Args(args), meta, torch.from_numpy(slots).cuda())
 
     def error(self, launch: Launch | LibraryLaunch) -> float:

@@ -18,13 +18,12 @@ import numpy as np
 from pebble.errors import InputError
 from pebble.schedules.export.slots import SLOT_COLUMNS, slots_of, statement
 from pebble.schedules.tables.table import TileTable
-from pebble.units import ceil_div
 from pebble.workloads import Attention, Ffn, Gemm
 
 TEMPLATES = Path(__file__).parent / "templates"
 _TORCH = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 _LIBRARY = {"gemm": "torch.matmul", "ffn": "torch (two products)", "attention": "torch attention"}
-_HELPERS = ("_tick", "_wait", "_k_step")
+_HELPERS = ("_tick", "_wait", "_k_step", "_pitch", "_tile", "_partial", "_put")
 _LEAST_SIDE = 16  # of a tile, for the matrix units
 _FILE = '''"""{head}
 
@@ -69,8 +68,8 @@ def triton_source(table: TileTable) -> str:
     Raises
     ------
     InputError
-        Tiles that do not divide the problem or are no powers of two, or what the kernels do not compute: types other
-        than 16-bit inputs, C += A B, V wider than K, staggered launches.
+        Tiles that are no powers of two, or what the kernels do not compute: types other than 16-bit inputs, C += A B,
+        staggered launches.
     """
     _check(table)
     family, launch, workload = table.workload.family, table.launch, table.workload
@@ -83,10 +82,9 @@ def triton_source(table: TileTable) -> str:
     }  # fmt: skip
     shape = {name: getattr(workload, name) for name in workload.DIMENSIONS}
     shape |= {name: getattr(workload, name) for name in ("gated", "causal") if hasattr(workload, name)}
-    tile = launch.tile
     return _FILE.format(
         head=_quoted("\n".join(statement(table))), imports=imports, about=_literal(about), shape=_literal(shape),
-        tile=(tile.bm, tile.bn, tile.bk), stages=launch.stages, programs=launch.wave_blocks,
+        tile=_sides(table), stages=launch.stages, programs=launch.wave_blocks,
         columns=", ".join(SLOT_COLUMNS), count=len(SLOT_COLUMNS), table=_packed(table), body=body,
         problem=f"{family.capitalize()}Problem", dtype=_TORCH[workload.dtype], out_dtype=_TORCH[workload.out_dtype],
     )  # fmt: skip
@@ -145,7 +143,6 @@ def _packed(table: TileTable) -> str:
 def _check(table: TileTable) -> None:
     """Refuse what the kernels do not compute."""
     workload, launch = table.workload, table.launch
-    tile = launch.tile
     if workload.dtype not in ("bf16", "fp16") or workload.out_dtype not in _TORCH:
         raise InputError(
             f"triton: got {workload.dtype} -> {workload.out_dtype}, expected bf16 or fp16 inputs (--dtype)."
@@ -154,36 +151,29 @@ def _check(table: TileTable) -> None:
         raise InputError(
             "triton: got a staggered launch, expected waves or free blocks; --format csv writes the table."
         )
+    for name, side in zip("mnk", _sides(table), strict=True):
+        if side < _LEAST_SIDE or side & (side - 1):
+            raise InputError(
+                f"triton: got a tile of {side} in {name}, expected a power of two of at least {_LEAST_SIDE} (--tile); "
+                "it need not divide the problem."
+            )
+    if isinstance(workload, Gemm) and workload.accumulate:
+        raise InputError("triton: got C += A B, expected C := A B.")
+
+
+def _sides(table: TileTable) -> tuple[int, int, int]:
+    """BM, BN, BK of the kernels; one that holds all of a short side is rounded up to a power of two."""
+    workload, tile = table.workload, table.launch.tile
     if isinstance(workload, Gemm):
-        sides = [("m", workload.m, tile.bm), ("n", workload.n, tile.bn), ("k", workload.k, tile.bk)]
-        if workload.accumulate:
-            raise InputError("triton: got C += A B, expected C := A B.")
+        lengths = (workload.m, workload.n, workload.k)
     elif isinstance(workload, Ffn):
-        sides = [
-            ("tokens", workload.tokens, tile.bm), ("hidden", workload.hidden, tile.bn),
-            ("d-out", workload.d_out, tile.bn), ("d-model", workload.d_model, tile.bk),
-        ]  # fmt: skip
+        lengths = (workload.tokens, max(workload.hidden, workload.d_out), max(workload.hidden, workload.d_model))
     else:
         assert isinstance(workload, Attention)
-        sides = [("queries", workload.queries, tile.bm), ("keys", workload.keys, tile.bn)]
-        if workload.value_dim != workload.head_dim or not _is_side(workload.head_dim):
-            raise InputError(
-                f"triton: got head-dim {workload.head_dim} and value-dim {workload.value_dim}, expected the same power "
-                "of two for both."
-            )
-    for name, length, side in sides:
-        if length % _LEAST_SIDE:  # no tile will do
-            fits = ceil_div(length, _LEAST_SIDE) * _LEAST_SIDE
-            raise InputError(
-                f"triton: got {name} = {length}, which no tile of a Triton kernel divides, expected a multiple of "
-                f"{_LEAST_SIDE}: pad it to {fits}, or export as csv, npy or json."
-            )
-        if length % side or not _is_side(side):
-            raise InputError(
-                f"triton: got {name} = {length} under a tile of {side}, expected a power of two of at least "
-                f"{_LEAST_SIDE} that divides it (--tile), so at most {length & -length}."
-            )
+        lengths = (workload.queries, workload.keys, 1)
 
+    def whole(side: int, length: int) -> int:
+        return side if side < length else max(_LEAST_SIDE, 1 << (side - 1).bit_length())
 
-def _is_side(side: int) -> bool:
-    return side >= _LEAST_SIDE and side & (side - 1) == 0
+    m, n, k = map(whole, (tile.bm, tile.bn, tile.bk), lengths)
+    return m, n, k

@@ -32,7 +32,6 @@ def relative_error(path):
             self.meta, self.kernel, self.programs = meta, kernel, programs
 
     exported.Waves = OnCpu
-    exported.random_values = lambda *shape, dtype, scale=1.0: torch.randn(*shape, dtype=dtype) * scale
     exported.one_in_each = lambda length, tile=128: torch.arange(length)
     problem = exported.problem()
     launch = problem.launch(exported.unpacked(exported.TABLE, 9), exported.PROGRAMS, True)
@@ -48,7 +47,7 @@ def on_cpu(make):
     return functools.wraps(make)(lambda *args, **named: make(*args, **{**named, "device": "cpu"}))
 
 
-torch.empty, torch.arange = on_cpu(torch.empty), on_cpu(torch.arange)
+torch.empty, torch.zeros, torch.arange = on_cpu(torch.empty), on_cpu(torch.zeros), on_cpu(torch.arange)
 found = {path: relative_error(path) for path in sys.argv[1:]}
 for path, error in found.items():
     print(f"{path}: relative error {error:.1e}")

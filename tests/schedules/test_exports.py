@@ -47,6 +47,25 @@ def tables() -> dict[str, TileTable]:
         "slabs": TileTable("slabs", GEMM, launch, deal(slabs, 5, True)),
         "fused": named_table(ffn, parse_ffn_schedule("row-fused-2-split-2+sawtooth"), launch),
         "heads": named_table(attention, parse_attention_schedule("fa3"), Launch(TileShape(32, 32, 1), 5)),
+        "ragged": named_table(Gemm(100, 70, 50, dtype="fp16"), parse_order("grouped-2+sawtooth"), launch),
+        "short": named_table(Gemm(7, 70, 50, dtype="fp16"), parse_order("row"), Launch(TileShape(7, 32, 16), 5)),
+        "ragged-slabs": TileTable("slabs", Gemm(90, 101, 55, dtype="fp16"), launch, deal(slabs, 5, True)),
+        "ragged-fused": named_table(
+            Ffn(70, 50, 90, 41, dtype="fp16"), parse_ffn_schedule("row-fused-2-split-2+sawtooth"), launch
+        ),
+        "ragged-gated": named_table(
+            Ffn(1, 33, 47, 20, dtype="fp16", gated=True), parse_ffn_schedule("separate:row"), launch
+        ),
+        "ragged-heads": named_table(
+            Attention(70, 130, 24, 40, heads=4, kv_heads=2, causal=True, dtype="fp16"),
+            parse_attention_schedule("fa3"),
+            Launch(TileShape(32, 32, 1), 5),
+        ),
+        "ragged-keys": named_table(
+            Attention(33, 75, 16, heads=2, batch=2, dtype="fp16"),
+            parse_attention_schedule("fa2"),
+            Launch(TileShape(16, 64, 1), 5),
+        ),
     }
 
 
@@ -140,21 +159,21 @@ def test_the_header_is_the_table_in_plain_cpp(name: str, tmp_path: Path) -> None
     ("table", "words"),
     [
         (replace(TABLES["named"], launch=Launch(TILE, 5, execution="staggered")), "staggered"),
-        (named_table(Gemm(100, 128, 64), parse_order("row"), Launch(TILE, 5)), "m = 100"),
+        (named_table(Gemm(96, 96, 96), parse_order("row"), Launch(TileShape(8, 32, 32), 5)), "8 in m"),
         (named_table(Gemm(96, 128, 64, dtype="fp8"), parse_order("row"), Launch(TILE, 5)), "fp8"),
         (named_table(Gemm(96, 96, 96), parse_order("row"), Launch(TileShape(48, 48, 48), 5)), "power of two"),
         (named_table(Gemm(96, 96, 96, accumulate=True), parse_order("row"), Launch(TILE, 5)), "C := A B"),
-        (
-            named_table(
-                Attention(64, 64, 32, 64), parse_attention_schedule("fa2"), Launch(TileShape(32, 32, 1), 5)
-            ),
-            "value-dim 64",
-        ),
     ],
 )  # fmt: skip
 def test_what_the_kernels_do_not_compute_is_refused(table: TileTable, words: str) -> None:
     with pytest.raises(InputError, match=words):
         triton_source(table)
+
+
+def test_a_tile_that_holds_a_short_side_is_rounded_up_for_the_matrix_units() -> None:
+    source = triton_source(TABLES["short"])
+    assert "TILE = (16, 32, 16)" in source
+    assert '"tile": "7x32x16"' in source
 
 
 def test_the_kernels_compute_in_the_interpreter(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import math
 import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
 from kernels import attention_kernel
-from launch import Waves, one_in_each, random_values
+from launch import Waves, is_ragged, line_of, one_in_each, power_of_two, random_values, whole_lines
 
 
 class AttentionProblem:
@@ -13,20 +13,25 @@ class AttentionProblem:
 
     def __init__(self, shape, tile, stages, dtype, out_dtype):
         batch, heads, self.kv_heads = shape["batch"], shape["heads"], shape["kv_heads"]
-        self.queries, self.keys, self.dim = shape["queries"], shape["keys"], shape["head_dim"]
+        self.queries, self.keys = shape["queries"], shape["keys"]
+        self.dim, self.value_dim = shape["head_dim"], shape["value_dim"]
         self.group, self.causal, self.tile, self.stages = heads // self.kv_heads, shape["causal"], tile, stages
         self.q = random_values(batch, heads, self.queries, self.dim, dtype=dtype)
-        self.k, self.v = (random_values(batch, self.kv_heads, self.keys, self.dim, dtype=dtype) for _ in "kv")
+        self.k = random_values(batch, self.kv_heads, self.keys, self.dim, dtype=dtype)
+        self.v = random_values(batch, self.kv_heads, self.keys, self.value_dim, dtype=dtype)
         self.operands = {"Q": self.q, "K": self.k, "V": self.v}
-        self.out = torch.empty(batch * heads * self.queries, self.dim, device="cuda", dtype=out_dtype)
+        self.out = whole_lines(batch * heads * self.queries, self.value_dim, dtype=out_dtype)
         self.rows = one_in_each(self.queries)
 
     def launch(self, table, programs, barrier):
         """The table's kernel."""
         bm, bn = self.tile[:2]
-        meta = {"D": self.dim, "BM": bm, "BN": bn, "CAUSAL": self.causal, "BARRIER": barrier}
+        d, dv = power_of_two(self.dim), power_of_two(self.value_dim)
+        meta = {"D": d, "DV": dv, "BM": bm, "BN": bn, "CAUSAL": self.causal, "BARRIER": barrier}
+        line = min(line_of(self.q.dtype), line_of(self.out.dtype))
+        meta["RAGGED"] = is_ragged([(self.queries, bm), (self.keys, bn)], [(self.dim, d), (self.value_dim, dv)], line)
         args = [self.q, self.k, self.v, self.out, "TABLE", self.queries, self.keys, self.group]
-        args += [math.log2(math.e) / self.dim**0.5]
+        args += [self.dim, self.value_dim, math.log2(math.e) / self.dim**0.5]
         return Waves(attention_kernel, args, meta, table, programs, self.stages)
 
     def library(self):
@@ -39,7 +44,7 @@ class AttentionProblem:
 
     def sampled(self):
         """Some queries of each head."""
-        return self.out.view(-1, self.queries, self.dim)[:, self.rows]
+        return self.out.view(-1, self.queries, self.value_dim)[:, self.rows]
 
     def expected(self):
         """The same in float64."""

@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
 from kernels import ffn_kernel
-from launch import Waves, one_in_each, random_values
+from launch import Waves, is_ragged, line_of, one_in_each, random_values, whole_lines
 
 
 class FfnProblem:
@@ -11,13 +11,13 @@ class FfnProblem:
 
     def __init__(self, shape, tile, stages, dtype, out_dtype):
         tokens, d_model, hidden, d_out = (shape[name] for name in ("tokens", "d_model", "hidden", "d_out"))
-        self.sizes, self.gated, self.tile, self.stages = (d_model, hidden, d_out), shape["gated"], tile, stages
+        self.sizes, self.gated, self.tile, self.stages = (tokens, d_model, hidden, d_out), shape["gated"], tile, stages
         self.x = random_values(tokens, d_model, dtype=dtype)
         self.ups = random_values(1 + self.gated, d_model, hidden, dtype=dtype, scale=d_model**-0.5)
         self.w2 = random_values(hidden, d_out, dtype=dtype, scale=hidden**-0.5)
         self.side_by_side = torch.cat(list(self.ups), dim=1)
-        self.h = torch.empty(tokens, hidden, device="cuda", dtype=dtype)
-        self.out = torch.empty(tokens, d_out, device="cuda", dtype=out_dtype)
+        self.h = whole_lines(tokens, hidden, dtype=dtype)
+        self.out = whole_lines(tokens, d_out, dtype=out_dtype)
         names = ("Wg", "Wu") if self.gated else ("W1",)
         self.operands = {"X": self.x, **dict(zip(names, self.ups, strict=True)), "W2": self.w2, "H": self.h}
         self.rows = one_in_each(tokens)
@@ -25,7 +25,11 @@ class FfnProblem:
     def launch(self, table, programs, barrier):
         """The table's kernel."""
         bm, bn, bk = self.tile
+        tokens, d_model, hidden, d_out = self.sizes
         meta = {"BM": bm, "BN": bn, "BK": bk, "GATED": self.gated, "BARRIER": barrier}
+        line = min(line_of(self.x.dtype), line_of(self.out.dtype))
+        rows, widths = [(tokens, bm), (d_model, bk), (hidden, bk)], [(d_model, bk), (hidden, bn), (d_out, bn)]
+        meta["RAGGED"] = is_ragged(rows, widths, line)
         args = [self.x, self.ups[0], self.ups[-1], self.h, self.w2, self.out, "TABLE", *self.sizes]
         return Waves(ffn_kernel, args, meta, table, programs, self.stages)
 

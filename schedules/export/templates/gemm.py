@@ -2,7 +2,7 @@
 
 import torch
 from kernels import gemm_kernel
-from launch import Waves, one_in_each, random_values
+from launch import Waves, is_ragged, line_of, one_in_each, random_values, whole_lines
 
 
 class GemmProblem:
@@ -13,7 +13,7 @@ class GemmProblem:
         self.tile, self.stages = tile, stages
         self.a, self.b = random_values(self.m, self.k, dtype=dtype), random_values(self.k, self.n, dtype=dtype)
         self.operands = {"A": self.a, "B": self.b}
-        self.out = torch.empty(self.m, self.n, device="cuda", dtype=out_dtype)
+        self.out = whole_lines(self.m, self.n, dtype=out_dtype)
         self.product = torch.empty(self.m, self.n, device="cuda", dtype=dtype)
         self.rows, self.cols = one_in_each(self.m), one_in_each(self.n)
 
@@ -22,7 +22,9 @@ class GemmProblem:
         bm, bn, bk = self.tile
         phases = bool((table[:, 8] > 0).any())
         meta = {"BM": bm, "BN": bn, "BK": bk, "PHASES": phases, "BARRIER": barrier}
-        args = [self.a, self.b, self.out, "TABLE", self.n, self.k]
+        line = min(line_of(self.a.dtype), line_of(self.out.dtype))
+        meta["RAGGED"] = is_ragged([(self.m, bm), (self.k, bk)], [(self.n, bn), (self.k, bk)], line)
+        args = [self.a, self.b, self.out, "TABLE", self.m, self.n, self.k]
         return Waves(gemm_kernel, args, meta, table, programs, self.stages)
 
     def library(self):

@@ -6,9 +6,11 @@ import ctypes
 import json
 import math
 import statistics
+import sys
 import zlib
 
 import torch
+import triton
 
 WARPS = 8
 SHARED_PER_BLOCK = 1024  # what the driver adds to a block's shared memory
@@ -34,15 +36,37 @@ def occupancy(compiled):
     )
 
 
+def line_of(dtype):
+    """Values in a line of 128 bytes."""
+    return 128 // dtype.itemsize
+
+
+def whole_lines(*shape, dtype):
+    """Zeros on the GPU, each row on lines of its own, as in the prediction and in the kernels."""
+    line = line_of(dtype)
+    return torch.zeros(*shape[:-1], -(-shape[-1] // line) * line, device="cuda", dtype=dtype)[..., : shape[-1]]
+
+
 def random_values(*shape, dtype, scale=1.0):
-    """Normal values on the GPU."""
-    return torch.randn(*shape, device="cuda", dtype=dtype).mul_(scale)
+    """Normal values on the GPU, each row on lines of its own."""
+    return whole_lines(*shape, dtype=dtype).normal_(0, scale)
 
 
 def one_in_each(length, tile=128):
     """A random index in each run of ``tile`` indices."""
     first = torch.arange(0, length, tile, device="cuda")
     return first + torch.randint(0, tile, first.shape, device="cuda").clamp_(max=(length - 1) % tile)
+
+
+def is_ragged(rows, widths, line):
+    """Whether a tile hangs over an edge of a padded matrix, by pairs of a length and the tile's side."""
+    padded = [(-(-width // line) * line, side) for width, side in widths]
+    return any(length % side for length, side in [*rows, *padded])
+
+
+def power_of_two(length, least=16):
+    """The next power of two, as matrix units need it."""
+    return max(least, 1 << (length - 1).bit_length())
 
 
 class Policy(ctypes.Structure):
@@ -64,7 +88,7 @@ class Window:
         self._ask("cuDeviceGetAttribute", ctypes.byref(longest), 109, 0)
         aside = min(int(share * torch.cuda.get_device_properties(0).L2_cache_size), most.value)
         self._ask("cuCtxSetLimit", 6, ctypes.c_size_t(aside))
-        size = min(tensor.numel() * tensor.element_size(), longest.value)
+        size = min(tensor.untyped_storage().nbytes(), longest.value)
         self.policy = Policy(tensor.data_ptr(), size, min(1.0, aside / size), 2, 0)  # persisting, the rest normal
 
     def _ask(self, name, *args):
@@ -106,7 +130,11 @@ class Waves:
         self.meta = meta | {"num_warps": WARPS, "num_stages": stages}
         self.kernel, self.programs = kernel, programs
         compiled = kernel.warmup(*self.args, **self.meta, grid=(1,))
-        compiled._init_handles()
+        try:
+            compiled._init_handles()
+        except triton.OutOfResources as error:
+            raise SystemExit(f"refused: {error} Export with a smaller --tile or fewer --stages.") from None
+        self.spills = compiled.n_spills
         fits = occupancy(compiled) * torch.cuda.get_device_properties(0).multi_processor_count
         if fits < programs:
             raise SystemExit(
@@ -199,11 +227,17 @@ def main(make_problem, about, table, programs):
         profile(launch if args.profile == "table" else library)
         return 0
     found = {"gpu": gpu.name, "sms": gpu.multi_processor_count, "torch": torch.__version__, "barrier": barrier, **about}
-    found["persist"] = args.persist
+    found |= {"persist": args.persist, "registers_spilled": launch.spills}
     if args.check or not args.time:
         found["error"] = relative_error(problem, launch)
     if args.time or not args.check:
         found["milliseconds"], found["library_milliseconds"] = milliseconds([launch, library], args.repeats)
+    if launch.spills:
+        print(
+            f"note: a thread keeps {launch.spills} registers in memory, traffic that was not predicted; a smaller "
+            "--tile may avoid it.",
+            file=sys.stderr,
+        )
     if args.json:
         print(json.dumps(found))
     else:
