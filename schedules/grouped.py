@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pebble.schedules.grid import Tiles, check_grid
 from pebble.schedules.orders import OrderParams, TileOrder
@@ -45,25 +46,45 @@ class GroupedKernel:
         self.a = {m: add("A", m, k, tile.bm, tile.bk, width, copies=count) for m, count in sizes.items()}
         self.b = add("B", k, n, tile.bk, tile.bn, width, copies=len(grouped.rows))
         self.c = {m: add("C", m, n, tile.bm, tile.bn, grouped.out_bytes, copies=count) for m, count in sizes.items()}
+        heights = np.array([ceil_div(rows, tile.bm) for rows in grouped.rows], np.int64)
+        self.first_row = np.cumsum(heights) - heights  #: of each group, among the tile rows of all groups
+        self.grid = (int(heights.sum()), cols)  #: tile rows of all groups, one after the other; tile columns
+        self._group = np.repeat(np.arange(len(heights)), heights)
+        seen: Counter[int] = Counter()
+        firsts = []
+        for m in grouped.rows:
+            down = np.arange(self.c[m].grid[0], dtype=np.int64)
+            firsts.append([operand[m].ids(down, 0, seen[m]) for operand in (self.a, self.c)])
+            seen[m] += 1
+        self._a, self._c = (np.concatenate(first) for first in zip(*firsts, strict=True))  # first tile of each tile row
 
     def walks(self, order: TileOrder, params: OrderParams | None = None) -> dict[int, Tiles]:
         """The tiles of a group of each size, in order."""
         return {m: order.tiles(*c.grid, params or OrderParams()) for m, c in self.c.items()}
 
+    def tiles(self, order: TileOrder, params: OrderParams | None = None) -> Tiles:
+        """The tiles of `grid`: one group after the other, inside a group in order."""
+        walks = self.walks(order, params)
+        parts = [walks[m] + np.array([first, 0]) for m, first in zip(self.grouped.rows, self.first_row, strict=True)]
+        return np.concatenate(parts).astype(np.int32)
+
+    def piece(self, tiles: Tiles, walk: Walk, adds: NDArray[np.bool_]) -> Phase:
+        """Blocks that each compute some k of a tile of `grid`; where ``adds``, C is read and added to."""
+        rows, cols = tiles.T.astype(np.int64)
+        reads = self.grouped.accumulate
+        adds = adds & (not reads)
+        c = self._c[rows] + cols
+        left = Strided(self._a[rows].astype(np.int32), 1)
+        results = [*[np.where(adds, c, -1)] * bool(adds.any()), *[c] * (reads + 1)]
+        return Phase(
+            Steps((left, self.b.down(cols, self._group[rows])), (READ, READ), walk),
+            epilogue=Steps(results, (READ,) * (len(results) - 1) + (WRITE,)),
+            flops=2 * self.tile.bm * self.tile.bn * self.tile.bk,
+            shared_bytes=product_bytes(self.tile, self.grouped.in_bytes),
+        )
+
     def group(self, order: TileOrder, wave_blocks: int, params: OrderParams | None = None) -> Group:
         """All products in one phase on ``wave_blocks`` block slots."""
-        walks, seen = self.walks(order, params), dict.fromkeys(self.c, 0)
-        bases = []
-        for group, m in enumerate(self.grouped.rows):
-            rows, cols = walks[m].T.astype(np.int64)
-            copy = seen[m]
-            seen[m] += 1
-            a, b, c = self.a[m].along(rows, copy).base, self.b.down(cols, group).base, self.c[m].ids(rows, cols, copy)
-            bases.append((a, b, c))
-        a, b, c = (np.concatenate(base) for base in zip(*bases, strict=True))
-        reads = self.grouped.accumulate
-        steps = Steps((Strided(a, 1), Strided(b, self.b.grid[1])), (READ, READ), Walk(0, self.depth))
-        results = Steps([c] * (reads + 1), (READ,) * reads + (WRITE,))
-        flops = 2 * self.tile.bm * self.tile.bn * self.tile.bk
-        shared = product_bytes(self.tile, self.grouped.in_bytes)
-        return Group([Phase(steps, epilogue=results, flops=flops, shared_bytes=shared)], wave_blocks, order.sawtooth)
+        tiles = self.tiles(order, params)
+        phase = self.piece(tiles, Walk(0, self.depth), np.zeros(len(tiles), np.bool_))
+        return Group([phase], wave_blocks, order.sawtooth)

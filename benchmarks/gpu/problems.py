@@ -152,9 +152,10 @@ class GemmProblem(Problem):
 
         slots = self.slots(case, slots_of)
         phases = bool(slots[:, 8].any())
-        meta = {"BM": bm, "BN": bn, "BK": bk, "PHASES": phases, "BARRIER": case["execution"] == "waves"}
+        meta = {"BM": bm, "BN": bn, "BK": bk, "GROUPED": False, "PHASES": phases}
+        meta["BARRIER"] = case["execution"] == "waves"
         meta["RAGGED"] = is_ragged([(self.m, bm), (self.k, bk)], [(self.n, bn), (self.k, bk)], LINE)
-        args = [self.a, self.b, self.out, "TABLE", self.m, self.n, self.k]
+        args = [self.a, self.b, self.out, "TABLE", self.out, self.m, self.n, self.k]
         return Launch(case, kernels.gemm_kernel, _Args(args), meta, torch.from_numpy(slots).cuda())
 
     def sampled(self) -> torch.Tensor:

@@ -102,7 +102,7 @@ def export(
     ----------
     schedule : str, Path, callable or TileTable
         A name, tiles of your own, or a table that was saved; as `pebble.simulate` takes it.
-    workload : Gemm, Ffn or Attention, optional
+    workload : Gemm, GroupedGemm, Ffn or Attention, optional
         A saved table says itself what it is for.
     format : str
         ``csv``, ``npy`` or ``json``: wave, slot, tile row and column, first k step and k direction of each block (more

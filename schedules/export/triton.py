@@ -18,11 +18,14 @@ import numpy as np
 from pebble.errors import InputError
 from pebble.schedules.export.slots import SLOT_COLUMNS, slots_of, statement
 from pebble.schedules.tables.table import TileTable
-from pebble.workloads import Attention, Ffn, Gemm
+from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm
 
 TEMPLATES = Path(__file__).parent / "templates"
 _TORCH = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
-_LIBRARY = {"gemm": "torch.matmul", "ffn": "torch (two products)", "attention": "torch attention"}
+_LIBRARY = {
+    "gemm": "torch.matmul", "grouped": "torch.matmul of each group", "ffn": "torch (two products)",
+    "attention": "torch attention",
+}  # fmt: skip
 _HELPERS = ("_tick", "_wait", "_k_step", "_pitch", "_tile", "_partial", "_put")
 _LEAST_SIDE = 16  # of a tile, for the matrix units
 _FILE = '''"""{head}
@@ -63,7 +66,7 @@ def triton_source(table: TileTable) -> str:
     Parameters
     ----------
     table : TileTable
-        Of a GEMM, an ffn or attention without staggering.
+        Of one GEMM or several, an ffn or attention, without staggering.
 
     Raises
     ------
@@ -82,6 +85,8 @@ def triton_source(table: TileTable) -> str:
     }  # fmt: skip
     shape = {name: getattr(workload, name) for name in workload.DIMENSIONS}
     shape |= {name: getattr(workload, name) for name in ("gated", "causal") if hasattr(workload, name)}
+    if isinstance(workload, GroupedGemm):
+        shape["rows"] = list(workload.rows)
     return _FILE.format(
         head=_quoted("\n".join(statement(table))), imports=imports, about=_literal(about), shape=_literal(shape),
         tile=_sides(table), stages=launch.stages, programs=launch.wave_blocks,
@@ -94,7 +99,7 @@ def _joined(family: str) -> tuple[str, str]:
     """The imports and the statements of the templates that a family needs."""
     imports = {"import sys"}
     body = ""
-    used = {*_HELPERS, f"{family}_kernel"}
+    used = {*_HELPERS, "gemm_kernel" if family == "grouped" else f"{family}_kernel"}
     for name in ("launch", "kernels", family):
         text = (TEMPLATES / f"{name}.py").read_text(encoding="utf-8")
         lines = text.splitlines()
@@ -157,7 +162,7 @@ def _check(table: TileTable) -> None:
                 f"triton: got a tile of {side} in {name}, expected a power of two of at least {_LEAST_SIDE} (--tile); "
                 "it need not divide the problem."
             )
-    if isinstance(workload, Gemm) and workload.accumulate:
+    if isinstance(workload, Gemm | GroupedGemm) and workload.accumulate:
         raise InputError("triton: got C += A B, expected C := A B.")
 
 
@@ -166,6 +171,8 @@ def _sides(table: TileTable) -> tuple[int, int, int]:
     workload, tile = table.workload, table.launch.tile
     if isinstance(workload, Gemm):
         lengths = (workload.m, workload.n, workload.k)
+    elif isinstance(workload, GroupedGemm):
+        lengths = (max(workload.rows), workload.n, workload.k)
     elif isinstance(workload, Ffn):
         lengths = (workload.tokens, max(workload.hidden, workload.d_out), max(workload.hidden, workload.d_model))
     else:

@@ -9,6 +9,7 @@ from pebble.errors import InputError
 from pebble.schedules.attention import AttentionKernel
 from pebble.schedules.ffn import FfnKernel
 from pebble.schedules.gemm import GemmKernel
+from pebble.schedules.grouped import GroupedKernel
 from pebble.schedules.tables.table import Column, TileTable
 from pebble.schedules.tables.walk import Kernel, table_kernel
 
@@ -73,7 +74,7 @@ def _full(count: int, value: int) -> Column:
 
 def product_grids(kernel: Kernel) -> list[tuple[str, tuple[int, int], Column]]:
     """The result of each product, its grid, and the k steps of each tile row."""
-    if isinstance(kernel, GemmKernel):
+    if isinstance(kernel, GemmKernel | GroupedKernel):
         return [("C", kernel.grid, _full(kernel.grid[0], kernel.depth))]
     if isinstance(kernel, AttentionKernel):
         grid = (kernel.q_tiles, kernel.copies)

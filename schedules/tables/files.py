@@ -23,13 +23,13 @@ from pebble.schedules.tables.own import Columns, ColumnTable, FixedTable, OwnSch
 from pebble.schedules.tables.table import COLUMNS, TILE_COLUMNS, Launch, TileTable
 from pebble.schedules.tile import TileShape
 from pebble.system.files import read_bytes, shown
-from pebble.workloads import Attention, Ffn, Gemm
+from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm
 from pebble.workloads.base import Workload
 
 FORMAT = "pebble tile table"
 SUFFIXES = (".csv", ".npy", ".json")
 _NPY = {2: ("row", "col"), 4: TILE_COLUMNS[2:], 6: TILE_COLUMNS, len(COLUMNS): COLUMNS}
-_SHAPES: dict[str, type[Workload]] = {shape.FAMILY: shape for shape in (Gemm, Ffn, Attention)}
+_SHAPES: dict[str, type[Workload]] = {shape.FAMILY: shape for shape in (Gemm, GroupedGemm, Ffn, Attention)}
 _TOGETHER = (("wave", "slot"), ("row", "col"), ("phase", "product", "first", "steps", "adds"))
 _MOST = 2**31 - 1
 

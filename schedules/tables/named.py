@@ -8,6 +8,7 @@ from pebble.errors import InputError
 from pebble.schedules.attention import AttentionKernel, AttentionSchedule
 from pebble.schedules.ffn import FfnKernel, FfnSchedule, by_columns
 from pebble.schedules.gemm import GemmKernel
+from pebble.schedules.grouped import GroupedKernel
 from pebble.schedules.orders import OrderParams, TileOrder, parse_order
 from pebble.schedules.tables.table import Blocks, Launch, TileTable, deal
 from pebble.schedules.tables.walk import kernel_of
@@ -29,14 +30,16 @@ def named_table(workload: Workload, schedule: Named, launch: Launch) -> TileTabl
     blocks: list[Blocks] | None = None
     if isinstance(kernel, GemmKernel) and isinstance(schedule, TileOrder):
         blocks = [Blocks(schedule.tiles(*kernel.grid, launch.order_params), kernel.depth)]
+    elif isinstance(kernel, GroupedKernel) and isinstance(schedule, TileOrder):
+        blocks = [Blocks(kernel.tiles(schedule, launch.order_params), kernel.depth)]
     elif isinstance(kernel, FfnKernel) and isinstance(schedule, FfnSchedule):
         blocks = _ffn_blocks(kernel, schedule, launch)
     elif isinstance(kernel, AttentionKernel) and isinstance(schedule, AttentionSchedule):
         blocks = _attention_blocks(kernel, schedule)
     if blocks is None:
         raise InputError(
-            f"{schedule.name}: there is no table of it, expected a tile order (gemm), separate:ORDER or row-fused-R "
-            "(ffn), fa2, fa2-heads-first or fa3 (attention)."
+            f"{schedule.name}: there is no table of it, expected a tile order (gemm, grouped), separate:ORDER or "
+            "row-fused-R (ffn), fa2, fa2-heads-first or fa3 (attention)."
         )
     return TileTable(schedule.name, workload, launch, deal(blocks, launch.wave_blocks, schedule.sawtooth))
 

@@ -4,7 +4,8 @@ Columns:
 
 - ``wave``, ``slot``: when and where. A wave is at most P blocks that run together; slots may stay empty, so that a wave
   can end early, at the edge of a band.
-- ``row``, ``col``: the tile of the result; for attention the Q tile and the head, batch by batch.
+- ``row``, ``col``: the tile of the result; for attention the Q tile and the head, batch by batch; for several products
+  the tile rows of all of them are numbered one product after the other.
 - ``k_start``, ``k_direction``: the k step that the block begins with, and 1 or -1. It goes round at the end of its k.
 - ``phase``, ``product``, ``first``, ``steps``, ``adds``: a phase begins when the one before is complete; product 1 is
   the second of a feed-forward network, whose k is the hidden layer; the block takes ``steps`` steps of k from ``first``
@@ -98,7 +99,7 @@ class TileTable:
     name : str
         What it is called.
     workload : Workload
-        Gemm, Ffn or Attention.
+        Gemm, GroupedGemm, Ffn or Attention.
     launch : Launch
         How it is meant to run, and what it moves then.
     entries : ndarray of int32, shape (blocks, 11)

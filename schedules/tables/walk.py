@@ -12,16 +12,17 @@ from pebble.schedules.attention import AttentionKernel
 from pebble.schedules.execution import WAVES, Execution, run_tiles
 from pebble.schedules.ffn import FfnKernel
 from pebble.schedules.gemm import GemmKernel
+from pebble.schedules.grouped import GroupedKernel
 from pebble.schedules.tables.table import COLUMNS, Column, Entries, TileTable
 from pebble.schedules.tile import TileShape
 from pebble.traces import Trace
 from pebble.traces.layout import Strided
 from pebble.traces.program import Group, Phase, Steps, program_trace, timed_trace
 from pebble.traces.walk import Walk
-from pebble.workloads import Attention, Ffn, Gemm
+from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm
 from pebble.workloads.base import Workload
 
-Kernel = GemmKernel | FfnKernel | AttentionKernel
+Kernel = GemmKernel | GroupedKernel | FfnKernel | AttentionKernel
 _ROW, _PHASE, _PRODUCT = (COLUMNS.index(name) for name in ("row", "phase", "product"))
 
 
@@ -35,11 +36,13 @@ def kernel_of(workload: Workload, tile: TileShape, residual: bool = False, name:
     """
     if isinstance(workload, Gemm):
         return GemmKernel(workload, tile)
+    if isinstance(workload, GroupedGemm):
+        return GroupedKernel(workload, tile)
     if isinstance(workload, Ffn):
         return FfnKernel(workload, tile, residual=residual)
     if isinstance(workload, Attention):
         return AttentionKernel(workload, tile.bm, tile.bn)
-    raise InputError(f"{name}: got {workload.label}, expected a gemm, an ffn or an attention.")
+    raise InputError(f"{name}: got {workload.label}, expected a gemm, several of them, an ffn or an attention.")
 
 
 def table_kernel(table: TileTable, residual: bool = False) -> Kernel:
@@ -61,7 +64,7 @@ def table_trace(
         slot, ``dynamic`` gives the next to whichever slot is free.
     residual : bool
         ffn: X is read again and added to Y.
-    kernel : GemmKernel, FfnKernel or AttentionKernel, optional
+    kernel : GemmKernel, GroupedKernel, FfnKernel or AttentionKernel, optional
         As from `table_kernel`, if there is one already.
 
     Raises
@@ -142,7 +145,7 @@ def _phase(kernel: Kernel, entries: Entries) -> Phase:
     ahead = np.where(backwards, first + steps - 1 - start, start - first)
     walk = Walk(first, steps, backwards, ahead, one_way=True)
     tiles, adds = entries[:, _ROW : _ROW + 2], column["adds"] > 0
-    if isinstance(kernel, GemmKernel):
+    if isinstance(kernel, GemmKernel | GroupedKernel):
         return kernel.piece(tiles, walk, adds)
     if isinstance(kernel, AttentionKernel):
         return kernel.flash(column["row"], column["col"], walk)

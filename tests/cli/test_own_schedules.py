@@ -147,7 +147,15 @@ def test_a_function_orders_both_products_of_an_ffn_and_the_heads_of_an_attention
 @pytest.mark.parametrize("suffix", ["csv", "npy", "json"])
 def test_what_is_exported_is_read_back(capsys: pytest.CaptureFixture[str], suffix: str) -> None:
     ffn = ["ffn", "--tokens", "512", "--d-model", "256", "--hidden", "640", *WHERE]
-    for words, name in ((GEMM + WHERE, "grouped-2+sawtooth"), (ffn, "row-fused-3+sawtooth")):
+    groups = ["grouped", "--rows", "300,1,200,300", "-n", "320", "-k", "192", *WHERE]
+    batch = ["gemm", "--batch", "3", "-m", "192", "-n", "256", "-k", "128", "--accumulate-into", *WHERE]
+    cases = (
+        (GEMM + WHERE, "grouped-2+sawtooth"),
+        (ffn, "row-fused-3+sawtooth"),
+        (batch, "row"),
+        (groups, "hilbert+sawtooth"),
+    )
+    for words, name in cases:
         exported = moved(capsys, "export", name, *words, "--format", suffix, "-o", f"out.{suffix}")
         own = moved(capsys, "simulate", *words, "--schedule", f"out.{suffix}")
         named = moved(capsys, "simulate", *words, "--schedule", name)

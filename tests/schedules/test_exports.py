@@ -25,7 +25,7 @@ from pebble.schedules.tables import Blocks, Launch, TileTable, deal
 from pebble.schedules.tables.checks import check_table
 from pebble.schedules.tables.named import named_table
 from pebble.schedules.tile import TileShape
-from pebble.workloads import Attention, Ffn, Gemm
+from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm
 
 ROOT = Path(__file__).parents[2]
 TILE = TileShape(32, 32, 16)
@@ -49,6 +49,9 @@ def tables() -> dict[str, TileTable]:
         "heads": named_table(attention, parse_attention_schedule("fa3"), Launch(TileShape(32, 32, 1), 5)),
         "ragged": named_table(Gemm(100, 70, 50, dtype="fp16"), parse_order("grouped-2+sawtooth"), launch),
         "short": named_table(Gemm(7, 70, 50, dtype="fp16"), parse_order("row"), Launch(TileShape(7, 32, 16), 5)),
+        "groups": named_table(
+            GroupedGemm((70, 1, 32, 70), 70, 50, dtype="fp16"), parse_order("grouped-2+sawtooth"), launch
+        ),
         "ragged-slabs": TileTable("slabs", Gemm(90, 101, 55, dtype="fp16"), launch, deal(slabs, 5, True)),
         "ragged-fused": named_table(
             Ffn(70, 50, 90, 41, dtype="fp16"), parse_ffn_schedule("row-fused-2-split-2+sawtooth"), launch

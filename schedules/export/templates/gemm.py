@@ -21,10 +21,10 @@ class GemmProblem:
         """The table's kernel."""
         bm, bn, bk = self.tile
         phases = bool((table[:, 8] > 0).any())
-        meta = {"BM": bm, "BN": bn, "BK": bk, "PHASES": phases, "BARRIER": barrier}
+        meta = {"BM": bm, "BN": bn, "BK": bk, "GROUPED": False, "PHASES": phases, "BARRIER": barrier}
         line = min(line_of(self.a.dtype), line_of(self.out.dtype))
         meta["RAGGED"] = is_ragged([(self.m, bm), (self.k, bk)], [(self.n, bn), (self.k, bk)], line)
-        args = [self.a, self.b, self.out, "TABLE", self.m, self.n, self.k]
+        args = [self.a, self.b, self.out, "TABLE", self.out, self.m, self.n, self.k]
         return Waves(gemm_kernel, args, meta, table, programs, self.stages)
 
     def library(self):

@@ -79,11 +79,15 @@ def _put(pointers, tile, rows, height, columns, width, RAGGED: tl.constexpr):
 
 @triton.jit
 def gemm_kernel(
-    a, b, c, table, slots, counter, m, n, k,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, RAGGED: tl.constexpr, PHASES: tl.constexpr,
-    BARRIER: tl.constexpr,
+    a, b, c, table, slots, counter, places, m, n, k,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, RAGGED: tl.constexpr, GROUPED: tl.constexpr,
+    PHASES: tl.constexpr, BARRIER: tl.constexpr,
 ):  # fmt: skip
-    """C = A B, all of k at once or in slabs that add to C."""
+    """C = A B, all of k at once or in slabs that add to C.
+
+    ``GROUPED``: several products, their A and C one below the other. ``places`` has three numbers for each tile row:
+    its first row, the end of its product's rows, and which product it is. Otherwise nothing is read from it.
+    """
     programs = tl.num_programs(0)
     for slot in range(tl.program_id(0), slots, programs):
         entry = table + 9 * slot
@@ -95,18 +99,24 @@ def gemm_kernel(
             _wait(counter, slot // programs * programs)
         wa, wb, wc = _pitch(a, k), _pitch(b, n), _pitch(c, n)
         rm, rn, rk = row * BM + tl.arange(0, BM), col * BN + tl.arange(0, BN), tl.arange(0, BK)
-        pa = a + rm[:, None].to(tl.int64) * wa + rk[None, :]
         pb = b + rk[:, None].to(tl.int64) * wb + rn[None, :]
+        end = m
+        if GROUPED:
+            place = places + 3 * tl.maximum(row, 0)
+            rm = tl.where(row < 0, -1, tl.load(place) + tl.arange(0, BM))
+            end = tl.load(place + 1)
+            pb += tl.load(place + 2).to(tl.int64) * k * wb
+        pa = a + rm[:, None].to(tl.int64) * wa + rk[None, :]
         acc = tl.zeros((BM, BN), dtype=tl.float32)
         for step in range(steps):
             at = (_k_step(first, steps, start, direction, step) * BK).to(tl.int64)
-            left = _tile(pa + at, rm, m, at + rk, wa, RAGGED)
+            left = _tile(pa + at, rm, end, at + rk, wa, RAGGED)
             acc = tl.dot(left, _tile(pb + at * wb, at + rk, k, rn, wb, RAGGED), acc)
         out = c + rm[:, None].to(tl.int64) * wc + rn[None, :]
         if PHASES:  # noqa: SIM102 - one is known when compiling, the other when running
             if adds == 1:
-                acc += _partial(out, rm, m, rn, wc, RAGGED)
-        _put(out, acc, rm, m, rn, wc, RAGGED)
+                acc += _partial(out, rm, end, rn, wc, RAGGED)
+        _put(out, acc, rm, end, rn, wc, RAGGED)
         if BARRIER or PHASES:
             _tick(counter)
 
