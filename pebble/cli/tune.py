@@ -138,7 +138,7 @@ def _print(found: Tuning, top: int) -> None:
         moved, ranked = format_bytes(launch.traffic.dram_bytes), format_bytes(s.traffic[0].dram_bytes)
         say(f"launched {launch.execution}: {moved}: tile {s.kernel.tile}, {s.name} ({found.executions[0]}: {ranked})")
     print()
-    rows = [_row(found, tied) for tied in found.distinct[:top]]
+    rows = [_row(tied) for tied in found.distinct[:top]]
     heads = [f"{found.executions[0]} read MB", *(f"{name} MB" for name in found.executions)]
     print(_output.table(["schedule", "tile", *heads, "x bound"], rows, left=2, keep=(heads[1], "x bound")))
     looked, simulated, named, all_named = found.counts
@@ -171,7 +171,7 @@ def _least_launches(found: Tuning) -> list[OtherLaunch]:
     return list({launch.execution: launch for launch in reversed(found.launches)}.values())[::-1]
 
 
-def _row(found: Tuning, tied: tuple[Tuned, ...]) -> list[str]:
+def _row(tied: tuple[Tuned, ...]) -> list[str]:
     s = tied[0]
     moved = [s.traffic[0].dram_read_bytes, *(t.dram_bytes for t in s.traffic)]
     name = s.name if len(tied) == 1 else f"{s.name} and {len(tied) - 1} more"

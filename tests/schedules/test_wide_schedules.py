@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.chain import Chain, handed_on
-from pebble.schedules.explicit.chain_search import _plan_of_runs
+from pebble.schedules.explicit.chain_search import plan_of_runs
 from pebble.schedules.explicit.corner import Side, best_corner
 from pebble.schedules.explicit.gemm import AXES, Band
 from pebble.schedules.explicit.moves import gemm_moves
@@ -153,7 +153,7 @@ def test_panels_with_turned_corners(
     chain = replace(base, room=room)
     runs = [(_band(base, "rows", shape), number) for shape, number in shapes]
     peak = max(band.peak for band, _ in runs)
-    plan = _plan_of_runs(chain, "rows", [(replace(band, peak=peak), number) for band, number in runs], peak)
+    plan = plan_of_runs(chain, "rows", [(replace(band, peak=peak), number) for band, number in runs], peak)
     plan = replace(plan, capacity=plan.peak_elements)
     turned_panels += any(
         handed_on(chain, "rows", plan.capacity, one, other, f).leave.turned for one, other in pairwise(plan.bands)
