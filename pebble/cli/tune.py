@@ -20,6 +20,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from pebble.cli import _output
+from pebble.cli._progress import stderr_bar
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel, seconds
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.families import kernel_family
@@ -89,12 +90,7 @@ def _progress() -> AbstractContextManager[Progress]:
 
 @contextmanager
 def _bar() -> Iterator[Progress]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("{task.description:<34}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    with stderr_bar("{task.description:<34}") as bar:
         task = bar.add_task("compiling the simulator", total=None)
 
         def show(what: str, done: int, total: int) -> None:
