@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from pebble.errors import InputError, check_flag, check_text
 from pebble.families import Explicit, kernel_family
@@ -272,6 +272,44 @@ def simulated(workload: Workload, schedule: Any, config: KernelConfig, residual:
     return replace(traffic, plain_bytes=without.dram_bytes)
 
 
+class _Simulated(NamedTuple):
+    """What schedules move: as asked, with one thing otherwise by name, and whether all were done."""
+
+    orders: list[Traffic]
+    beside: dict[str, dict[str, Traffic]]
+    complete: bool
+
+
+def _simulate_all(
+    workload: Workload, kernel: Kernel, chosen: Sequence[Any], residual: bool, show: Progress
+) -> _Simulated:
+    """Simulate schedules, each walk once, in all cores; those that were done by then where it is interrupted."""
+    family, config, configs = kernel_family(workload), kernel.config, kernel.beside
+    beside: dict[str, dict[str, Traffic]] = {name: {} for name in configs}
+    alike: dict[Hashable, list[int]] = {}  # schedules that walk alike move alike
+    moved: dict[int, Traffic] = {}
+
+    def run(same: Sequence[int]) -> list[Traffic]:
+        one = chosen[same[0]]
+        others = [family.simulate(workload, one, other, residual) for other in configs.values()]
+        return [simulated(workload, one, config, residual), *others]
+
+    complete = True
+    try:
+        for i, one in enumerate(chosen):
+            alike.setdefault(family.walk(workload, one, config), []).append(i)
+        walks = list(alike.values())
+        for walk, (found, *others) in each(run, walks):
+            for i in walks[walk]:
+                for by_name, other in zip(beside.values(), others, strict=True):
+                    by_name[chosen[i].name] = replace(other, order=chosen[i].name)
+                moved[i] = replace(found, order=chosen[i].name)  # last: what is in it is whole
+                show(chosen[i].name)
+    except KeyboardInterrupt:
+        complete = False
+    return _Simulated([moved[i] for i in sorted(moved)], beside, complete)
+
+
 def compare_kernels(
     workload: Workload,
     schedules: str | Sequence[str] = "all",
@@ -292,7 +330,7 @@ def compare_kernels(
     own = schedule if isinstance(schedule, list | tuple) else [schedule]
     chosen += [family.read_schedule(one) for one in own if one is not None]
     config = kernel.config
-    family.check(workload, config)
+    family.check(workload, config)  # refused before any work is done for it
     trace = trace_bound(workload, kernel)
     held_bytes = config.cache_bytes + parse_policy(config.policy).last_level_bytes
     wide = kernel.target.accumulator_bytes
@@ -306,31 +344,7 @@ def compare_kernels(
     notes = [*kernel.notes, *family.notes(residual)]
     if wide:
         notes.append(f"the bounds and the best schedule are for partial sums in fp32: {PARTIAL_SUMS}")
-    show = progress(len(chosen))
-    configs = kernel.beside
-    others: dict[str, dict[str, Traffic]] = {name: {} for name in configs}
-    alike: dict[Hashable, list[int]] = {}  # schedules that walk alike move alike
-    moved: dict[int, Traffic] = {}
-    complete = True
-
-    def run(same: Sequence[int]) -> list[Traffic]:
-        one = chosen[same[0]]
-        besides = [family.simulate(workload, one, other, residual) for other in configs.values()]
-        return [simulated(workload, one, config, residual), *besides]
-
-    try:
-        for i, one in enumerate(chosen):
-            alike.setdefault(family.walk(workload, one, config), []).append(i)
-        walks = list(alike.values())
-        for walk, (found, *besides) in each(run, walks):
-            for i in walks[walk]:
-                moved[i] = replace(found, order=chosen[i].name)
-                for by_name, other in zip(others.values(), besides, strict=True):
-                    by_name[chosen[i].name] = replace(other, order=chosen[i].name)
-                show(chosen[i].name)
-    except KeyboardInterrupt:
-        complete = False
-    done = [moved[i] for i in sorted(moved)]
+    done, others, complete = _simulate_all(workload, kernel, chosen, residual, progress(len(chosen)))
     beside = {name: {t.order: by_name[t.order].dram_bytes for t in done} for name, by_name in others.items()}
     notes += what_counters_do_not_see(done)
     for name, there in beside.items() if done else ():
@@ -343,17 +357,17 @@ def compare_kernels(
     return Comparison(
         workload,
         kernel,
-        trace,
-        chip,
-        bounded(workload, cache),
-        Bounded(trace.capacity, separate) if separate else None,
-        explicit,
-        tuple(sorted(done, key=lambda t: t.dram_bytes)),
-        tuple(notes),
-        complete,
-        beside,
-        sums,
-        energy,
-        others,
-        family.stateless_schedule(workload, trace.capacity.schedule_elements, trace.capacity.room),
+        trace=trace,
+        chip=chip,
+        cache_only=bounded(workload, cache),
+        separate=Bounded(trace.capacity, separate) if separate else None,
+        explicit=explicit,
+        orders=tuple(sorted(done, key=lambda t: t.dram_bytes)),
+        notes=tuple(notes),
+        complete=complete,
+        beside=beside,
+        accumulator=sums,
+        energy=energy,
+        beside_traffic=others,
+        stateless=family.stateless_schedule(workload, trace.capacity.schedule_elements, trace.capacity.room),
     )
