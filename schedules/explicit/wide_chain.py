@@ -47,13 +47,10 @@ class WidePlan:
         The same bands in a memory of as many values as they hold at most, with what is kept between bands.
     room : Room
         The memory.
-    peak_bytes : int
-        Most bytes held at once, at most, without what is kept from band to band.
     """
 
     plan: ChainPlan
     room: Room
-    peak_bytes: int
 
     @property
     def bytes(self) -> int:
@@ -168,7 +165,7 @@ def best_chain_in_bytes(chain: Chain, room: Room) -> WidePlan | None:
                 best = found if best is None else min(best, found)
     if best is None:
         return None
-    (_, side, shape), widths = best, room.widths
+    _, side, shape = best
     extent = chain.m if side == "rows" else chain.f
     count, rest = divmod(extent, shape.extent)
     runs = [(_band(chain, side, shape), count)]
@@ -177,8 +174,7 @@ def best_chain_in_bytes(chain: Chain, room: Room) -> WidePlan | None:
     # room for the next band is counted beside the largest: what a smaller one leaves free may be narrower values
     capacity, runs = peak + _spare(chain, side, shape, room), [(replace(band, peak=peak), n) for band, n in runs]
     plans = [plan_of_runs(one, side, runs, capacity) for one in (chain, turned)]
-    held = peak_bytes(chain, side, shape, widths)
-    wide = [WidePlan(replace(plan, capacity=max(capacity, plan.peak_elements)), room, held) for plan in plans]
+    wide = [WidePlan(replace(plan, capacity=max(capacity, plan.peak_elements)), room) for plan in plans]
     return min(wide, key=lambda plan: plan.bytes)  # corners or, where much is spare, plain values
 
 

@@ -158,7 +158,7 @@ def test_panels_with_turned_corners(
     turned_panels += any(
         handed_on(chain, "rows", plan.capacity, one, other, f).leave.turned for one, other in pairwise(plan.bands)
     )
-    replay_chain(WidePlan(plan, room, 0))
+    replay_chain(WidePlan(plan, room))
 
 
 def test_corners_were_turned() -> None:
