@@ -14,7 +14,7 @@ from pebble.families import family_of
 from pebble.families.gemm import GEMM
 from pebble.game import Game, Move, Pebbling, Variant, check_capacity, moves_cost, replay
 from pebble.reports.base import Report
-from pebble.reports.kernel_compare import read_schedules
+from pebble.reports.chosen import read_schedules
 from pebble.reports.target import TargetOptions, read_target
 from pebble.schedules.orders import OrderParams, TileOrder
 from pebble.schedules.tile import TileShape
