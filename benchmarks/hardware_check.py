@@ -47,10 +47,10 @@ class Row:
         return self.model / self.measured - 1
 
 
-def gemm_on(sku: str, gemm: Gemm, order: str, tile: str, blocks: int = 1) -> Traffic:
+def gemm_on(sku: str, gemm: Gemm, order: str, tile: str) -> Traffic:
     """A GEMM on the default model of a GPU."""
     machine = load_machine(sku)
-    config = KernelConfig(TileShape.parse(tile), machine.sms, blocks, machine.l2_bytes, machine.default_model.policy)
+    config = KernelConfig(TileShape.parse(tile), machine.sms, 1, machine.l2_bytes, machine.default_model.policy)
     return simulate(gemm, parse_order(order), config)
 
 

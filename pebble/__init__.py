@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from pebble.reports.ncu import NcuReport, ncu
     from pebble.reports.ncu_compare import Judgement
     from pebble.reports.ncu_dims import recover_dims
-    from pebble.reports.proof import Proof, Verification, certify, prove, verify
+    from pebble.reports.proof import Proof, certify, prove
     from pebble.reports.replay import Replayed, replay
     from pebble.reports.simulate import Simulation, simulate
     from pebble.reports.solve import Solution, solve
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from pebble.reports.tile import TileAdvice, tile
     from pebble.reports.time import time
     from pebble.reports.tune import Tuning, tune
+    from pebble.reports.verify import Verification, verify
     from pebble.sweeps.results import Results, results
     from pebble.sweeps.sweep import Sweep, sweep
     from pebble.webpage.report import WebPage, report
@@ -98,7 +99,7 @@ _EXPORTS = {
     "TileAdvice": "pebble.reports.tile",
     "Sweep": "pebble.sweeps.sweep",
     "Tuning": "pebble.reports.tune",
-    "Verification": "pebble.reports.proof",
+    "Verification": "pebble.reports.verify",
     "WebPage": "pebble.webpage.report",
     "bound": "pebble.reports.bound",
     "certify": "pebble.reports.proof",
@@ -123,7 +124,7 @@ _EXPORTS = {
     "tile": "pebble.reports.tile",
     "sweep": "pebble.sweeps.sweep",
     "tune": "pebble.reports.tune",
-    "verify": "pebble.reports.proof",
+    "verify": "pebble.reports.verify",
     "workload": "pebble.families",
 }
 __all__ = [

@@ -261,9 +261,7 @@ def attention_groups(kernel: AttentionKernel, schedule: AttentionSchedule, sms: 
     return [Group(phases, wave_blocks, schedule.sawtooth)]
 
 
-def attention_trace(
-    attention: Attention, schedule: AttentionSchedule, bm: int, bn: int, sms: int, blocks_per_sm: int = 1
-) -> Trace:
+def attention_trace(attention: Attention, schedule: AttentionSchedule, bm: int, bn: int, sms: int) -> Trace:
     """The trace of one schedule.
 
     Parameters
@@ -274,8 +272,8 @@ def attention_trace(
         What runs when.
     bm, bn : int
         Rows of a Q tile and of a KV tile.
-    sms, blocks_per_sm : int
-        Their product is the number of blocks that run at once.
+    sms : int
+        One block runs on each at a time.
 
     Raises
     ------
@@ -283,4 +281,4 @@ def attention_trace(
         The trace is too long.
     """
     kernel = AttentionKernel(attention, bm, bn)
-    return program_trace(kernel.layout, attention_groups(kernel, schedule, sms, sms * blocks_per_sm), sms)
+    return program_trace(kernel.layout, attention_groups(kernel, schedule, sms, sms), sms)

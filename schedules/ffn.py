@@ -215,7 +215,7 @@ def ffn_groups(kernel: FfnKernel, schedule: FfnSchedule, wave_blocks: int) -> li
     ]
 
 
-def ffn_trace(kernel: FfnKernel, schedule: FfnSchedule, wave_blocks: int, sms: int | None = None) -> Trace:
+def ffn_trace(kernel: FfnKernel, schedule: FfnSchedule, wave_blocks: int) -> Trace:
     """The trace of one schedule.
 
     Parameters
@@ -225,13 +225,11 @@ def ffn_trace(kernel: FfnKernel, schedule: FfnSchedule, wave_blocks: int, sms: i
     schedule : FfnSchedule
         What runs when.
     wave_blocks : int
-        P, blocks that run at once on the chip.
-    sms : int, optional
-        SMs; block slots are dealt to them in turn. By default as many as block slots.
+        P, blocks that run at once on the chip, each on an SM of its own.
 
     Raises
     ------
     InputError
         The trace is too long, or producer and consumer cannot share the SMs.
     """
-    return program_trace(kernel.layout, ffn_groups(kernel, schedule, wave_blocks), sms)
+    return program_trace(kernel.layout, ffn_groups(kernel, schedule, wave_blocks))

@@ -72,7 +72,7 @@ def test_a_claim_that_fails_is_refused(tmp_path: Path) -> None:
     assert questions.rendered(template) == "so\n"
 
 
-def test_a_command_that_fails_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_that_fails_is_refused() -> None:
     with pytest.raises(RuntimeError, match="exit code 2"):
         questions.run("pebble bound gemm -m 0 -n 1 -k 1 --cache 6MiB", "docs/figures/")
 

@@ -16,19 +16,16 @@ _MOST_TASKS = 128  # above, the windows are left out
 
 
 @lru_cache(maxsize=64)
-def fewest_touched(game: Game, largest: int, steps: int = _SEARCH_STEPS) -> tuple[int, ...]:
+def fewest_touched(game: Game, largest: int) -> tuple[int, ...]:
     """For r = 0 .. largest, a weight that any r tasks together touch at least (operands and targets).
 
-    Exact while ``steps`` last, then the last exact value goes on: it never falls as r grows.
-
-    Notes
-    -----
-    Branch and bound over sets of tasks; ``steps`` bounds the time.
+    Exact while the steps of a branch and bound over sets of tasks last, then the last exact value goes on: it never
+    falls as r grows.
     """
     masks = [_touched(game, t) for t in range(len(game.tasks))]
     weigh = _Weigher(game.weights)
     found = [0]
-    budget = steps
+    budget = _SEARCH_STEPS
     for r in range(1, min(largest, len(masks) if len(masks) <= _MOST_TASKS else 1) + 1):
         best, budget = _fewest(masks, r, weigh, budget)
         if best is None:

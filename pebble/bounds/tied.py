@@ -37,15 +37,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pebble.bounds.chain import Chain
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 METHOD = "segment accounting for a gated chain, with the elementwise product"
 _LEAST_CELLS = 100_000  # below that m f the whole-number bounds are good, and time is better spent elsewhere
@@ -160,8 +159,6 @@ def _segment_counts(chain: Chain) -> list[int]:
 @lru_cache(maxsize=64)
 def _hopes(chain: Chain) -> tuple[tuple[int, float], ...]:
     """For each h more than h phi + (lambda - 2 - tau l) m f can be, from points where all segments are alike."""
-    import numpy as np
-
     found = []
     for h in _segment_counts(chain):
         segment = Segment(chain, h)
@@ -212,16 +209,12 @@ class Segment:
 
     def edges(self) -> tuple[Floats, Floats]:
         """Where the search starts: edges of boxes of all cells and of gate cells."""
-        import numpy as np
-
         low = self.products / (self.k + self.l) * (1 - _MARGIN)  # P <= k T + l e, and e <= T
         return np.geomspace(low, 2 * self.cells, 25), np.append(0.0, np.geomspace(low / 64, self.cells, 24))
 
     @staticmethod
     def price(cells: Floats, p: float) -> Floats:
         """G(e; p)."""
-        import numpy as np
-
         return np.where(cells <= p * p, 2 / np.sqrt(cells), 1 / p + p / cells)
 
     def below(self, t1: Floats, t2: Floats, e1: Floats, e2: Floats) -> Callable[[float, float], Floats]:
@@ -229,8 +222,6 @@ class Segment:
 
         Infinite where none is feasible. What does not depend on the weights is computed once.
         """
-        import numpy as np
-
         most = self.products
         first, second = self.price(t2, self.p1), self.price(e2, self.p2)
         low, high = np.maximum(0, most - self.k * t2), np.minimum(most + 1, self.l * e2)
@@ -251,8 +242,6 @@ class Segment:
 
     def phi(self, lam: float, tau: float) -> float:
         """A lower bound of the least X - lambda M + tau v2, by branch and bound."""
-        import numpy as np
-
         t_edges, e_edges = self.edges()
         t1, e1 = (a.ravel() for a in np.meshgrid(t_edges[:-1], e_edges[:-1]))
         t2, e2 = (a.ravel() for a in np.meshgrid(t_edges[1:], e_edges[1:]))
@@ -275,8 +264,6 @@ class Segment:
 
     def choose(self, segments: int) -> tuple[float, float, float]:
         """lambda and tau that are about the best for this share, on a coarse grid of points, and how good there."""
-        import numpy as np
-
         low = self.products / (self.k + self.l)
         t, share = (a.ravel() for a in np.meshgrid(np.geomspace(low, 2 * self.cells, 60), np.linspace(0.02, 1, 50)))
         e = np.minimum(t * share, self.cells)

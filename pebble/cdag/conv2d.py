@@ -27,10 +27,15 @@ def conv2d_dag(
 
     Parameters
     ----------
+    batch, in_channels, out_channels, kernel, stride : int
+        Images, channels, rows and columns of the filter, and pixels from one output to the next.
     height, width : int
         Of the input X; the output has (height - kernel) // stride + 1 rows. Input pixels that no output needs are left
-        out. tile : sequence of two int Extents over in-channels and out-channels of a tile operation, at one pixel.
-        form, in_bytes, out_bytes As in :func:`pebble.cdag.gemm.gemm_dag`, for X, W and Y.
+        out.
+    tile : sequence of two int
+        Extents over in-channels and out-channels of a tile operation, at one pixel.
+    form, in_bytes, out_bytes
+        As in :func:`pebble.cdag.gemm.gemm_dag`, for X, W and Y.
 
     Raises
     ------

@@ -23,14 +23,17 @@ def ffn_dag(
 
     Parameters
     ----------
+    tokens, d_model, hidden : int
+        X is tokens x d_model, the hidden layer tokens x hidden.
     d_out : int, optional
         Columns of Y; by default ``d_model``.
     gated : bool
         Gate and up products, activation of the gate, elementwise product, down.
     form, in_bytes, out_bytes
         As in :func:`pebble.cdag.gemm.gemm_dag`. In place, the activation and the elementwise product are further tasks
-        on the hidden (gate) cell, since they need no room beside it. tile : sequence of four int Extents over tokens,
-        d_model, hidden, d_out of a tile operation.
+        on the hidden (gate) cell, since they need no room beside it.
+    tile : sequence of four int
+        Extents over tokens, d_model, hidden, d_out of a tile operation.
 
     Raises
     ------

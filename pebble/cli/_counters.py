@@ -45,6 +45,11 @@ def print_launches(found: NcuReport) -> None:
               "L1 ld requests", "L1 st requests", "tensor"]  # fmt: skip
     print(_output.table(header, rows))
     print()
+    _print_what_to_know(found)
+
+
+def _print_what_to_know(found: NcuReport) -> None:
+    """The critical kernel, what the counters do not say, and notes."""
     critical = found.critical
     _output.say(_plain(f"* critical kernel: {critical.launch.ident} {critical.launch.short_name} ({critical.why})"))
     past = [launch.ident for launch in found.launches if _past_l1(launch)]

@@ -9,7 +9,6 @@ from pebble.cdag.io import SUFFIXES
 from pebble.cli import FAMILIES
 from pebble.cli._workload_argument import add_parameters, given_parameters
 from pebble.families import DAG_FAMILIES
-from pebble.game import Variant
 from pebble.reports.dags import read_dag_source
 
 if TYPE_CHECKING:
@@ -37,6 +36,6 @@ def add_dag_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def read_dag_argument(args: argparse.Namespace, variant: Variant | None = None) -> tuple[str, Dag]:
+def read_dag_argument(args: argparse.Namespace) -> tuple[str, Dag]:
     """The DAG that the arguments describe, and a line that names it; errors as `read_dag_source`."""
-    return read_dag_source(args.dag, given_parameters(args), variant, args.unit_weights)
+    return read_dag_source(args.dag, given_parameters(args), unit_weights=args.unit_weights)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from pebble.cli import _output
 from pebble.game.buffer_model import KINDS, TOPOLOGIES
@@ -86,6 +87,31 @@ def print_sm_bound(found: SmBound) -> None:
     what = "" if into is None else f" ({upper['what']}; `compare` counts others too)"
     say(f"upper bound  {upper['elements']:,} elements, {format_bytes(upper['bytes'])}{what}: {upper['schedule']}")
     say(f"gap          {format_ratio(document['gap'])}")
+    _print_boundaries(document)
+    for other in document["other_capacities"]:
+        bound = other["lower_bound"]
+        say(
+            f"for {other['capacity']['detail']}: {bound['elements']:,} elements, {format_bytes(bound['bytes'])}; "
+            "a kernel also holds values in registers and may go below this"
+        )
+    print()
+    rows = [
+        [
+            model["buffers"].replace(f", {sms} SMs", ""),
+            _mb(model["lower_bound_bytes"]),
+            _mb(model["balanced_bound_bytes"]),
+            f"{model['over_pooled']:.2f}",
+        ]
+        for model in document["models"]
+    ]
+    print(_output.table(["buffers", "bound MB", "balanced MB", "x pooled"], rows))
+    for note in found.notes:
+        say(f"note: {note}")
+
+
+def _print_boundaries(document: dict[str, Any]) -> None:
+    """What crosses from DRAM to the chip, into the SMs, into the busiest of them, and by multicast."""
+    say, into = _output.say, document["into_sms"]
     for level in document["levels"][1:]:
         bound, memory = level["lower_bound"], format_capacity(level["capacity"]["bytes"])
         say(
@@ -115,22 +141,3 @@ def print_sm_bound(found: SmBound) -> None:
             f"multicast    {cast['l2_requests_bound']['elements']:,} L2 reads and writes at least when a read feeds up "
             f"to {cast['sms_per_read']} SMs{shown}"
         )
-    for other in document["other_capacities"]:
-        bound = other["lower_bound"]
-        say(
-            f"for {other['capacity']['detail']}: {bound['elements']:,} elements, {format_bytes(bound['bytes'])}; "
-            "a kernel also holds values in registers and may go below this"
-        )
-    print()
-    rows = [
-        [
-            model["buffers"].replace(f", {sms} SMs", ""),
-            _mb(model["lower_bound_bytes"]),
-            _mb(model["balanced_bound_bytes"]),
-            f"{model['over_pooled']:.2f}",
-        ]
-        for model in document["models"]
-    ]
-    print(_output.table(["buffers", "bound MB", "balanced MB", "x pooled"], rows))
-    for note in found.notes:
-        say(f"note: {note}")

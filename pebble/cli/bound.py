@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 import threading
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pebble.bounds import LowerBound, Wide
 from pebble.cli import _output
@@ -32,11 +32,13 @@ from pebble.errors import InputError
 from pebble.families import family_of
 from pebble.reports.accumulators import PARTIAL_SUMS
 from pebble.reports.bound import Bound, bound
-from pebble.reports.dag_bound import DagBounds
 from pebble.reports.sm_bound import SmBound
 from pebble.system.clock import interruptible
 from pebble.system.files import check_output
 from pebble.units import format_bytes, format_capacity, format_ratio
+
+if TYPE_CHECKING:
+    from pebble.reports.dag_bound import DagBounds
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -27,10 +27,10 @@ from pebble.cli._exact import interval_line, print_exact
 from pebble.cli._floor import add_time_arguments, print_energy, print_floor
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._progress import schedules_bar
+from pebble.cli._schedules_argument import add_schedules_arguments
 from pebble.cli._sms import add_buffer_arguments, print_sm_comparison
 from pebble.cli._target import add_accumulate_argument, add_kernel_arguments, add_machine_arguments, kernel, seconds
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
-from pebble.families import schedules_help
 from pebble.plots.compare import comparison_figure
 from pebble.plots.exact import exact_figure
 from pebble.plots.save import Figure, page
@@ -38,7 +38,6 @@ from pebble.reports.compare import compare
 from pebble.reports.exact import ExactComparison
 from pebble.reports.kernel_compare import Comparison
 from pebble.reports.sm_compare import SmComparison
-from pebble.schedules.tables.source import OWN_HELP
 from pebble.system.clock import interruptible
 from pebble.units import format_bytes, format_capacity, format_ratio, format_seconds
 
@@ -48,16 +47,7 @@ _HEADS = {"lru": "LRU"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble compare``."""
     add_workload_arguments(parser)
-    parser.add_argument(
-        "--schedules",
-        default="all",
-        metavar="NAMES",
-        help=f"all, or names separated by commas (all): {schedules_help()}",
-    )
-    parser.add_argument(
-        "--schedule", action="append", metavar="FILE", help=f"beside these, {OWN_HELP}; may be given more than once"
-    )
-    parser.add_argument("--residual", action="store_true", help="ffn: read the input again to add it to the output")
+    add_schedules_arguments(parser)
     add_look_arguments(parser)
     parser.add_argument(
         "--exact",
@@ -134,7 +124,21 @@ def _print(result: Comparison) -> None:
     say = _output.say
     say(f"{result.workload.label}: {result.kernel.runs}, {result.kernel.cache}")
     print()
-    trace, cache = result.trace, result.cache_only
+    _print_bounds(result)
+    if result.timed is not None:
+        print_floor(result.timed.floor, result.verdict, result.workload.dtype)
+    print()
+    _print_schedules(result)
+    if result.timed is not None and result.energy is not None:
+        print()
+        energies = {tied[0].order: result.energy_of(tied[0]) for tied in result.equals}
+        print_energy(result.timed, {name: energy for name, energy in energies.items() if energy is not None})
+    for note in result.notes:
+        say(f"note: {note}")
+
+
+def _print_bounds(result: Comparison) -> None:
+    say, trace, cache = _output.say, result.trace, result.cache_only
     upper_bytes, upper_name = result.best_found
     say(
         f"proved bound     {format_bytes(trace.bound.bytes)}: no order of this kernel moves less (it can hold "
@@ -166,9 +170,9 @@ def _print(result: Comparison) -> None:
     if band is not None:
         ratio = result.ratio(band.dram_bytes)
         say(f"best band        {format_bytes(band.dram_bytes)} ({_times(ratio)} the bound): {band.order}")
-    if result.timed is not None:
-        print_floor(result.timed.floor, result.verdict, result.workload.dtype)
-    print()
+
+
+def _print_schedules(result: Comparison) -> None:
     times = [seconds for t in result.orders if (seconds := result.least_seconds(t)) is not None]
     unit = format_seconds(max(times)).split()[1] if times else ""
     rows = [
@@ -192,10 +196,4 @@ def _print(result: Comparison) -> None:
     print(_output.table(header, rows, keep=("total MB", "x bound")))
     for tied in result.equals:
         if len(tied) > 1:
-            say(f"the same: {', '.join(t.order for t in tied)}")
-    if result.timed is not None and result.energy is not None:
-        print()
-        energies = {tied[0].order: result.energy_of(tied[0]) for tied in result.equals}
-        print_energy(result.timed, {name: energy for name, energy in energies.items() if energy is not None})
-    for note in result.notes:
-        say(f"note: {note}")
+            _output.say(f"the same: {', '.join(t.order for t in tied)}")

@@ -14,9 +14,9 @@ import numpy as np
 
 from pebble.cli import _output
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
+from pebble.cli._schedules_argument import add_schedules_arguments
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
-from pebble.families import schedules_help
 from pebble.models.caches import parse_policy
 from pebble.reports.curve import CurveReport, curve
 
@@ -26,13 +26,7 @@ _COLUMNS = 6
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble curve``."""
     add_workload_arguments(parser)
-    parser.add_argument(
-        "--schedules",
-        default="all",
-        metavar="NAMES",
-        help=f"all, or names separated by commas (all): {schedules_help()}",
-    )
-    parser.add_argument("--residual", action="store_true", help="ffn: read the input again to add it to the output")
+    add_schedules_arguments(parser, own=False)
     parser.add_argument("--from", dest="least", metavar="SIZE", help="smallest cache (the largest tile, 64KiB or more)")
     parser.add_argument("--to", dest="most", metavar="SIZE", help="largest cache (all operands)")
     parser.add_argument("--points", metavar="N", default="48", help="cache sizes between the two (48)")

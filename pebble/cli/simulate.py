@@ -16,6 +16,7 @@ import argparse
 import sys
 
 from pebble.cli import _output
+from pebble.cli._schedules_argument import add_residual_argument
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.families import schedules_help
@@ -40,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("traces (format: `pebble.traces.files`, and docs/traces.md)")
     group.add_argument("--trace", metavar="FILE", help="simulate this .csv or .npz; with WORKLOAD, against its bound")
     group.add_argument("--write-trace", metavar="FILE", help="write the schedule's trace as .csv or .npz and stop")
-    parser.add_argument("--residual", action="store_true", help="ffn: read the input again to add it to the output")
+    add_residual_argument(parser)
     group = parser.add_argument_group("side by side (attention and an FFN on one GPU)")
     group.add_argument("--beside", metavar="MODEL:mlp", help="run this FFN, of the same tokens, on some of the SMs")
     group.add_argument("--beside-sms", metavar="P", help="how many SMs it gets")

@@ -32,6 +32,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pebble.cli import _output
+from pebble.cli._progress import stderr_bar
 from pebble.sweeps.sweep import Progress, sweep
 
 _LINE_SECONDS = 30.0
@@ -87,12 +88,7 @@ def _progress() -> Iterator[Callable[[Progress], None]]:
     if not sys.stderr.isatty():
         yield _lines()
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    with stderr_bar(place=2) as bar:
         task = bar.add_task("starting", total=None)
 
         def show(now: Progress) -> None:

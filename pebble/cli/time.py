@@ -18,16 +18,15 @@ from typing import NamedTuple
 
 from pebble.cli import _output
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
+from pebble.cli._schedules_argument import add_schedules_arguments
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError
-from pebble.families import schedules_help
 from pebble.plots.time import time_figure
 from pebble.reports.kernel_time import Timing, floor_word
 from pebble.reports.time import time
 from pebble.reports.time_beside import SideBySide
 from pebble.reports.time_sweep import Sweep
-from pebble.schedules.tables.source import OWN_HELP
 from pebble.timing.waves import ModelledTime
 from pebble.units import format_ratio
 
@@ -38,14 +37,7 @@ _FEW_SECONDS = 1e-4  # a table whose longest time is below is in microseconds
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble time``."""
     add_workload_arguments(parser)
-    parser.add_argument(
-        "--schedules", default="all", metavar="NAMES",
-        help=f"all, or names separated by commas (all): {schedules_help()}",
-    )  # fmt: skip
-    parser.add_argument(
-        "--schedule", action="append", metavar="FILE", help=f"beside these, {OWN_HELP}; may be given more than once"
-    )
-    parser.add_argument("--residual", action="store_true", help="ffn: read the input again to add it to the output")
+    add_schedules_arguments(parser)
     group = parser.add_argument_group("two workloads, or many sizes")
     group.add_argument(
         "--beside", metavar="WORKLOAD",

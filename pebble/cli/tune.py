@@ -20,6 +20,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from pebble.cli import _output
+from pebble.cli._progress import stderr_bar
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel, seconds
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.families import kernel_family
@@ -89,12 +90,7 @@ def _progress() -> AbstractContextManager[Progress]:
 
 @contextmanager
 def _bar() -> Iterator[Progress]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("{task.description:<34}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    with stderr_bar("{task.description:<34}") as bar:
         task = bar.add_task("compiling the simulator", total=None)
 
         def show(what: str, done: int, total: int) -> None:
@@ -138,7 +134,7 @@ def _print(found: Tuning, top: int) -> None:
         moved, ranked = format_bytes(launch.traffic.dram_bytes), format_bytes(s.traffic[0].dram_bytes)
         say(f"launched {launch.execution}: {moved}: tile {s.kernel.tile}, {s.name} ({found.executions[0]}: {ranked})")
     print()
-    rows = [_row(found, tied) for tied in found.distinct[:top]]
+    rows = [_row(tied) for tied in found.distinct[:top]]
     heads = [f"{found.executions[0]} read MB", *(f"{name} MB" for name in found.executions)]
     print(_output.table(["schedule", "tile", *heads, "x bound"], rows, left=2, keep=(heads[1], "x bound")))
     looked, simulated, named, all_named = found.counts
@@ -171,7 +167,7 @@ def _least_launches(found: Tuning) -> list[OtherLaunch]:
     return list({launch.execution: launch for launch in reversed(found.launches)}.values())[::-1]
 
 
-def _row(found: Tuning, tied: tuple[Tuned, ...]) -> list[str]:
+def _row(tied: tuple[Tuned, ...]) -> list[str]:
     s = tied[0]
     moved = [s.traffic[0].dram_read_bytes, *(t.dram_bytes for t in s.traffic)]
     name = s.name if len(tied) == 1 else f"{s.name} and {len(tied) - 1} more"

@@ -14,7 +14,7 @@ import argparse
 from pebble.certificate import RefusedError
 from pebble.cli import _output
 from pebble.errors import VerificationError
-from pebble.reports.proof import verify
+from pebble.reports.verify import verify
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -103,7 +103,7 @@ def read_shapes(launch: Launch, rows: int | None = None, cols: int | None = None
     for size in outputs:
         for factor in _factors(launch, size):
             values = sectors * SECTOR_BYTES // (size * factor)
-            for tile, why in _tiles(launch, named, values, blocks):
+            for tile, why in _tiles(named, values, blocks):
                 for m, n, grid in _sides(launch, tile, values, exact=how == "stored sectors"):
                     if rows not in (None, m) or cols not in (None, n):
                         continue
@@ -132,7 +132,7 @@ def _factors(launch: Launch, size: int) -> tuple[int, ...]:
     return tuple(factor for factor in _FACTORS if factor <= share + 0.01) or (1,)
 
 
-def _tiles(launch: Launch, named: Tile | None, values: int, blocks: int) -> Iterator[tuple[Tile, str]]:
+def _tiles(named: Tile | None, values: int, blocks: int) -> Iterator[tuple[Tile, str]]:
     """The tile that the name says; else those that the values of a block and the shape of a block allow."""
     if named is not None:
         yield named, "tile in the name"

@@ -12,7 +12,6 @@ from pebble.system.files import shown
 
 _DELIMITERS = ",;\t"
 _MOST_JOINED = 60  # lines of one record: a rule's description may have several
-_MOST_NAMED = 3
 NO_HEADER = (
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size",
     "Device", "CC", "Section Name", "Metric Name", "Metric Unit", "Metric Value",

@@ -131,7 +131,7 @@ class Family(ABC, Generic[W]):
         """The same in a memory of bytes, where partial sums have a width of their own."""
         width = max(room.widths.read, room.widths.hidden, room.widths.partial)
         found = self.best_schedule(workload, room.bytes // width)  # every value at the widest
-        return None if found is None else in_wide_memory(workload, found, room)
+        return None if found is None else in_wide_memory(found, room)
 
     def stateless_schedule(self, workload: W, capacity: int, room: Room | None) -> Explicit | None:
         """The best schedule known if what it keeps beside operands takes no room; None where it keeps nothing."""

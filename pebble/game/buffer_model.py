@@ -110,6 +110,8 @@ class BufferModel:
     omega : Fraction
         Cost of a copy per value and hop, for ``connected``, which alone has a topology; a load or store costs 1. Above
         1, a far read is dearer than one of slow memory.
+    topology : str
+        Of the network, as `Topology` names it, for ``connected``.
 
     Raises
     ------

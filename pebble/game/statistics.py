@@ -25,6 +25,8 @@ class DagStatistics:
         Computations on the longest path of dependencies; the updates of a cell do not depend on each other.
     largest_in_degree : int
         Most operands of a computation; a cell is not an operand of its own updates.
+    total_weight, input_weight, output_weight : int
+        Of all values, of inputs, of outputs.
     compulsory_weight : int
         What every pebbling moves: inputs are loaded, computed outputs are stored.
     minimum_capacity : dict of str to int

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pebble.errors import InputError, check_flag
 from pebble.families import kernel_family
 from pebble.reports.bound import wants_l2
-from pebble.reports.kernel_compare import Comparison, Own, compare_kernels
+from pebble.reports.chosen import Own
+from pebble.reports.kernel_compare import Comparison, compare_kernels
 from pebble.reports.target import KernelOptions, TargetOptions, check_options
 from pebble.workloads.base import Workload
 

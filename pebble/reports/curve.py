@@ -15,7 +15,7 @@ from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.bounded import bounded, held_by_trace
-from pebble.reports.kernel_compare import read_schedules
+from pebble.reports.chosen import chosen_schedules
 from pebble.reports.target import Kernel, KernelOptions, read_kernel, whole
 from pebble.simulation import ScheduleCurve, curve_of
 from pebble.traces import LINE_BYTES
@@ -161,7 +161,7 @@ def curve(
     if policy.warm:
         raise InputError("curve: got a policy with +warm, expected a cold start: the bounds count every first load.")
     family.check(workload, config)
-    chosen = read_schedules(schedules, family.all_schedules(workload, config.tile), family.read_schedule)
+    chosen = chosen_schedules(workload, kernel, schedules)
     if capacities_bytes is None:
         tiles = [family.trace(workload, schedule, config, residual).tile_lines for schedule in chosen]
         capacities_bytes = _sizes(workload, tiles, least, most, whole("--points", points, 1, MOST_POINTS))

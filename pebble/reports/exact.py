@@ -14,9 +14,9 @@ from pebble.families import family_of
 from pebble.families.gemm import GEMM
 from pebble.game import Game, Move, Pebbling, Variant, check_capacity, moves_cost, replay
 from pebble.reports.base import Report
-from pebble.reports.kernel_compare import read_schedules
+from pebble.reports.chosen import read_schedules
 from pebble.reports.target import TargetOptions, read_target
-from pebble.schedules.orders import OrderParams
+from pebble.schedules.orders import OrderParams, TileOrder
 from pebble.schedules.tile import TileShape
 from pebble.schedules.tile_game import EVICTIONS, Item, play_order, tile_operations
 from pebble.solvers import SolveResult, solve
@@ -157,7 +157,6 @@ def compare_exactly(
     *,
     tile: str | None = None,
     time_limit: float = 60.0,
-    solver: str = "auto",
     progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
     **where: Unpack[TargetOptions],
@@ -173,8 +172,6 @@ def compare_exactly(
         Tile of one operation, along m, n and k; edge tiles are short.
     time_limit : float
         Seconds for the solver.
-    solver : str
-        A name that `pebble.solvers.solve` knows.
     stop : threading.Event, optional
         Set it to get the interval at once.
     progress : callable, optional
@@ -204,6 +201,31 @@ def compare_exactly(
             f"--exact: got a grid of {grid[0]}x{grid[1]}x{grid[2]} tiles, {operations} operations, expected at most "
             f"{MAX_OPERATIONS}; use larger tiles, or leave --exact out to compare with the proved bound."
         )
+    game, unit = _tile_game(gemm, shape, capacity_bytes)
+    capacity = capacity_bytes // unit
+    played = []
+    best: Pebbling | None = None
+    for order in orders:
+        for eviction in EVICTIONS:
+            pebbling = _pebbling(game, capacity, gemm, shape, order, eviction)
+            counted = replay(game, pebbling)
+            played.append(PlayedOrder(order.name, eviction, counted.loads * unit, counted.stores * unit))
+            if best is None or pebbling.cost < best.cost:
+                best = pebbling
+    solved = solve(game, capacity, time_limit=time_limit, upper_hint=best, progress=progress, stop=stop)
+    return ExactComparison(
+        gemm, shape, grid, capacity_bytes, unit, solved, tuple(sorted(played, key=lambda p: (p.bytes, p.order)))
+    )
+
+
+def _tile_game(gemm: Gemm, shape: TileShape, capacity_bytes: int) -> tuple[Game, int]:
+    """The game whose operations are those of whole tiles, and its unit: the most bytes that divide every tile.
+
+    Raises
+    ------
+    InfeasibleError
+        The three tiles of the largest operation do not fit.
+    """
     dag = gemm_dag(
         gemm.m,
         gemm.n,
@@ -213,16 +235,19 @@ def compare_exactly(
         in_bytes=gemm.in_bytes,
         out_bytes=gemm.out_bytes,
     )
-    check_capacity(Game.from_dag(dag, Variant.IN_PLACE), capacity_bytes)
+    check_capacity(Game.from_dag(dag, Variant.IN_PLACE), capacity_bytes)  # before the unit: what it says is in bytes
     unit = gcd(*(data["weight"] for _, data in dag.nodes(data=True) if "weight" in data))
     for _, data in dag.nodes(data=True):
         if "weight" in data:
             data["weight"] //= unit
-    game = Game.from_dag(dag, Variant.IN_PLACE)
-    capacity = capacity_bytes // unit
-    update = {
-        (task.target, task.operands): task.name for task in game.tasks
-    }  # a task is named by the DAG; its items say which it is
+    return Game.from_dag(dag, Variant.IN_PLACE), unit
+
+
+def _pebbling(game: Game, capacity: int, gemm: Gemm, shape: TileShape, order: TileOrder, eviction: str) -> Pebbling:
+    """An order under one eviction rule, as moves of the game."""
+    rows, cols, depth = shape.grid(gemm)
+    # a task is named by the DAG; its items say which it is
+    update = {(task.target, task.operands): task.name for task in game.tasks}
 
     def weight(item: Item) -> int:
         return game.weights[game.item_index[_name(item)]]
@@ -234,25 +259,10 @@ def compare_exactly(
         a, b, c = (game.item_index[_name(x)] for x in (("A", (i, l)), ("B", (l, j)), ("C", (i, j))))
         return Move("compute", update[c, tuple(sorted((a, b)))])
 
-    played = []
-    best: Pebbling | None = None
-    params = OrderParams(tile_m=shape.bm, tile_n=shape.bn)
-    for order in orders:
-        tiles = order.tiles(grid[0], grid[1], params)
-        for eviction in EVICTIONS:
-            events = play_order(
-                tile_operations(tiles, grid[2], order.sawtooth), weight, capacity, eviction, gemm.accumulate
-            )
-            moves = tuple(to_move(*event) for event in events)
-            pebbling = Pebbling(Variant.IN_PLACE, capacity, moves, moves_cost(game, moves))
-            counted = replay(game, pebbling)
-            played.append(PlayedOrder(order.name, eviction, counted.loads * unit, counted.stores * unit))
-            if best is None or pebbling.cost < best.cost:
-                best = pebbling
-    solved = solve(game, capacity, solver=solver, time_limit=time_limit, upper_hint=best, progress=progress, stop=stop)
-    return ExactComparison(
-        gemm, shape, grid, capacity_bytes, unit, solved, tuple(sorted(played, key=lambda p: (p.bytes, p.order)))
-    )
+    tiles = order.tiles(rows, cols, OrderParams(tile_m=shape.bm, tile_n=shape.bn))
+    operations = tile_operations(tiles, depth, order.sawtooth)
+    moves = tuple(to_move(*event) for event in play_order(operations, weight, capacity, eviction, gemm.accumulate))
+    return Pebbling(Variant.IN_PLACE, capacity, moves, moves_cost(game, moves))
 
 
 def _name(item: Item) -> str:

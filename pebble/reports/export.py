@@ -12,7 +12,7 @@ from pebble.errors import InputError, UnknownNameError, check_text
 from pebble.families import kernel_family
 from pebble.models.machine import Machine, load_machine, machine_names
 from pebble.reports.base import Report
-from pebble.reports.kernel_compare import Own
+from pebble.reports.chosen import Own
 from pebble.reports.target import Kernel, KernelOptions, check_options, read_kernel
 from pebble.schedules.export.cuda import cuda_header
 from pebble.schedules.export.slots import statement

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
-from pebble.errors import InputError, check_flag, check_text
+from pebble.errors import check_flag
 from pebble.families import Explicit, kernel_family
 from pebble.models.caches import parse_policy
 from pebble.models.caches.persisting import without_persisting
@@ -17,11 +16,11 @@ from pebble.reports.accumulators import PARTIAL_SUMS
 from pebble.reports.base import Report
 from pebble.reports.bounded import Bounded, bounded, trace_bound
 from pebble.reports.capacity import cache_capacity, chip_capacity
+from pebble.reports.chosen import Own, chosen_schedules, walk_alike
 from pebble.reports.compare_notes import what_counters_do_not_see, what_execution_changes, what_lru_ranks_first
 from pebble.reports.known import best_schedule
 from pebble.reports.target import Kernel, KernelOptions, read_kernel
 from pebble.reports.timed import Timed, check_time_options
-from pebble.schedules.tables import TileTable
 from pebble.simulation import KernelConfig, Traffic
 from pebble.system.parallel import each
 from pebble.timing.energy import Energy
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Progress = Callable[[str], None]
-Own = str | Path | Callable[..., Any] | TileTable
 
 
 @dataclass(frozen=True, repr=False)
@@ -240,27 +238,6 @@ class Comparison(Report):
         return plot_ratios(self, ax)
 
 
-def read_schedules(text: str | Sequence[str], everything: Sequence[Any], parse: Callable[[str], Any]) -> list[Any]:
-    """All, or the names given, each once.
-
-    Raises
-    ------
-    InputError
-        No name at all.
-    UnknownNameError
-        An unknown name.
-    """
-    if isinstance(text, str) and text.strip().lower() == "all":
-        return list(everything)
-    parts = text.split(",") if isinstance(text, str) else text
-    if not isinstance(parts, Iterable):
-        raise InputError(f"--schedules: got {repr(text)[:80]}, expected all, or names such as ['row', 'hilbert'].")
-    names = [name for name in (check_text("--schedules", part, "names").strip() for part in parts) if name]
-    if not names:
-        raise InputError(f"--schedules: got {text!r}, expected all, or names separated by commas.")
-    return list(dict.fromkeys(parse(name) for name in names))
-
-
 def simulated(workload: Workload, schedule: Any, config: KernelConfig, residual: bool = False) -> Traffic:
     """What one schedule moves; where the policy has a set-aside, beside what it moves without."""
     simulate = kernel_family(workload).simulate
@@ -270,6 +247,41 @@ def simulated(workload: Workload, schedule: Any, config: KernelConfig, residual:
         return traffic
     without = simulate(workload, schedule, replace(config, policy=plain), residual)
     return replace(traffic, plain_bytes=without.dram_bytes)
+
+
+class _Simulated(NamedTuple):
+    """What schedules move: as asked, with one thing otherwise by name, and whether all were done."""
+
+    orders: list[Traffic]
+    beside: dict[str, dict[str, Traffic]]
+    complete: bool
+
+
+def _simulate_all(
+    workload: Workload, kernel: Kernel, chosen: Sequence[Any], residual: bool, show: Progress
+) -> _Simulated:
+    """Simulate schedules, each walk once, in all cores; those that were done by then where it is interrupted."""
+    family, config, configs = kernel_family(workload), kernel.config, kernel.beside
+    beside: dict[str, dict[str, Traffic]] = {name: {} for name in configs}
+    moved: dict[int, Traffic] = {}
+
+    def run(same: Sequence[int]) -> list[Traffic]:
+        one = chosen[same[0]]
+        others = [family.simulate(workload, one, other, residual) for other in configs.values()]
+        return [simulated(workload, one, config, residual), *others]
+
+    complete = True
+    try:
+        walks = walk_alike(workload, chosen, config)
+        for walk, (found, *others) in each(run, walks):
+            for i in walks[walk]:
+                for by_name, other in zip(beside.values(), others, strict=True):
+                    by_name[chosen[i].name] = replace(other, order=chosen[i].name)
+                moved[i] = replace(found, order=chosen[i].name)  # last: what is in it is whole
+                show(chosen[i].name)
+    except KeyboardInterrupt:
+        complete = False
+    return _Simulated([moved[i] for i in sorted(moved)], beside, complete)
 
 
 def compare_kernels(
@@ -288,11 +300,9 @@ def compare_kernels(
     kernel = read_kernel(workload, **options)
     check_flag("residual", residual)
     sums = check_time_options(kernel.target.machine, accumulator, energy)
-    chosen = read_schedules(schedules, family.all_schedules(workload, kernel.config.tile), family.read_schedule)
-    own = schedule if isinstance(schedule, list | tuple) else [schedule]
-    chosen += [family.read_schedule(one) for one in own if one is not None]
+    chosen = chosen_schedules(workload, kernel, schedules, schedule)
     config = kernel.config
-    family.check(workload, config)
+    family.check(workload, config)  # refused before any work is done for it
     trace = trace_bound(workload, kernel)
     held_bytes = config.cache_bytes + parse_policy(config.policy).last_level_bytes
     wide = kernel.target.accumulator_bytes
@@ -306,31 +316,7 @@ def compare_kernels(
     notes = [*kernel.notes, *family.notes(residual)]
     if wide:
         notes.append(f"the bounds and the best schedule are for partial sums in fp32: {PARTIAL_SUMS}")
-    show = progress(len(chosen))
-    configs = kernel.beside
-    others: dict[str, dict[str, Traffic]] = {name: {} for name in configs}
-    alike: dict[Hashable, list[int]] = {}  # schedules that walk alike move alike
-    moved: dict[int, Traffic] = {}
-    complete = True
-
-    def run(same: Sequence[int]) -> list[Traffic]:
-        one = chosen[same[0]]
-        besides = [family.simulate(workload, one, other, residual) for other in configs.values()]
-        return [simulated(workload, one, config, residual), *besides]
-
-    try:
-        for i, one in enumerate(chosen):
-            alike.setdefault(family.walk(workload, one, config), []).append(i)
-        walks = list(alike.values())
-        for walk, (found, *besides) in each(run, walks):
-            for i in walks[walk]:
-                moved[i] = replace(found, order=chosen[i].name)
-                for by_name, other in zip(others.values(), besides, strict=True):
-                    by_name[chosen[i].name] = replace(other, order=chosen[i].name)
-                show(chosen[i].name)
-    except KeyboardInterrupt:
-        complete = False
-    done = [moved[i] for i in sorted(moved)]
+    done, others, complete = _simulate_all(workload, kernel, chosen, residual, progress(len(chosen)))
     beside = {name: {t.order: by_name[t.order].dram_bytes for t in done} for name, by_name in others.items()}
     notes += what_counters_do_not_see(done)
     for name, there in beside.items() if done else ():
@@ -343,17 +329,17 @@ def compare_kernels(
     return Comparison(
         workload,
         kernel,
-        trace,
-        chip,
-        bounded(workload, cache),
-        Bounded(trace.capacity, separate) if separate else None,
-        explicit,
-        tuple(sorted(done, key=lambda t: t.dram_bytes)),
-        tuple(notes),
-        complete,
-        beside,
-        sums,
-        energy,
-        others,
-        family.stateless_schedule(workload, trace.capacity.schedule_elements, trace.capacity.room),
+        trace=trace,
+        chip=chip,
+        cache_only=bounded(workload, cache),
+        separate=Bounded(trace.capacity, separate) if separate else None,
+        explicit=explicit,
+        orders=tuple(sorted(done, key=lambda t: t.dram_bytes)),
+        notes=tuple(notes),
+        complete=complete,
+        beside=beside,
+        accumulator=sums,
+        energy=energy,
+        beside_traffic=others,
+        stateless=family.stateless_schedule(workload, trace.capacity.schedule_elements, trace.capacity.room),
     )

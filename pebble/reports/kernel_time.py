@@ -11,7 +11,7 @@ from pebble.families import accounting, kernel_family
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.bounded import trace_bound
-from pebble.reports.kernel_compare import Own, read_schedules
+from pebble.reports.chosen import Own, chosen_schedules, walk_alike
 from pebble.reports.target import Kernel, KernelOptions, read_kernel
 from pebble.system.parallel import each
 from pebble.timing.floor import TimeFloor, time_floor
@@ -148,10 +148,7 @@ def floor_word(floor: TimeFloor) -> str:
 
 def fastest(workload: Workload, schedules: str | Sequence[str] | None, kernel: Kernel, rates: Rates) -> Timed:
     """The schedule that takes least by the model, of these or of those in daily use."""
-    family = kernel_family(workload)
-    chosen = read_schedules(
-        schedules or family.daily, family.all_schedules(workload, kernel.config.tile), family.read_schedule
-    )
+    chosen = chosen_schedules(workload, kernel, schedules or kernel_family(workload).daily)
     timed = [Timed(one.name, time_schedule(workload, one, kernel, rates)) for one in chosen]
     return min(timed, key=lambda one: one.time.seconds)
 
@@ -166,14 +163,9 @@ def time_schedules(
     """The modelled time of each schedule; arguments and errors as for `pebble.time`."""
     family = kernel_family(workload)
     kernel, rates = timed_kernel(workload, **options)
-    chosen = read_schedules(schedules, family.all_schedules(workload, kernel.config.tile), family.read_schedule)
-    own = schedule if isinstance(schedule, list | tuple) else [schedule]
-    chosen += [family.read_schedule(one) for one in own if one is not None]
+    chosen = chosen_schedules(workload, kernel, schedules, schedule)
     family.check(workload, kernel.config)
-    walks: dict[Any, list[int]] = {}  # schedules that walk alike take as long
-    for i, one in enumerate(chosen):
-        walks.setdefault(family.walk(workload, one, kernel.config), []).append(i)
-    alike = list(walks.values())
+    alike = walk_alike(workload, chosen, kernel.config)
     found: dict[int, Timed] = {}
     for at, took in each(lambda same: time_schedule(workload, chosen[same[0]], kernel, rates, residual), alike):
         found |= {i: Timed(chosen[i].name, took) for i in alike[at]}

@@ -236,6 +236,8 @@ def judge(
     cold : bool, optional
         Whether L2 was empty when the kernel began, as ncu makes it unless told ``--cache-control none``; by default
         what a ``.ncu-rep`` says, else True.
+    progress : callable
+        As for `pebble.compare`.
     **options
         Where and how the kernel runs: `KernelOptions`. Without a GPU, that of the report; without a tile, that of the
         kernel's name.

@@ -10,7 +10,7 @@ from pebble.families import KernelFamily, family_of
 from pebble.models.rates import peak_dram, peak_l2, peak_operations
 from pebble.reports.bound import bound_workload
 from pebble.reports.bounded import trace_bound
-from pebble.reports.kernel_compare import read_schedules
+from pebble.reports.chosen import chosen_schedules
 from pebble.reports.target import TargetOptions, read_kernel, read_target
 from pebble.reports.timed import Timed, check_time_options
 from pebble.system.parallel import each
@@ -61,7 +61,7 @@ def roofline(
     kernel = read_kernel(workload, **where)
     config = kernel.config
     family.check(workload, config)
-    chosen = read_schedules(schedules, family.all_schedules(workload, config.tile), family.read_schedule)
+    chosen = chosen_schedules(workload, kernel, schedules)
     least = trace_bound(workload, kernel).bound
     floor = Timed.of(workload, machine, least, sums).floor
     walks = list({family.walk(workload, one, config): one for one in chosen}.values())  # those alike move alike

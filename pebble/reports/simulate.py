@@ -17,8 +17,9 @@ from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.bounded import Bounded, trace_bound
 from pebble.reports.cache_notes import read_cache_model
+from pebble.reports.chosen import Own
 from pebble.reports.fit import fit_kernel
-from pebble.reports.kernel_compare import Own, simulated
+from pebble.reports.kernel_compare import simulated
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.sensitivity import sensitivity as vary
 from pebble.reports.target import (

@@ -145,7 +145,7 @@ def _document(
     if multicast > 1 and buffers.kind != "sm-local":
         raise InputError(f"--multicast: got buffers {buffers.kind}, expected sm-local: a multicast is a read of L2.")
     found = buffer_answer(workload, capacity, buffers, recompute)
-    family, told, sms = family_of(workload), accounting(workload), buffers.sms
+    family, told, sms, schedule = family_of(workload), accounting(workload), buffers.sms, found.schedule
     document: dict[str, Any] = {
         "workload": {"label": workload.label, **workload.to_json()},
         "capacity": {**capacity.to_json(), "total_elements": capacity.elements * sms},
@@ -162,10 +162,10 @@ def _document(
             "bytes": found.upper_bytes,
             "what": found.upper_what,
             "schedule": found.upper_name,
-            "details": found.schedule.to_json() if found.schedule else None,
+            "details": schedule and schedule.to_json(),
         },
         "gap": found.upper_elements / found.lower.elements,
-        "into_sms": _into_sms(workload, found, sms),
+        "into_sms": schedule and {**into_sms(schedule, sms), "imbalance": schedule.imbalance},
         "models": models(workload, capacity, sms, buffers),
         "other_capacities": [
             {"capacity": o.to_json(), "lower_bound": buffer_lower_bound(told, o.elements, buffers).to_json()}
@@ -187,18 +187,14 @@ def _document(
     return document
 
 
-def _into_sms(workload: Workload, found: BufferAnswer, sms: int) -> dict[str, Any] | None:
-    """Words of the best schedule at the two boundaries, in all and per SM."""
-    schedule = found.schedule
-    if schedule is None:
-        return None
+def into_sms(schedule: OnSms, sms: int) -> dict[str, Any]:
+    """What a schedule moves into and out of SMs, in bytes, in all and per SM."""
     return {
         "from_l2_bytes": schedule.l2_read_bytes,
         "from_other_sms_bytes": schedule.remote_bytes,
         "to_l2_bytes": schedule.l2_write_bytes,
         "from_l2_bytes_per_sm": schedule.l2_read_bytes / sms,
         "from_other_sms_bytes_per_sm": schedule.remote_bytes / sms,
-        "imbalance": schedule.imbalance,
     }
 
 

@@ -13,7 +13,7 @@ from pebble.families import BALANCED, OnSms, accounting, kernel_family
 from pebble.game.buffer_model import BufferModel
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.sm_bound import SmCapacity, read_buffers, read_sms, sm_capacity
+from pebble.reports.sm_bound import SmCapacity, into_sms, read_buffers, read_sms, sm_capacity
 from pebble.reports.target import Target, TargetOptions, read_target
 from pebble.schedules.tile import TileShape
 from pebble.units import format_bytes, format_ratio
@@ -72,11 +72,7 @@ class SmComparison(Report):
                 {
                     "name": name,
                     "schedule": schedule.name,
-                    "from_l2_bytes": schedule.l2_read_bytes,
-                    "from_other_sms_bytes": schedule.remote_bytes,
-                    "to_l2_bytes": schedule.l2_write_bytes,
-                    "from_l2_bytes_per_sm": schedule.l2_read_bytes / sms,
-                    "from_other_sms_bytes_per_sm": schedule.remote_bytes / sms,
+                    **into_sms(schedule, sms),
                     "cost_bytes": cost,
                     "imbalance": schedule.imbalance,
                     "ratio_to_lower_bound": cost / self.bound.bytes,

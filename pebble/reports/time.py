@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from pebble.errors import InputError, check_flag
 from pebble.families import kernel_family, read_workload
-from pebble.reports.kernel_compare import Own
+from pebble.reports.chosen import Own
 from pebble.reports.kernel_time import Timing, time_schedules
 from pebble.reports.target import KernelOptions, whole
 from pebble.reports.time_beside import SideBySide, time_beside

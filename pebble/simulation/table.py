@@ -13,7 +13,7 @@ from pebble.traces import LINE_BYTES, Trace
 from pebble.traces.program import Group, Program
 
 
-def simulate_table(table: TileTable, config: KernelConfig, residual: bool = False) -> Traffic:
+def simulate_table(table: TileTable, config: KernelConfig) -> Traffic:
     """Run a table's trace through a cache; in closed form where there is one.
 
     Raises
@@ -25,7 +25,7 @@ def simulate_table(table: TileTable, config: KernelConfig, residual: bool = Fals
         counts = _closed_form(table, config)
         if counts is not None:
             return Traffic(table.name, counts)
-    return simulate_trace(table.name, run_table(table, config, residual), config.cache_bytes, config.policy)
+    return simulate_trace(table.name, run_table(table, config), config.cache_bytes, config.policy)
 
 
 def run_table(table: TileTable, config: KernelConfig, residual: bool = False) -> Trace:

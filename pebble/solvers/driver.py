@@ -42,6 +42,8 @@ def solve(
 
     Parameters
     ----------
+    dag : networkx.DiGraph or Game
+        A game is played in the variant that it was read for.
     capacity : int
         Weight of red values allowed at any moment (pebbles, where all weights are 1); with several SMs, per SM.
     variant : Variant or str, optional
@@ -50,13 +52,26 @@ def solve(
         ``auto`` or a name of :data:`pebble.solvers.SOLVERS`.
     time_limit : float
         Seconds, from ``started`` (by ``time.monotonic``; by default now); the interval proved by then comes back at
-        once. progress : callable, optional Called in the calling thread with the interval, when it changes and now and
-        then. upper_hint : Pebbling, or callable that makes one or None, optional A pebbling to start from; the referee
-        replays it. known_lower_bound : int or Fraction A bound proved elsewhere, such as that of ``pebble bound``. stop
-        : threading.Event, optional Set it to get the interval at once. general_bounds : bool Whether to try the
-        theorems of `pebble.bounds.dag` as well where the solver leaves or keeps a gap open, and there is one memory.
-        buffers : BufferModel, optional The memories; by default one. most_tasks_per_sm : int, optional Load balance,
-        which is the makespan when every task takes as long: no SM does more tasks.
+        once.
+    seed : int
+        Of the solvers that draw at random.
+    progress : callable, optional
+        Called in the calling thread with the interval, when it changes and now and then.
+    upper_hint : Pebbling, or callable that makes one or None, optional
+        A pebbling to start from; the referee replays it.
+    known_lower_bound : int or Fraction
+        A bound proved elsewhere, such as that of ``pebble bound``.
+    stop : threading.Event, optional
+        Set it to get the interval at once.
+    started : float, optional
+        When the time limit began to run.
+    general_bounds : bool
+        Whether to try the theorems of `pebble.bounds.dag` as well where the solver leaves or keeps a gap open, and
+        there is one memory.
+    buffers : BufferModel, optional
+        The memories; by default one.
+    most_tasks_per_sm : int, optional
+        Load balance, which is the makespan when every task takes as long: no SM does more tasks.
 
     Raises
     ------

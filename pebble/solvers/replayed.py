@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from pebble.game import SINGLE, BufferModel, Cost, Game, Pebbling, Replay, check
 from pebble.game.moves import cost_to_json, read_moves_file
 from pebble.game.referee import play
 from pebble.solvers.driver import solve
-from pebble.solvers.result import Progress, SolveResult
+from pebble.solvers.result import SolveResult
 from pebble.system.clock import check_seconds
 
 if TYPE_CHECKING:
@@ -101,10 +101,7 @@ def replay_moves(
     variant: str | None = None,
     buffers: BufferModel | None = None,
     *,
-    solver: str = "auto",
     time_limit: float = 10.0,
-    seed: int = 0,
-    progress: Callable[[Progress], None] | None = None,
     stop: threading.Event | None = None,
 ) -> ReplayedMoves:
     """Check a pebbling given as plain moves, cost it, and look for the optimum beside it where it is legal.
@@ -114,7 +111,7 @@ def replay_moves(
     moves : iterable, str or Path
         Plain moves, as :func:`pebble.game.read_moves` takes them, or a JSON file of them; nodes of the DAG are
         named by their text.
-    dag, capacity, variant, buffers, solver, time_limit, seed, progress, stop
+    dag, capacity, variant, buffers, time_limit, stop
         As for :func:`pebble.solvers.solve`.
 
     Raises
@@ -150,5 +147,5 @@ def replay_moves(
     pebbling = Pebbling(game.variant, capacity, given, played.cost, memories)
     solved = None
     if memories.memories == 1 or not (game.variant.recompute or game.variant.sliding):
-        solved = solve(game, capacity, None, solver, time_limit, seed, progress, pebbling, stop=stop, buffers=memories)
+        solved = solve(game, capacity, time_limit=time_limit, upper_hint=pebbling, stop=stop, buffers=memories)
     return ReplayedMoves(pebbling, None, played, solved, game.compulsory)

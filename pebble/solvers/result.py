@@ -49,19 +49,27 @@ class SolveResult:
     lower_bound, upper_bound : int or Fraction
         No pebbling of this game costs less; the cost of ``pebbling``, as the referee counted it, or None.
     pebbling : Pebbling or None
-        The cheapest pebbling found, by ``upper_from``.
+        The cheapest pebbling found.
     status : str
         ``optimal`` (the two bounds meet), ``feasible`` (a gap is open), ``unknown`` (no pebbling found),
         ``infeasible`` (none exists under the limit on tasks per SM).
     stop_reason : str
         Why it stopped, in words.
+    variant : Variant
+        The game that was played.
     solver : str
         The solver that ran; for ``auto`` the one it chose.
+    seconds : float
+        That it took.
     proof : tuple of str
         What proved ``lower_bound``: a bound by name, or solvers. One that names only ``cpsat`` rests on
         CP-SAT alone.
+    upper_from : str
+        What found the pebbling.
     details : mapping
         What the solver cares to add.
+    buffers : BufferModel
+        The memories.
     """
 
     lower_bound: Cost

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 TABLE = "results"
@@ -137,8 +136,3 @@ def _check(name: str, value: object) -> None:
     too_much = len(value) > _LONGEST_TEXT if isinstance(value, str) else not abs(value) <= _MOST  # type: ignore[arg-type]
     if too_much:
         raise AnswerError(f"the worker's answer has too large a value in {name}")
-
-
-def blank(names: Sequence[str] = NAMES) -> dict[str, Any]:
-    """A row of nulls."""
-    return dict.fromkeys(names)

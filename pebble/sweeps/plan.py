@@ -151,21 +151,26 @@ def _machines(axes: Axes, files: dict[str, str]) -> list[Machine]:
     return found
 
 
-def _traffic(axes: Axes, files: dict[str, str], others: int) -> Iterator[Task]:
-    """The tasks of workloads, refused before the first is written out where, with ``others``, there are too many."""
+def _chips(axes: Axes, files: dict[str, str]) -> list[Machine | None]:
+    """The machines, or None for the one that caches and sms describe; empty where there are no workloads."""
     with axes.at("machines"):
         machines: list[Machine | None] = [*_machines(axes, files)]
     if not axes.workloads:
         if machines or axes.caches:
             raise InputError("sweep: got machines or caches without workloads, expected both.")
-        return
-    if not machines:
-        given, lacking = ("caches", "sms") if axes.caches else ("sms", "caches")
-        if not axes.caches and not axes.sms:
-            raise InputError("sweep: got workloads alone, expected machines, or caches with sms, beside them.")
-        if not axes.caches or not axes.sms:
-            raise InputError(f"sweep: got {given} without {lacking}, expected both where no machines are named.")
-        machines = [None]
+        return []
+    if machines:
+        return machines
+    given, lacking = ("caches", "sms") if axes.caches else ("sms", "caches")
+    if not axes.caches and not axes.sms:
+        raise InputError("sweep: got workloads alone, expected machines, or caches with sms, beside them.")
+    if not axes.caches or not axes.sms:
+        raise InputError(f"sweep: got {given} without {lacking}, expected both where no machines are named.")
+    return [None]
+
+
+def _check_kernels(axes: Axes) -> None:
+    """Refuse what no kernel can have, whatever the workload."""
     with axes.at("tiles"):
         for text in axes.tiles:
             TileShape.parse(text)
@@ -175,14 +180,22 @@ def _traffic(axes: Axes, files: dict[str, str], others: int) -> Iterator[Task]:
                 parse_policy(text)
             elif not axes.machines:
                 raise InputError("policies: got hardware without machines, whose cache model is meant.")
-    with axes.at("executions"):
-        executions = [parse_execution(name, "1x1", axes.seed).name for name in axes.executions] or ["waves"]
     with axes.at("dtypes"):
         for dtype in axes.dtypes:
             element_bytes(dtype.lower())
     with axes.at("caches"):
         for text in axes.caches:
             parse_size(text, "caches")
+
+
+def _traffic(axes: Axes, files: dict[str, str], others: int) -> Iterator[Task]:
+    """The tasks of workloads, refused before the first is written out where, with ``others``, there are too many."""
+    machines = _chips(axes, files)
+    if not machines:
+        return
+    _check_kernels(axes)
+    with axes.at("executions"):
+        executions = [parse_execution(name, "1x1", axes.seed).name for name in axes.executions] or ["waves"]
     tiles: list[str | None] = [tile.lower() for tile in axes.tiles]
     policies = [None if policy == HARDWARE else policy for policy in axes.policies]
     caches = {parse_size(text, "caches").to_bytes(1) for text in axes.caches if not text.lower().endswith("el")}

@@ -15,6 +15,7 @@ from pebble.errors import GapOpenError, InputError, PebbleError
 from pebble.families import FAMILIES, KernelFamily, find_dag_family
 from pebble.models.machine import Machine, load_machine, read_machine_bytes
 from pebble.reports.bounded import trace_bound
+from pebble.reports.known import best_schedule
 from pebble.reports.solve import solve
 from pebble.reports.target import Kernel, read_kernel
 from pebble.simulation import Traffic
@@ -119,7 +120,7 @@ def _traffic(tasks: Sequence[Mapping[str, Any]], machine_file: str | None) -> li
         kernel = kernel_of(question, workload, machine)
         family.check(workload, kernel.config)
         bounded = trace_bound(workload, kernel)
-        explicit = family.best_schedule(workload, bounded.capacity.schedule_elements)
+        explicit = best_schedule(workload, bounded.capacity.schedule_elements, bounded.capacity.room)
         config = kernel.config
         shared.update(family=family, workload=workload, config=config)
         return {

@@ -50,13 +50,13 @@ class Clock:
             return "interrupted"
         return f"time limit of {self.seconds:g} s" if self.passed >= share * self.seconds else None
 
-    def finish(self, work: Callable[[], Answer], grace: float = 0.0, limited: bool = True) -> Answer:
+    def finish(self, work: Callable[[], Answer], limited: bool = True) -> Answer:
         """Do some work in a thread of its own, which is left behind when the time is over.
 
         Parameters
         ----------
-        grace : float
-            Seconds for it to end by itself.
+        work : callable
+            Whose answer is returned.
         limited : bool
             False: only a request to stop ends it.
 
@@ -74,11 +74,8 @@ class Clock:
                 answer.set_exception(error)
 
         threading.Thread(target=run, daemon=True, name="pebble-work").start()
-        late = math.inf
         while not wait([answer], _POLL_SECONDS).done:
             if self.stop.is_set() or (limited and self.passed >= self.seconds):
-                late = min(late, time.monotonic())
-            if time.monotonic() >= late + grace:
                 raise OutOfTimeError(f"{self.why_over() or 'time limit'}.")
         return answer.result()
 

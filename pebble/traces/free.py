@@ -174,7 +174,9 @@ def _events(end, most, prologues, blocks, slots, when, where, what):  # type: ig
                 if step >= stages:
                     time = max(time, ring[slot, step % stages])
         order = begin + np.argsort(when[begin:events], kind="mergesort")
-        when[begin:events], where[begin:events], what[begin:events] = when[order], where[order], what[order]
+        times, places, kinds = when[order], where[order], what[order]
+        for i in range(len(order)):  # not as slices: the check of their shapes alone takes numba seconds to compile
+            when[begin + i], where[begin + i], what[begin + i] = times[i], places[i], kinds[i]
     return events
 
 

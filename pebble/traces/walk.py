@@ -26,6 +26,8 @@ class Walk:
         From the last k to the first; a wave that runs backwards turns it, unless ``one_way``.
     start : int or ndarray
         Steps that a block is ahead: it begins there and goes round.
+    one_way : bool
+        Whether waves that run backwards leave it as it is.
     """
 
     begin: Index | int

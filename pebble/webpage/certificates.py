@@ -6,7 +6,7 @@ import base64
 from dataclasses import dataclass
 
 from pebble.errors import PebbleError
-from pebble.reports.proof import verify
+from pebble.reports.verify import verify
 from pebble.webpage.documents import Document, Fields
 
 MAX_CHECKED_BYTES = 4 * 2**20

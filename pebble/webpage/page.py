@@ -198,10 +198,13 @@ def _swept_html(told: Swept) -> str:
         (("Workload", "Over bound", "Best moves"), [asked(one) for one in told.asked]),
         (("Game", "Proved", "Found"), [solved(one) for one in told.solved]),
     ):
-        head = "".join(f'<th scope="col">{word}</th>' for word in heads)
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-        body += f'<div class="filtered"></div>{table}' if rows else ""
+        body += f'<div class="filtered"></div>{_table(heads, rows)}' if rows else ""
     return body
+
+
+def _table(heads: Iterable[str], rows: Iterable[str]) -> str:
+    head = "".join(f'<th scope="col">{word}</th>' for word in heads)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
 def _curve_section(documents: Sequence[Document], data: dict[str, Any]) -> _Section:
@@ -279,8 +282,7 @@ def _measured_section(documents: Sequence[Document]) -> _Section:
             f"<td>{format_bytes(pair.predicted)}</td><td>{pair.error:+.1%}</td></tr>"
         )
 
-    head = "".join(f'<th scope="col">{word}</th>' for word in ("Launch", "Measured", "Predicted", "Error"))
-    body = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(map(row, told))}</tbody></table>"
+    body = _table(("Launch", "Measured", "Predicted", "Error"), map(row, told))
     others = f"{alone:,} measured launches are of no machine, shape, type, tile and order that a document here predicts"
     if not told:
         body = f"<p>{others}; give the page a <code>pebble compare --json</code> of one of them.</p>"

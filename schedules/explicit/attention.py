@@ -34,7 +34,8 @@ def attention_chain(attention: Attention, state: bool = True) -> Chain:
     )
 
 
-def _fused(attention: Attention, family: str, plan: ChainPlan) -> FusedSchedule:
+def fused_attention(attention: Attention, family: str, plan: ChainPlan) -> FusedSchedule:
+    """What a plan of one group of heads, in every group, moves of each operand."""
     groups = attention.groups
     names = {"A": "Q", "B": "K", "D": "V", "Y": "O", **({"H": "S"} if plan.stores["H"] else {})}
     family = {"row panel": "flash attention", "bands of hidden units": "bands of keys"}.get(family, family)
@@ -102,7 +103,7 @@ def attention_schedules(attention: Attention, capacity: int, state: bool = True)
             continue
         plan = best_chain_plan(chain, side, capacity, rule)
         if plan is not None and all(plan != other.plan for other in found):
-            found.append(_fused(attention, family, plan))
+            found.append(fused_attention(attention, family, plan))
     return _sorted(found, chain, capacity)
 
 
@@ -132,7 +133,7 @@ def best_attention_schedule(attention: Attention, capacity: int, state: bool = T
             break
         plan = best_chain_plan(chain, side, capacity, below=below / attention.groups)
         if plan is not None:
-            found.append(_fused(attention, family_of_plan(plan), plan))
+            found.append(fused_attention(attention, family_of_plan(plan), plan))
     # separate kernels store the scores, load them for the softmax, and both again
     scores = 4 * attention.groups * chain.m * chain.f * attention.in_bytes
     if _separable(attention) and all(s.bytes > attention.compulsory_bytes + scores for s in found):

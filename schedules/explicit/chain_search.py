@@ -159,10 +159,10 @@ def _plan(chain: Chain, side: str, sizes: list[tuple[int, int, str]], capacity: 
         runs.append((band, count))
     if not chain.masked:  # neighbours alike in room keep most for each other
         runs.sort(key=lambda run: run[0].peak)
-    return _plan_of_runs(chain, side, runs, capacity)
+    return plan_of_runs(chain, side, runs, capacity)
 
 
-def _seen_in_all(chain: Chain, rows: int, extent: int, bands: int) -> int:
+def seen_in_all(chain: Chain, rows: int, extent: int, bands: int) -> int:
     """Columns of H that bands of one extent see in all, counted at the end of each; so many rows come before."""
     more = _floor_sum(bands, chain.masked, extent, rows - 1 + extent) if chain.masked else 0
     return bands * chain.seen(1) + more
@@ -185,7 +185,7 @@ def _floor_sum(count: int, divisor: int, step: int, first: int) -> int:
     return total
 
 
-def _plan_of_runs(chain: Chain, side: str, runs: list[tuple[Band, int]], capacity: int) -> ChainPlan:
+def plan_of_runs(chain: Chain, side: str, runs: list[tuple[Band, int]], capacity: int) -> ChainPlan:
     """The plan of these bands in this order, with what each keeps for the next."""
     kept, peak, done, columns = [], 0, 0, 0
     before: Band | None = None
@@ -202,9 +202,9 @@ def _plan_of_runs(chain: Chain, side: str, runs: list[tuple[Band, int]], capacit
             whole = 0
             if chain.masked and side == "rows":
                 whole = min(count - 1, _bands_that_keep(chain, done, band, capacity))
-                kept.append((chain.weights_per_column * _seen_in_all(chain, done, band.extent, whole), 1))
+                kept.append((chain.weights_per_column * seen_in_all(chain, done, band.extent, whole), 1))
             kept.append((between.values, count - 1 - whole))
-        columns += _seen_in_all(chain, done, band.extent, count) if side == "rows" else count * chain.f
+        columns += seen_in_all(chain, done, band.extent, count) if side == "rows" else count * chain.f
         before, done = band, last
     return _totals(chain, side, runs, capacity, kept, peak, columns)
 

@@ -23,7 +23,8 @@ def _weights(ffn: Ffn) -> str:
     return "Wg+Wu" if ffn.gated else "W1"
 
 
-def _fused(ffn: Ffn, family: str, plan: ChainPlan) -> FusedSchedule:
+def fused_ffn(ffn: Ffn, family: str, plan: ChainPlan) -> FusedSchedule:
+    """What a plan of the two products moves of each operand of the FFN."""
     loads = {"X": plan.loads["A"], _weights(ffn): plan.loads["B"], "W2": plan.loads["D"], "Y": plan.loads["Y"]}
     stores = {"Y": plan.stores["Y"]}
     if plan.stores["H"]:
@@ -83,7 +84,7 @@ def ffn_schedules(ffn: Ffn, capacity: int) -> list[FusedSchedule]:
     for family, (side, rule) in FUSED_FAMILIES.items():
         plan = best_chain_plan(chain, side, capacity, rule)
         if plan is not None and all(plan != other.plan for other in found):
-            found.append(_fused(ffn, family, plan))
+            found.append(fused_ffn(ffn, family, plan))
     return sorted(found, key=lambda s: (s.bytes, s.elements, s.family == "unfused"))
 
 
@@ -97,7 +98,7 @@ def best_ffn_schedule(ffn: Ffn, capacity: int) -> FusedSchedule:
             break
         plan = best_chain_plan(ffn_chain(ffn), side, capacity, below=below)
         if plan is not None:
-            found.append(_fused(ffn, family_of_plan(plan), plan))
+            found.append(fused_ffn(ffn, family_of_plan(plan), plan))
     narrow = min(ffn.in_bytes, ffn.out_bytes)
     if all(s.bytes > _least_unfused(ffn, capacity) * narrow for s in found):
         found.append(_unfused(ffn, capacity))

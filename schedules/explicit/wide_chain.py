@@ -12,13 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from pebble.schedules.explicit.attention import _fused as fused_attention
-from pebble.schedules.explicit.attention import attention_chain
+from pebble.schedules.explicit.attention import attention_chain, fused_attention
 from pebble.schedules.explicit.blocks import block_sizes
 from pebble.schedules.explicit.chain import SIDES, Band, Chain, ChainPlan, handed_on, is_panel
-from pebble.schedules.explicit.chain_search import _plan_of_runs, _seen_in_all
-from pebble.schedules.explicit.ffn import _fused as fused_ffn
-from pebble.schedules.explicit.ffn import ffn_chain
+from pebble.schedules.explicit.chain_search import plan_of_runs, seen_in_all
+from pebble.schedules.explicit.ffn import ffn_chain, fused_ffn
 from pebble.schedules.explicit.fused import ChainSchedule
 from pebble.schedules.explicit.wide_gemm import WideProduct, best_gemm_in_bytes
 from pebble.units import ceil_div
@@ -49,13 +47,10 @@ class WidePlan:
         The same bands in a memory of as many values as they hold at most, with what is kept between bands.
     room : Room
         The memory.
-    peak_bytes : int
-        Most bytes held at once, at most, without what is kept from band to band.
     """
 
     plan: ChainPlan
     room: Room
-    peak_bytes: int
 
     @property
     def bytes(self) -> int:
@@ -146,7 +141,7 @@ def _bytes(chain: Chain, side: str, shape: Shape, room: Room) -> int:
         inputs = bands * m * k - (bands - 1) * min(max(0, spare - m * l), m * k)
         return outputs + w * (f * (u * (k + first) + l + second) + inputs)
     whole, rest = divmod(m, shape.extent)
-    columns = _seen_in_all(chain, 0, shape.extent, whole) + (chain.seen(m) if rest else 0)
+    columns = seen_in_all(chain, 0, shape.extent, whole) + (chain.seen(m) if rest else 0)
     weights = columns * chain.weights_per_column
     if not chain.masked:
         weights -= (ceil_div(m, shape.extent) - 1) * min(spare, f * chain.weights_per_column)
@@ -170,7 +165,7 @@ def best_chain_in_bytes(chain: Chain, room: Room) -> WidePlan | None:
                 best = found if best is None else min(best, found)
     if best is None:
         return None
-    (_, side, shape), widths = best, room.widths
+    _, side, shape = best
     extent = chain.m if side == "rows" else chain.f
     count, rest = divmod(extent, shape.extent)
     runs = [(_band(chain, side, shape), count)]
@@ -178,9 +173,8 @@ def best_chain_in_bytes(chain: Chain, room: Room) -> WidePlan | None:
     peak = max(band.peak for band, _ in runs)
     # room for the next band is counted beside the largest: what a smaller one leaves free may be narrower values
     capacity, runs = peak + _spare(chain, side, shape, room), [(replace(band, peak=peak), n) for band, n in runs]
-    plans = [_plan_of_runs(one, side, runs, capacity) for one in (chain, turned)]
-    held = peak_bytes(chain, side, shape, widths)
-    wide = [WidePlan(replace(plan, capacity=max(capacity, plan.peak_elements)), room, held) for plan in plans]
+    plans = [plan_of_runs(one, side, runs, capacity) for one in (chain, turned)]
+    wide = [WidePlan(replace(plan, capacity=max(capacity, plan.peak_elements)), room) for plan in plans]
     return min(wide, key=lambda plan: plan.bytes)  # corners or, where much is spare, plain values
 
 

@@ -223,7 +223,7 @@ class WideSchedule:
         return {**self.schedule.to_json(), "widths_bytes": self.room.widths.to_json()}
 
 
-def in_wide_memory(workload: Workload, schedule: Any, room: Room) -> WideSchedule:
+def in_wide_memory(schedule: Any, room: Room) -> WideSchedule:
     """What a schedule of values moves in bytes, where each fits at the widest width.
 
     Outputs stored more often than there are of them were partial sums; of an intermediate it is not told which are, so

@@ -160,8 +160,8 @@ def test_lines_under_a_mask(queries: int, keys: int, stacked: int) -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(st.integers(0, 30), min_size=1, max_size=25), st.integers(0, 30))
-def test_the_lowest_of_a_convex_function(falls: list[int], middle: int) -> None:
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=25))
+def test_the_lowest_of_a_convex_function(falls: list[int]) -> None:
     steps = [*sorted(-x for x in falls), *range(1, 40)]
     value = [sum(steps[:q]) + 40 * max(0, q - len(steps)) + 500 for q in range(3 * len(steps) + 9)]
     q = lowest(lambda at: value[at] if at < len(value) else value[-1] + 40 * (at - len(value) + 1))

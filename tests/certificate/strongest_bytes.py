@@ -122,9 +122,7 @@ def lower_proofs(workload: Workload, widths: Widths, rnd: random.Random) -> list
     return [*_segments(kernel, widths, rnd), *_lines(kernel, widths, rnd)]
 
 
-def lower_in_bytes(
-    told: dict[str, Any], workload: Workload, widths: Widths, capacity: int, proofs: list[dict[str, Any]]
-) -> Claim | None:
+def lower_in_bytes(told: dict[str, Any], widths: Widths, capacity: int, proofs: list[dict[str, Any]]) -> Claim | None:
     """The lower claim with the most bytes that the checker takes."""
     best: Claim | None = None
     for proof in proofs:

@@ -44,7 +44,7 @@ def test_no_two_claims_contradict_each_other(family: str, seed: int) -> None:
     uppers = [found for _ in range(80) if (found := upper_in_bytes(workload, widths, rnd)) is not None]
     proofs = lower_proofs(workload, widths, rnd)
     for room, moved in sorted(uppers, key=lambda found: (found[0] * found[1] ** 2, found))[:6]:
-        lower = lower_in_bytes(told, workload, widths, room, proofs)
+        lower = lower_in_bytes(told, widths, room, proofs)
         if lower is not None:
             # attention: one of equal groups
             assert lower["bytes"] <= moved, (room, widths, lower)
@@ -95,7 +95,7 @@ def test_no_claim_is_beyond_the_optimum(seed: int) -> None:
         for room, moved in sorted(cheapest.items())[:3]:
             least = optimum(tuple(told.items()), widths, room)
             assert least is not None and moved >= least, (told, widths, room, moved, least)
-            lower = lower_in_bytes(told, workload, widths, room, proofs)
+            lower = lower_in_bytes(told, widths, room, proofs)
             assert lower is None or lower["bytes"] <= least, (told, widths, room, least, lower)
             met += lower is not None
     assert met

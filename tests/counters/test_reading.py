@@ -200,7 +200,7 @@ def test_a_real_report_says_how_it_was_taken():
     ]  # fmt: skip
 
 
-def test_the_package_of_nvidia_is_asked_for_where_it_is_not(tmp_path, monkeypatch):
+def test_the_package_of_nvidia_is_asked_for_where_it_is_not(monkeypatch):
     from pebble.counters import ncu_rep
 
     monkeypatch.setitem(__import__("sys").modules, "ncu_report", None)

@@ -70,13 +70,25 @@ def test_importing_loads_nothing_heavy() -> None:
     assert found.stdout.strip() == "[]"
 
 
-def test_a_bound_loads_no_figures_and_no_tables() -> None:
+def test_a_bound_loads_no_figures_tables_graphs_or_solvers() -> None:
     code = (
-        "import sys, pebble; pebble.bound(pebble.Gemm(64, 64, 64), cache='1KiB')\n"
-        "print([name for name in ('matplotlib', 'pandas', 'ortools') if name in sys.modules])"
+        "import sys, pebble.cli; pebble.cli.main('bound gemm -m 64 -n 64 -k 64 --cache 1KiB'.split())\n"
+        "heavy = ('matplotlib', 'pandas', 'ortools', 'networkx', 'numba', 'scipy', 'pebble.solvers')\n"
+        "print([name for name in heavy if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    assert found.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_certificate_is_checked_without_what_wrote_it(tmp_path: Path) -> None:
+    pebble.certify(pebble.Gemm(64, 64, 64), tmp_path / "c.json", cache="1KiB")
+    code = (
+        f"import sys, pebble.cli; code = pebble.cli.main(['verify', {str(tmp_path / 'c.json')!r}])\n"
+        "made_of = ('numpy', 'networkx', 'pebble.bounds', 'pebble.families', 'pebble.proof', 'pebble.schedules')\n"
+        "print(code, [name for name in made_of if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.splitlines()[-1] == "0 []"
 
 
 # what each call gives, and the command line that asks the same

@@ -10,7 +10,7 @@ from pebble.errors import InfeasibleError
 from pebble.families import lower_bound
 from pebble.schedules.explicit.attention import attention_schedules, best_attention_schedule
 from pebble.schedules.explicit.chain import Chain, best_band
-from pebble.schedules.explicit.chain_search import _plan_of_runs
+from pebble.schedules.explicit.chain_search import plan_of_runs
 from pebble.workloads import Attention, named_workload
 from tests.schedules.fused_replay import replay
 
@@ -93,8 +93,8 @@ def test_runs_of_masked_bands_count_as_their_bands_one_by_one():
             left -= extent * runs[-1][1]
         if left:
             continue
-        told = _plan_of_runs(chain, side, runs, capacity)
-        alone = _plan_of_runs(chain, side, [(band, 1) for band, count in runs for _ in range(count)], capacity)
+        told = plan_of_runs(chain, side, runs, capacity)
+        alone = plan_of_runs(chain, side, [(band, 1) for band, count in runs for _ in range(count)], capacity)
         assert (told.loads, told.stores, told.peak_elements) == (alone.loads, alone.stores, alone.peak_elements)
         checked += 1
 

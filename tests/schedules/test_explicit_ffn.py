@@ -14,7 +14,7 @@ from pebble.proof.certificate import workload_statement
 from pebble.proof.upper import upper_claim
 from pebble.schedules.explicit.attention import attention_chain
 from pebble.schedules.explicit.chain import SIDES, Chain, best_band, handed_on, wider_band
-from pebble.schedules.explicit.chain_search import _plan_of_runs, best_chain_plan
+from pebble.schedules.explicit.chain_search import best_chain_plan, plan_of_runs
 from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_chain, ffn_schedules
 from pebble.schedules.explicit.fused import FusedSchedule
 from pebble.workloads import Attention, Ffn
@@ -115,7 +115,7 @@ def test_any_bands_are_legal_and_counted(seed: int) -> None:
             left -= extent * runs[-1][1]
         if left:
             continue
-        plan = _plan_of_runs(chain, "rows", runs, capacity)
+        plan = plan_of_runs(chain, "rows", runs, capacity)
         names = {"A": "X", "B": "Wg+Wu" if chain.streams == 2 else "W1", "D": "W2", "Y": "Y", "H": "H"}
         if isinstance(work, Attention):
             names = {"A": "Q", "B": "K", "D": "V", "Y": "O", "H": "S"}

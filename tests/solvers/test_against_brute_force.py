@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import networkx as nx
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,18 +12,8 @@ from pebble.game import Game, Pebbling, Variant, minimum_capacity
 from pebble.game.referee import replay
 from pebble.solvers import solve
 from pebble.solvers.lower import best_simple_bound
-
-
-def _beside(name: str, folder: Path):
-    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-HERE = Path(__file__).parent
-random_dags = _beside("random_dags", HERE)
-brute_force = _beside("brute_force", HERE.parent).brute_force
+from tests.brute_force import brute_force
+from tests.solvers import random_dags
 
 WEIGHTED = st.booleans()
 VARIANTS = st.sampled_from([v.value for v in Variant if v is not Variant.IN_PLACE])

@@ -59,23 +59,17 @@ def _capacities(dag: Dag, variant: str) -> Iterator[int]:
     yield from range(least, least + 3)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_against_brute_force(seed: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "dags", "nodes"),
+    [
+        *((seed, 4, (4, 8)) for seed in range(12)),
+        *(pytest.param(seed, 10, (5, 10), marks=pytest.mark.slow) for seed in range(100, 200)),
+    ],
+)
+def test_against_brute_force(seed: int, dags: int, nodes: tuple[int, int]) -> None:
     rng = random.Random(seed)
-    for _ in range(4):
-        dag = _random_dag(rng, rng.randint(4, 8))
-        for variant in ("one-shot", "one-shot-sliding"):
-            for capacity in _capacities(dag, variant):
-                best = _solve(dag, variant, capacity)
-                assert best.lower == best.upper == brute_force(dag, capacity, variant)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 200))
-def test_against_brute_force_at_length(seed: int) -> None:
-    rng = random.Random(seed)
-    for _ in range(10):
-        dag = _random_dag(rng, rng.randint(5, 10))
+    for _ in range(dags):
+        dag = _random_dag(rng, rng.randint(*nodes))
         for variant in ("one-shot", "one-shot-sliding"):
             for capacity in _capacities(dag, variant):
                 best = _solve(dag, variant, capacity)

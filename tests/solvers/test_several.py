@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 from fractions import Fraction
-from pathlib import Path
 
 import networkx as nx
 import pytest
@@ -19,18 +17,8 @@ from pebble.game import BufferModel, Game, minimum_capacity, replay
 from pebble.solvers import SolveResult, solve
 from pebble.solvers.lower import bound_for_several
 from pebble.solvers.result import Problem
-
-
-def _beside(name: str, folder: Path):
-    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-HERE = Path(__file__).parent
-random_dags = _beside("random_dags", HERE)
-brute_force_several = _beside("brute_force_several", HERE).brute_force_several
+from tests.solvers import random_dags
+from tests.solvers.brute_force_several import brute_force_several
 
 # above 1 a far read is dearer than one of slow memory
 OMEGAS = st.sampled_from([Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(1), Fraction(3, 2), Fraction(5, 2)])

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pebble import __version__
+from pebble.families import kernel_family
 from pebble.sweeps.axes import read_axes
 from pebble.sweeps.columns import MOST_ANSWER_BYTES, AnswerError, read_answer
 from pebble.sweeps.plan import plan_of
@@ -68,6 +69,17 @@ def test_rows_are_those_of_compare() -> None:
     assert {t.dram_bytes for t in compared.orders} == {row["dram_bytes"] for row in rows}
     assert {row["lower_bound_bytes"] for row in rows} == {compared.trace.bound.bytes}
     assert {row["explicit_bytes"] for row in rows} == {compared.explicit.bytes}
+
+
+def test_the_best_schedule_is_that_of_compare_where_partial_sums_are_wider() -> None:
+    import pebble
+
+    shape = {"m": 8192, "n": 8192, "k": 8192}
+    (row,) = ask(workloads=[{"family": "gemm", **shape}], machines="a40", sms=8, orders="row", policies="lru")
+    compared = pebble.compare(pebble.Gemm(**shape), "row", gpu="a40", sms=8, policy="lru")
+    assert (row["explicit_bytes"], row["explicit_schedule"]) == (compared.explicit.bytes, compared.explicit.name)
+    values = compared.trace.capacity.schedule_elements  # a cell at the width of what it ends as
+    assert kernel_family(compared.workload).best_schedule(compared.workload, values).bytes < compared.explicit.bytes
 
 
 def test_a_kernel_that_cannot_run_is_refused_with_the_reason() -> None:

@@ -18,6 +18,8 @@ class DagBound:
 
     Attributes
     ----------
+    name, source : str
+        Of the theorem, and where it was published.
     value : int or None
         None where the theorem does not hold for the variant, or was not computed.
     variants : tuple of Variant

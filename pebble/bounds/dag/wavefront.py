@@ -15,11 +15,13 @@ would break it, so it holds only where values are computed once. Any v gives a b
 from __future__ import annotations
 
 import time
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from pebble.bounds.dag.base import ONE_SHOT, DagBound, edges
 from pebble.game import Game
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 NAME = "wavefront"
 SOURCE = "Elango et al. 2014, by minimum vertex cuts"
@@ -32,6 +34,8 @@ def bound(game: Game, capacity: int, seconds: float) -> DagBound:
         return DagBound(NAME, SOURCE, None, ONE_SHOT, "holds only where every value is computed once, without cells")
     if game.size > MOST_ITEMS:
         return DagBound(NAME, SOURCE, None, ONE_SHOT, f"the DAG has {game.size} values, the limit is {MOST_ITEMS}")
+    import networkx as nx
+
     graph = nx.DiGraph(edges(game))
     deadline = time.monotonic() + seconds
     best, where, looked = 0, "", 0
@@ -74,6 +78,8 @@ def _some_cut(graph: nx.DiGraph[int], below: set[int], above: set[int], weights:
 
 def _least_cut(graph: nx.DiGraph[int], below: set[int], above: set[int], weights: list[int]) -> int:
     """Least weight of values that separate v and its ancestors from the descendants of v."""
+    import networkx as nx
+
     flow: nx.DiGraph[object] = nx.DiGraph()
     for u in graph:
         if u in below:

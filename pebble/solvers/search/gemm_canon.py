@@ -90,9 +90,9 @@ def _keys(mod, R, ki, kj, kl):  # type: ignore[no-untyped-def]
             if R & bit((m + j) * k + el):
                 nj[j] += kl[el] * kl[el] + 7
                 nl[el] += (kj[j] * kj[j] + 7) * 517
-    ki[:] = ni
-    kj[:] = nj
-    kl[:] = nl
+    for key, refined in ((ki, ni), (kj, nj), (kl, nl)):
+        for x in range(len(key)):  # not as slices: the check of their shapes alone takes numba seconds to compile
+            key[x] = refined[x]
 
 
 @njit(cache=True, nogil=True)
