@@ -104,6 +104,7 @@ def time_row(time: ModelledTime) -> dict[str, Any]:
         "latency_ms": time.latency_seconds * MILLI,
         "fill_and_drain_ms": time.around_seconds * MILLI,
         "launch_ms": time.launch_seconds * MILLI,
+        "throttled_ms": time.throttled_seconds * MILLI,  # what the power limit adds
         "waves": len(time.waves),
         "binds": time.binds,
         "dram_bytes": time.dram_bytes,
