@@ -28,7 +28,7 @@ COMMANDS: dict[str, str] = {
     "bound": "the least traffic any schedule can have, proved, beside the best schedule known",
     "verify": "check a certificate, without what wrote it",
     "prove": "the proof of a bound for a reader, with its numbers filled in",
-    "figure": "a figure of a proof: ski-slope, projections, segments, pebbling, walk, gap, fusion, roofline",
+    "figure": "a figure of a proof, of walks, roofs or energies; its help names all",
     "compare": "the simulated traffic of each tile order, against the proved bound",
     "tune": "the schedule that moves least on a GPU, searched",
     "tile": "block tile, stages and warps for a workload on a GPU, by an advisor's rule, with modelled time",
@@ -56,6 +56,7 @@ COMMANDS: dict[str, str] = {
 SHAPES = "shape"  # the group of the options that give a workload's sizes
 FAMILIES = "parameters of families"  # and those of a DAG's
 _LONGEST_SENTENCE = 1000
+_LONGEST_HELP = 160  # letters of an option's help that a mistake repeats
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -92,7 +93,30 @@ class _Parser(argparse.ArgumentParser):
             words = [word.partition("=")[0] for word in message.split() if word.startswith("--")]
             if near := [found for word in words[:1] for found in difflib.get_close_matches(word[:200], known, 1)]:
                 raise InputError(f"{message}; did you mean {near[0]}? See `{self.prog} --help`.")
-        raise InputError(f"{message}; see `{self.prog} --help`.")
+        raise InputError(f"{self._sentence(message)}; see `{self.prog} --help`.")
+
+    def _sentence(self, message: str) -> str:
+        """What argparse found wrong, in the order of every other sentence: what, got, expected."""
+        if missing := re.fullmatch(r"the following arguments are required: (.*)", message):
+            needed = (a for a in self._actions if a.required)
+            words = [f"{a.option_strings[-1]} {a.metavar}" if a.option_strings else _argument(a) for a in needed]
+            return f"{missing[1]} missing, expected `{' '.join([self.prog, *words])}`"
+        found = re.fullmatch(r"argument (\S+): (.*)", message, re.DOTALL)
+        names = found[1].split("/") if found else []
+        action = next((a for a in self._actions if names in ([*a.option_strings], [a.metavar])), None)
+        if found is None or action is None:
+            return message
+        choices = ", ".join(action.choices or ())
+        value = f"{action.metavar or choices or action.dest.upper()}: {action.help}"
+        for pattern, got, expected in (
+            ("expected .*", "nothing", textwrap.shorten(value, _LONGEST_HELP, placeholder=" ...")),
+            ("invalid choice: ('.*') .*", r"\1", f"one of {choices}"),
+            ("invalid int value: ('.*')", r"\1", "a whole number"),
+            ("ignored explicit argument ('.*')", r"\1", "it alone, without a value"),
+        ):
+            if told := re.fullmatch(pattern, found[2], re.DOTALL):
+                return f"{found[1]}: got {told.expand(got)}, expected {expected}"
+        return message
 
     def format_help(self) -> str:
         """The command's own options first, the shapes of all families of workloads and DAGs last."""

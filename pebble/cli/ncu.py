@@ -1,10 +1,10 @@
 """Reports of Nsight Compute: their kernels, what those compute, and how far they are from the proved least.
 
-pebble ncu report FILE     the kernels: time, DRAM bytes, L2 and L1 sectors, requests, tensor pipe, what is missing
-pebble ncu which FILE      what the critical kernel computes: data type, shape, heads
-pebble ncu compare FILE    measured beside proved and beside each simulated order
-pebble ncu dims FILES      the dimensions of a model from counters of several sequence lengths
-pebble ncu row FILE        a row of the library of measurements: measured, predicted, proved
+  pebble ncu report FILE     the kernels: time, DRAM bytes, L2 and L1 sectors, requests, tensor pipe, what is missing
+  pebble ncu which FILE      what the critical kernel computes: data type, shape, heads
+  pebble ncu compare FILE    measured beside proved and beside each simulated order
+  pebble ncu dims FILES      the dimensions of a model from counters of several sequence lengths
+  pebble ncu row FILE        a row of the library of measurements: measured, predicted, proved
 
 FILE is a .ncu-rep (needs `pip install 'redblue-pebble[ncu]'`), or what `ncu --csv` printed, with or
 without `--page raw`.
