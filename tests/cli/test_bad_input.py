@@ -57,7 +57,7 @@ CASES = [
     (["bound", *GEMM, "--recompute"], 2, ["--recompute: got nothing, expected forbidden, allowed: whether"]),
     (["bound", *GEMM, "--recompute", "maybe"], 2, ["--recompute: got 'maybe', expected one of forbidden, allowed;"]),
     (["bound", *GEMM, "--json=3"], 2, ["--json: got '3', expected it alone"]),
-    (["compare", *GEMM, "--policy"], 2, ["--policy: got nothing, expected POLICY: cache model: lru", " ...; see `pebble"]),
+    (["compare", *GEMM, "--policy"], 2, ["--policy: got nothing, expected POLICY: cache model", " ...; see "]),
     (["export", "row", *GEMM, "-o"], 2, ["-o/--out: got nothing, expected FILE: where to write it"]),
     (["replay", "a"], 2, ["MOVES, --capacity missing, expected `pebble replay DAG MOVES --capacity S`; see"]),
     (["report"], 2, ["FILE missing, expected `pebble report FILE ...`; see `pebble report --help`"]),
