@@ -8,6 +8,7 @@ A subcommand module has ``add_arguments(parser)`` and ``run(args) -> int`` (the 
 from __future__ import annotations
 
 import argparse
+import atexit
 import difflib
 import gc
 import io
@@ -15,8 +16,10 @@ import itertools
 import os
 import re
 import shutil
+import signal
 import sys
 import textwrap
+import threading
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -56,6 +59,8 @@ COMMANDS: dict[str, str] = {
 SHAPES = "shape"  # the group of the options that give a workload's sizes
 FAMILIES = "parameters of families"  # and those of a DAG's
 _LONGEST_SENTENCE = 1000
+# threads that a time limit or Ctrl-C leaves behind at their work, if need be
+_WORKERS = ("pebble-solver", "pebble-bounds", "pebble-work", "pebble-each")
 _LONGEST_HELP = 160  # letters of an option's help that a mistake repeats
 
 
@@ -193,8 +198,34 @@ def _dispatch(arguments: Sequence[str]) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code; no traceback reaches the user for a mistake of theirs."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    """Run the command line and return the exit code; no traceback reaches the user for a mistake of theirs.
+
+    Without ``argv`` it is that of the process, which then ends.
+    """
+    if argv is not None:
+        return _answer(list(argv))
+    try:
+        code = _answer(sys.argv[1:])
+    finally:
+        # the process ends: to look through millions of objects for cycles would take seconds; but what of DuckDB is not
+        # freed complains on stderr
+        if "duckdb" not in sys.modules:
+            gc.freeze()
+    if any(thread.name in _WORKERS for thread in threading.enumerate()):
+        _end_at_once(code)
+    return code
+
+
+def _end_at_once(code: int) -> None:
+    """End the process under work that was left behind: a compiler aborts when Python is taken down around it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    atexit._run_exitfuncs()
+    if sys.stderr is not None:
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def _answer(arguments: list[str]) -> int:
     if sys.stdout is None:  # started with standard output closed
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the terminal cannot show is no reason to fail
@@ -226,8 +257,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to flush at exit
         return 2
-    finally:
-        # the process ends: to look through millions of objects for cycles would take seconds; but what of DuckDB is not
-        # freed complains on stderr
-        if argv is None and "duckdb" not in sys.modules:
-            gc.freeze()
