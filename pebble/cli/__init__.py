@@ -61,6 +61,7 @@ FAMILIES = "parameters of families"  # and those of a DAG's
 _LONGEST_SENTENCE = 1000
 # threads that a time limit or Ctrl-C leaves behind at their work, if need be
 _WORKERS = ("pebble-solver", "pebble-bounds", "pebble-work", "pebble-each")
+_MAY_BE_EMPTY = ("note", "title")
 _LONGEST_HELP = 160  # letters of an option's help that a mistake repeats
 
 
@@ -122,6 +123,11 @@ class _Parser(argparse.ArgumentParser):
             if told := re.fullmatch(pattern, found[2], re.DOTALL):
                 return f"{found[1]}: got {told.expand(got)}, expected {expected}"
         return message
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        if value == "" and action.option_strings and action.dest not in _MAY_BE_EMPTY:  # a variable that is not set
+            raise argparse.ArgumentError(action, "expected one argument")
+        super()._check_value(action, value)
 
     def format_help(self) -> str:
         """The command's own options first, the shapes of all families of workloads and DAGs last."""

@@ -26,7 +26,7 @@ from pebble.cli import _counters, _output
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._progress import schedules_bar
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
-from pebble.cli._workload_argument import add_workload_option, workload_option
+from pebble.cli._workload_argument import add_workload_option, optional_workload
 from pebble.errors import InputError
 from pebble.plots.ncu import judgement_figure
 from pebble.reports.ncu import ncu
@@ -135,7 +135,7 @@ def _run_which(args: argparse.Namespace) -> int:
 def _run_compare(args: argparse.Namespace) -> int:
     check_figure(args)
     profile = ncu(args.file).profile
-    workload, options = workload_option(args), {"cold": _cold(args), **kernel(args)}
+    workload, options = optional_workload(args, "--workload"), {"cold": _cold(args), **kernel(args)}
     if sys.stderr.isatty():
         with schedules_bar() as bar:
             found = judge(profile, workload, args.launch, args.schedules, progress=bar, **options)
@@ -168,7 +168,7 @@ def _run_dims(args: argparse.Namespace) -> int:
 def _run_row(args: argparse.Namespace) -> int:
     if args.append is not None:
         check_output(args.append, "--append", (".csv",))
-    profile, workload = ncu(args.file).profile, workload_option(args)
+    profile, workload = ncu(args.file).profile, optional_workload(args, "--workload")
     if args.plan is not None:
         if workload is not None or args.launch or args.schedule or args.launched:
             raise InputError(

@@ -17,7 +17,7 @@ import sys
 
 from pebble.cli import _output
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
-from pebble.cli._workload_argument import add_workload_arguments, workload_of
+from pebble.cli._workload_argument import add_workload_arguments, optional_workload
 from pebble.families import schedules_help
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.simulate import Simulation, TraceSimulation, WrittenTrace, simulate
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Simulate and print."""
     found = simulate(
-        None if args.workload is None else workload_of(args),
+        optional_workload(args),
         args.schedule,
         trace=args.trace,
         write_trace=args.write_trace,
