@@ -59,7 +59,7 @@ CASES = [
     (["figure", "ski-slope", "-m", "512", "-n", "512", "-k", "512"], 2, ["-m: got it without WORKLOAD", "gemm"]),
     (["figure", "walk", "--tokens", "512"], 2, ["walk: got the shape of a workload", "leave it out"]),
     (["figure", "walk", "--out", ""], 2, ["--out: got nothing"]),
-    (["simulate", "--trace", "t.npz", "--cache", "1MiB", "--head-dim", "3"], 2, ["--head-dim: got it without WORKLOAD"]),
+    (["simulate", "--trace", "t.npz", "--cache", "1MiB", "--head-dim", "3"], 2, ["--head-dim: got it without"]),
     (["export", "t.json", "--gated"], 2, ["--gated: got it without WORKLOAD"]),
     (["time", *GEMM, "--gpu", "a40", "--beside", " "], 2, ["unknown workload ''"]),
     (["bound", *GEMM, "--recompute"], 2, ["--recompute: got nothing, expected forbidden, allowed: whether"]),
