@@ -226,14 +226,14 @@ def _end_at_once(code: int) -> None:
     """End the process under work that was left behind: a compiler aborts when Python is taken down around it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     atexit._run_exitfuncs()
-    if sys.stderr is not None:
-        sys.stderr.flush()
+    sys.stderr.flush()
     os._exit(code)
 
 
 def _answer(arguments: list[str]) -> int:
-    if sys.stdout is None:  # started with standard output closed
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    for stream in ("stdout", "stderr"):
+        if getattr(sys, stream) is None:  # started with it closed
+            setattr(sys, stream, open(os.devnull, "w"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the terminal cannot show is no reason to fail
         sys.stdout.reconfigure(errors="backslashreplace")
     try:

@@ -182,6 +182,14 @@ def test_closed_standard_output() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_closed_standard_error() -> None:
+    run = f"{sys.executable} -m pebble {{}} 2>&-"
+    compared = "compare gemm -m 512 -n 512 -k 512 --gpu a40 --schedules row"
+    for words, code in ((compared, 0), ("bound", 2)):
+        done = subprocess.run(run.format(words), shell=True, stdout=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == code and bool(done.stdout) == (code == 0)  # no sentence among the answers
+
+
 def test_unwritable_home_still_works(tmp_path: Path) -> None:
     code = "import os, pebble; print(os.environ['NUMBA_CACHE_DIR']); import pebble.models.caches"
     env = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
