@@ -140,7 +140,7 @@ def _logged(game: Game, checkable: CheckedGame, cost: int, path: Path, seconds: 
 
 
 def _name_beside(path: Path, suffix: str) -> str:
-    """A file's name beside a certificate: its own where the checker reads such a name, else by letters that it reads."""
+    """A file's name beside a certificate: the certificate's where the checker opens such a name, else one it opens."""
     name = path.stem + suffix
     if _PLAIN_NAME.fullmatch(name) and name != path.name:
         return name
