@@ -1,7 +1,7 @@
 """The certified gap, best schedule over proven bound, of every instance of the catalogue.
 
     python benchmarks/gap/gap.py table after.csv [--certificates]
-    python benchmarks/gap/gap.py figure gap.svg before.csv after.csv
+    python benchmarks/gap/gap.py figure gap.svg before.csv after.csv [--no-title]
 
 ``table`` recomputes bound and schedule of each row, writes a CSV and prints mean and worst gap by family;
 ``--certificates`` also writes each certificate in memory and has it checked. ``figure`` sets tables side by side.
@@ -22,7 +22,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from catalogue import Instance, Row, add_arguments, by_family, catalogue, checked, write_table
 
+from pebble.errors import PebbleError
 from pebble.families import family_of, lower_bound
+from pebble.plots.look import Look, look, looking
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, page, save_figure
 from pebble.proof.certificate import bound_certificate
 from pebble.reports.bound import known_of
@@ -101,10 +103,10 @@ def draw(tables: dict[str, list[Row]], path: Path) -> None:
             ticks = [f"{name.split(' ', 1)[1]} @ {_size(int(kib))}" for name, kib in names]
             ax.set_xticks(range(len(ticks)), ticks, rotation=90, fontsize=6)
             ax.axhline(1, color="black", lw=0.6)
-            ax.set_ylabel("schedule / bound", fontsize=8)
+            ax.set_ylabel("schedule / bound" if look().title else f"{family}: schedule / bound", fontsize=8)
             ax.set_title(family, fontsize=9, loc="left")
             ax.legend(fontsize=7, frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=len(tables))
-        save_figure(figure, str(path))
+    save_figure(figure, str(path))  # once the page is fitted
 
 
 def _size(kibibytes: int) -> str:
@@ -120,9 +122,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     figure = commands.add_parser("figure", help="tables side by side")
     figure.add_argument("figure", type=Path)
     figure.add_argument("tables", type=Path, nargs="+")
+    figure.add_argument("--no-title", action="store_true", help="families stand beside the panels")
     told = parser.parse_args(arguments)
     if told.command == "figure":
-        draw({path.stem: read_table(path) for path in told.tables}, told.figure)
+        try:
+            with looking(Look(title=not told.no_title)):
+                draw({path.stem: read_table(path) for path in told.tables}, told.figure)
+        except (PebbleError, OSError) as error:
+            figure.error(str(error))
         return
     print(summary(write_table(told, row, COLUMNS, catalogue())))
 

@@ -153,7 +153,7 @@ def draw(rows: list[Row], path: str) -> None:
             small_title(ax, chip)
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=6.5, frameon=False)
-        save_figure(figure, path)
+    save_figure(figure, path)
     print(f"wrote {path}")
 
 

@@ -84,7 +84,7 @@ def parse_node_link(text: str) -> Dag:
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:
-        raise DagError(f"not JSON: {error.msg}", line=error.lineno) from None
+        raise DagError(f"not JSON: {error.msg}; expected node-link data.", line=error.lineno) from None
     except ValueError as error:  # a number of thousands of digits
         raise DagError(f"not usable JSON: {error}") from None
     if not isinstance(document, dict):

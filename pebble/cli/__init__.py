@@ -8,6 +8,7 @@ A subcommand module has ``add_arguments(parser)`` and ``run(args) -> int`` (the 
 from __future__ import annotations
 
 import argparse
+import atexit
 import difflib
 import gc
 import io
@@ -15,8 +16,10 @@ import itertools
 import os
 import re
 import shutil
+import signal
 import sys
 import textwrap
+import threading
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -28,7 +31,7 @@ COMMANDS: dict[str, str] = {
     "bound": "the least traffic any schedule can have, proved, beside the best schedule known",
     "verify": "check a certificate, without what wrote it",
     "prove": "the proof of a bound for a reader, with its numbers filled in",
-    "figure": "a figure of a proof: ski-slope, projections, segments, pebbling, walk, gap, fusion, roofline",
+    "figure": "a figure of a proof, of walks, roofs or energies; its help names all",
     "compare": "the simulated traffic of each tile order, against the proved bound",
     "tune": "the schedule that moves least on a GPU, searched",
     "tile": "block tile, stages and warps for a workload on a GPU, by an advisor's rule, with modelled time",
@@ -56,6 +59,10 @@ COMMANDS: dict[str, str] = {
 SHAPES = "shape"  # the group of the options that give a workload's sizes
 FAMILIES = "parameters of families"  # and those of a DAG's
 _LONGEST_SENTENCE = 1000
+# threads that a time limit or Ctrl-C leaves behind at their work, if need be
+_WORKERS = ("pebble-solver", "pebble-bounds", "pebble-work", "pebble-each")
+_MAY_BE_EMPTY = ("note", "title")
+_LONGEST_HELP = 160  # letters of an option's help that a mistake repeats
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -92,7 +99,35 @@ class _Parser(argparse.ArgumentParser):
             words = [word.partition("=")[0] for word in message.split() if word.startswith("--")]
             if near := [found for word in words[:1] for found in difflib.get_close_matches(word[:200], known, 1)]:
                 raise InputError(f"{message}; did you mean {near[0]}? See `{self.prog} --help`.")
-        raise InputError(f"{message}; see `{self.prog} --help`.")
+        raise InputError(f"{self._sentence(message)}; see `{self.prog} --help`.")
+
+    def _sentence(self, message: str) -> str:
+        """What argparse found wrong, in the order of every other sentence: what, got, expected."""
+        if missing := re.fullmatch(r"the following arguments are required: (.*)", message):
+            needed = (a for a in self._actions if a.required)
+            words = [f"{a.option_strings[-1]} {a.metavar}" if a.option_strings else _argument(a) for a in needed]
+            return f"{missing[1]} missing, expected `{' '.join([self.prog, *words])}`"
+        found = re.fullmatch(r"argument (\S+): (.*)", message, re.DOTALL)
+        names = found[1].split("/") if found else []
+        action = next((a for a in self._actions if names in ([*a.option_strings], [a.metavar])), None)
+        if found is None or action is None:
+            return message
+        choices = ", ".join(action.choices or ())
+        value = f"{action.metavar or choices or action.dest.upper()}: {action.help}"
+        for pattern, got, expected in (
+            ("expected .*", "nothing", textwrap.shorten(value, _LONGEST_HELP, placeholder=" ...")),
+            ("invalid choice: ('.*') .*", r"\1", f"one of {choices}"),
+            ("invalid int value: ('.*')", r"\1", "a whole number"),
+            ("ignored explicit argument ('.*')", r"\1", "it alone, without a value"),
+        ):
+            if told := re.fullmatch(pattern, found[2], re.DOTALL):
+                return f"{found[1]}: got {told.expand(got)}, expected {expected}"
+        return message
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        if value == "" and action.option_strings and action.dest not in _MAY_BE_EMPTY:  # a variable that is not set
+            raise argparse.ArgumentError(action, "expected one argument")
+        super()._check_value(action, value)
 
     def format_help(self) -> str:
         """The command's own options first, the shapes of all families of workloads and DAGs last."""
@@ -169,10 +204,36 @@ def _dispatch(arguments: Sequence[str]) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code; no traceback reaches the user for a mistake of theirs."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    if sys.stdout is None:  # started with standard output closed
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    """Run the command line and return the exit code; no traceback reaches the user for a mistake of theirs.
+
+    Without ``argv`` it is that of the process, which then ends.
+    """
+    if argv is not None:
+        return _answer(list(argv))
+    try:
+        code = _answer(sys.argv[1:])
+    finally:
+        # the process ends: to look through millions of objects for cycles would take seconds; but what of DuckDB is not
+        # freed complains on stderr
+        if "duckdb" not in sys.modules:
+            gc.freeze()
+    if any(thread.name in _WORKERS for thread in threading.enumerate()):
+        _end_at_once(code)
+    return code
+
+
+def _end_at_once(code: int) -> None:
+    """End the process under work that was left behind: a compiler aborts when Python is taken down around it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    atexit._run_exitfuncs()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _answer(arguments: list[str]) -> int:
+    for stream in ("stdout", "stderr"):
+        if getattr(sys, stream) is None:  # started with it closed
+            setattr(sys, stream, open(os.devnull, "w"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the terminal cannot show is no reason to fail
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -202,8 +263,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to flush at exit
         return 2
-    finally:
-        # the process ends: to look through millions of objects for cycles would take seconds; but what of DuckDB is not
-        # freed complains on stderr
-        if argv is None and "duckdb" not in sys.modules:
-            gc.freeze()

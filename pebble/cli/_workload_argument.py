@@ -67,12 +67,12 @@ def workload_of(args: argparse.Namespace) -> Workload:
     return read_workload(args.workload, given_parameters(args))
 
 
-def workload_option(args: argparse.Namespace) -> Workload | None:
-    """The workload of --workload, if it was given; errors as `workload_of`, and shapes without it."""
+def optional_workload(args: argparse.Namespace, argument: str = "WORKLOAD") -> Workload | None:
+    """The workload, if ``argument`` was given; errors as `workload_of`, and shapes without it."""
     if args.workload is not None:
         return workload_of(args)
-    given = given_parameters(args)
-    if given:
-        name = next(iter(given)).replace("_", "-")
-        raise InputError(f"{name}: got it without --workload, expected one beside it, such as --workload gemm.")
+    for name in given_parameters(args):
+        option = f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"
+        example = "gemm" if argument == "WORKLOAD" else f"{argument} gemm"
+        raise InputError(f"{option}: got it without {argument}, expected one beside it, such as {example}.")
     return None

@@ -157,7 +157,7 @@ def _print(found: Bound) -> None:
         print_floor(found.timed.floor, found.verdict, workload.dtype)
         print_energy(found.timed)
     print()
-    print("published bounds, loads + stores in elements:")
+    _output.say("published bounds, loads + stores in elements:")
     marks = {"proven": "proven", "not_proven_here": "not proven here", "refuted_here": "REFUTED here"}
     for bound in document["published"]:
         say(f"{bound['name']}: {bound['elements']:,}: {marks[bound['status']]}: {bound['note']}", "  ")

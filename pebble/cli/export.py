@@ -14,7 +14,7 @@ import sys
 
 from pebble.cli import _output
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
-from pebble.cli._workload_argument import add_workload_arguments, workload_of
+from pebble.cli._workload_argument import add_workload_arguments, optional_workload
 from pebble.errors import InputError
 from pebble.families import schedules_help
 from pebble.reports.export import FORMATS, check_file, export
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         check_file(args.out, args.format)
     elif args.format == "npy" and not args.json:
         raise InputError("--format npy: expected -o FILE.npy, because it is no text.")
-    workload = None if args.workload is None else workload_of(args)
+    workload = optional_workload(args)
     options = {key: value for key, value in kernel(args).items() if value not in (None, False)}
     found = export(args.schedule, workload, args.format, **options)
     if args.out is not None:

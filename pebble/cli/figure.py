@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from pebble.cli import _output
 from pebble.cli._look import add_look_arguments, look_of, write_figure
-from pebble.cli._workload_argument import add_workload_arguments, workload_of
+from pebble.cli._workload_argument import add_workload_arguments, given_parameters, optional_workload
 from pebble.errors import InputError, UnknownNameError
 from pebble.families import accounting, family_of
 from pebble.reports.target import chip_of, whole
@@ -90,10 +90,9 @@ def run(args: argparse.Namespace) -> int:
     ):
         if getattr(args, option) is not None and option not in allowed:
             raise InputError(f"{args.name}: got --{option}, which this figure does not take; leave it out.")
-    if args.workload is not None and "workload" not in allowed:
-        raise InputError(
-            f"{args.name}: got the workload {args.workload!r}, which this figure does not take; leave it out."
-        )
+    if "workload" not in allowed and (args.workload is not None or given_parameters(args)):
+        got = "the shape of a workload" if args.workload is None else f"the workload {args.workload!r}"
+        raise InputError(f"{args.name}: got {got}, which this figure does not take; leave it out.")
     numbers = write_figure(args, lambda: draw(args), path)
     if args.json:
         _output.print_json({"figure": args.name, "out": path, **numbers})
@@ -104,9 +103,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _workload(args: argparse.Namespace, otherwise: Any) -> Any:
     """The workload given, of the same family as the one drawn otherwise."""
-    if args.workload is None:
+    workload = optional_workload(args)
+    if workload is None:
         return otherwise
-    workload = workload_of(args)
     if type(workload) is not type(otherwise):
         raise InputError(
             f"{args.name}: got {family_of(workload).name}, expected {family_of(otherwise).name} for this figure."
@@ -214,7 +213,7 @@ def _buffers(args: argparse.Namespace) -> Figure:
     from pebble.models.machine import load_machine
     from pebble.plots.buffers import Chip, buffers_figure
 
-    workload = Gemm(8192, 8192, 8192) if args.workload is None else workload_of(args)
+    workload = optional_workload(args) or Gemm(8192, 8192, 8192)
     check_workload(accounting(workload))
     chips = []
     for name, sku in (("A100", "a100-sxm4-40gb"), ("H200", "h200-sxm-141gb")):
@@ -228,7 +227,7 @@ def _omega(args: argparse.Namespace) -> Figure:
     from pebble.models.rates import copy_price
     from pebble.plots.buffers import Chip, omega_figure
 
-    workload = Gemm(8192, 8192, 8192) if args.workload is None else workload_of(args)
+    workload = optional_workload(args) or Gemm(8192, 8192, 8192)
     check_workload(accounting(workload))
     if args.gpu is None and args.machine is None:
         raise InputError("omega: expected --gpu SKU or --machine FILE, whose SMs copy from each other.")
@@ -265,7 +264,7 @@ def _roofline(args: argparse.Namespace) -> Figure:
     from pebble.plots.roofline import roofline_figure
     from pebble.reports.roofline import roofline
 
-    workload = Gemm(8192, 8192, 8192) if args.workload is None else workload_of(args)
+    workload = optional_workload(args) or Gemm(8192, 8192, 8192)
     where = {"gpu": args.gpu, "machine": args.machine}
     if args.gpu is None and args.machine is None:
         raise InputError("roofline: expected --gpu SKU or --machine FILE, whose roofs are drawn.")
@@ -284,7 +283,7 @@ def _energy(args: argparse.Namespace) -> Figure:
     from pebble.plots.energy import energy_figure
     from pebble.reports.kernel_compare import compare_kernels
 
-    workload = Gemm(8192, 8192, 8192) if args.workload is None else workload_of(args)
+    workload = optional_workload(args) or Gemm(8192, 8192, 8192)
     if args.gpu is None and args.machine is None:
         raise InputError("energy: expected --gpu SKU or --machine FILE, whose DRAM is priced.")
     where = {"gpu": args.gpu, "machine": args.machine}

@@ -1,10 +1,10 @@
 """Reports of Nsight Compute: their kernels, what those compute, and how far they are from the proved least.
 
-pebble ncu report FILE     the kernels: time, DRAM bytes, L2 and L1 sectors, requests, tensor pipe, what is missing
-pebble ncu which FILE      what the critical kernel computes: data type, shape, heads
-pebble ncu compare FILE    measured beside proved and beside each simulated order
-pebble ncu dims FILES      the dimensions of a model from counters of several sequence lengths
-pebble ncu row FILE        a row of the library of measurements: measured, predicted, proved
+  pebble ncu report FILE     the kernels: time, DRAM bytes, L2 and L1 sectors, requests, tensor pipe, what is missing
+  pebble ncu which FILE      what the critical kernel computes: data type, shape, heads
+  pebble ncu compare FILE    measured beside proved and beside each simulated order
+  pebble ncu dims FILES      the dimensions of a model from counters of several sequence lengths
+  pebble ncu row FILE        a row of the library of measurements: measured, predicted, proved
 
 FILE is a .ncu-rep (needs `pip install 'redblue-pebble[ncu]'`), or what `ncu --csv` printed, with or
 without `--page raw`.
@@ -26,7 +26,7 @@ from pebble.cli import _counters, _output
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._progress import schedules_bar
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
-from pebble.cli._workload_argument import add_workload_option, workload_option
+from pebble.cli._workload_argument import add_workload_option, optional_workload
 from pebble.errors import InputError
 from pebble.plots.ncu import judgement_figure
 from pebble.reports.ncu import ncu
@@ -135,7 +135,7 @@ def _run_which(args: argparse.Namespace) -> int:
 def _run_compare(args: argparse.Namespace) -> int:
     check_figure(args)
     profile = ncu(args.file).profile
-    workload, options = workload_option(args), {"cold": _cold(args), **kernel(args)}
+    workload, options = optional_workload(args, "--workload"), {"cold": _cold(args), **kernel(args)}
     if sys.stderr.isatty():
         with schedules_bar() as bar:
             found = judge(profile, workload, args.launch, args.schedules, progress=bar, **options)
@@ -168,7 +168,7 @@ def _run_dims(args: argparse.Namespace) -> int:
 def _run_row(args: argparse.Namespace) -> int:
     if args.append is not None:
         check_output(args.append, "--append", (".csv",))
-    profile, workload = ncu(args.file).profile, workload_option(args)
+    profile, workload = ncu(args.file).profile, optional_workload(args, "--workload")
     if args.plan is not None:
         if workload is not None or args.launch or args.schedule or args.launched:
             raise InputError(

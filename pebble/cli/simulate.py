@@ -18,7 +18,7 @@ import sys
 from pebble.cli import _output
 from pebble.cli._schedules_argument import add_residual_argument
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
-from pebble.cli._workload_argument import add_workload_arguments, workload_of
+from pebble.cli._workload_argument import add_workload_arguments, optional_workload
 from pebble.families import schedules_help
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.simulate import Simulation, TraceSimulation, WrittenTrace, simulate
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Simulate and print."""
     found = simulate(
-        None if args.workload is None else workload_of(args),
+        optional_workload(args),
         args.schedule,
         trace=args.trace,
         write_trace=args.write_trace,
@@ -106,17 +106,19 @@ def _print_traffic(traffic: Traffic) -> None:
     rows.append(["total", format_bytes(traffic.dram_read_bytes), format_bytes(traffic.dram_write_bytes)])
     print(_output.table(["operand", "DRAM read", "DRAM write"], rows))
     unit = "lines" if counts.unit_bytes == 128 else "sectors"
-    print(f"{unit} touched {counts.accesses_lines:,}, without a fetch {counts.hits_lines:,} ({traffic.hit_rate:.2%})")
+    _output.say(
+        f"{unit} touched {counts.accesses_lines:,}, without a fetch {counts.hits_lines:,} ({traffic.hit_rate:.2%})"
+    )
     if traffic.saved_bytes is not None:
         verb = "saves" if traffic.saved_bytes >= 0 else "costs"
-        print(
+        _output.say(
             f"the set-aside {verb} {format_bytes(abs(traffic.saved_bytes))}: without it the schedule moves "
             f"{format_bytes(traffic.dram_bytes + traffic.saved_bytes)}"
         )
     if traffic.residue_bytes:
-        print(f"of the writes {format_bytes(traffic.residue_bytes)} are lines still dirty at the end")
+        _output.say(f"of the writes {format_bytes(traffic.residue_bytes)} are lines still dirty at the end")
     if counts.block_steps:
-        print(f"block steps with both tiles in the cache: {traffic.both_hit_share:.2%}")
+        _output.say(f"block steps with both tiles in the cache: {traffic.both_hit_share:.2%}")
 
 
 def _print_sensitivity(moved: Sensitivity) -> None:
@@ -129,4 +131,4 @@ def _print_sensitivity(moved: Sensitivity) -> None:
     for warning in moved.warnings:
         _output.say(f"warning: {warning}")
     if not moved.warnings:
-        print("steady: no cliff within 10 % of the cache size, nor up to 5 % of skew")
+        _output.say("steady: no cliff within 10 % of the cache size, nor up to 5 % of skew")

@@ -41,7 +41,7 @@ _LINE_SECONDS = 30.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble sweep``."""
     parser.add_argument("sweep", metavar="FILE", help="a sweep file, TOML")
-    parser.add_argument("--store", required=True, metavar="FILE", help="where results go, a name that ends in .duckdb")
+    parser.add_argument("--store", required=True, metavar="FILE", help="where results go: .duckdb or .db")
     parser.add_argument("--resume", action="store_true", help="the store exists: compute only what it lacks")
     parser.add_argument("--jobs", metavar="N", help="processes of this computer (one a core)")
     parser.add_argument("--retries", default="2", metavar="N", help="how often a failed task is begun again (2)")

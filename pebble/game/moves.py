@@ -182,7 +182,7 @@ def read_moves_file(path: str | Path, names: Container[str] = (), memories: int 
     try:
         return read_moves(json.loads(read_text(path, "the file of a pebbling")), names, memories)
     except json.JSONDecodeError as error:
-        raise InputError(f"{path}, line {error.lineno}: not JSON: {error.msg}.") from None
+        raise InputError(f"{path}, line {error.lineno}: not JSON: {error.msg}; expected a list of moves.") from None
     except (ValueError, RecursionError):  # a number of thousands of digits; lists in lists without end
         raise InputError(f"{path}: not usable JSON, expected a list of moves.") from None
     except InputError as error:

@@ -2,13 +2,53 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from pebble.plots.look import look
 from pebble.plots.save import BLUE, GREEN, ORANGE, RED, axes, small_title, value_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_LINES_OF_A_BAR = 3
+
+
+def name_of_bar(names: Sequence[str], short: str) -> str:
+    """All that share a bar where a few lines hold them, else what stands for them."""
+    longest = 25 if look().narrow else 40  # letters
+    everyone = _in_lines(", ".join(names), longest)
+    return everyone if lines_of(everyone) <= _LINES_OF_A_BAR else _in_lines(short, longest)
+
+
+def lines_of(name: str) -> int:
+    """Lines of type that the name of a bar takes."""
+    return 1 + name.count("\n")
+
+
+def places_of(names: Sequence[str]) -> tuple[Any, int]:
+    """Where bars of such names stand, the first at 0, and how much they take together; a unit is a line of type."""
+    lines = np.array([lines_of(name) for name in names])
+    return np.cumsum(lines) - (lines + 1) / 2, int(lines.sum())
+
+
+def _in_lines(text: str, longest: int) -> str:
+    """Names in lines of so many letters; longer ones break behind a colon, before a plus sign or within."""
+    lines = [""]
+    for name in re.split("(?<=,)(?= )", text):
+        parts = [name]
+        if len(name.strip()) > longest:
+            parts = re.findall(r" and \d+ more$|[ +]?[^:+ ]+:?|.", name.strip())
+            lines += [""] * bool(lines[-1])
+        for piece in (piece for part in parts for piece in textwrap.wrap(part, longest, drop_whitespace=False)):
+            if lines[-1] and len(lines[-1] + piece) > longest:
+                lines.append("")
+            lines[-1] += piece if lines[-1] else piece.lstrip()
+    return "\n".join(lines)
 
 
 def plot_bars(
@@ -36,16 +76,17 @@ def plot_bars(
     """
     ax = axes(ax)
     names = [name for name, _ in bars]
+    at, lines = places_of(names)
     left = [0.0] * len(bars)
     for number, (part, color) in enumerate(zip(parts, (BLUE, ORANGE, GREEN, RED), strict=False)):
         widths = [values[number] for _, values in bars]
-        ax.barh(range(len(bars)), widths, left=left, color=color, height=0.75, label=part or None)
+        ax.barh(at, widths, left=left, color=color, height=0.75, label=part or None)
         left = [a + b for a, b in zip(left, widths, strict=True)]
     if line is not None:
         ax.axvline(line, color="black", lw=1.4, label="proved bound")
     value_axis(ax.xaxis, [*left, *([] if line is None else [line])])
-    ax.set_yticks(range(len(bars)), names)
-    ax.invert_yaxis()
+    ax.set_yticks(at, names)
+    ax.set_ylim(lines - 0.4, -0.6)
     ax.set_xlabel(xlabel)
     small_title(ax, title)
     if line is not None or any(parts):

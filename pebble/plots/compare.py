@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pebble.families import kernel_family
+from pebble.plots.bars import lines_of, name_of_bar, places_of
 from pebble.plots.look import look
 from pebble.plots.save import (
     BLUE,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 _PER_ROW = 7
 _MOST_CELLS = 96
 _MOST_BARS = 32
-_LINES_OF_A_BAR = 3
 _MOST_LINES = 40  # of names, in a column: with the legend it still stands on a page
 
 
@@ -47,8 +46,7 @@ def plot_ratios(result: Comparison, ax: Axes | None = None) -> Axes:
     ax = axes(ax)
     bars = _bars(result)
     orders = [tied[0] for _, tied in bars]
-    lines = np.array([1 + name.count("\n") for name, _ in bars])
-    at = np.cumsum(lines) - (lines + 1) / 2  # a unit is a line of type
+    at, lines = places_of([name for name, _ in bars])
     reads = [result.ratio(t.dram_read_bytes) for t in orders]
     writes = [result.ratio(t.dram_write_bytes) for t in orders]
     ax.barh(at, reads, color=BLUE, height=0.75, label="DRAM read")
@@ -68,7 +66,7 @@ def plot_ratios(result: Comparison, ax: Axes | None = None) -> Axes:
         label=f"best schedule, {format_bytes(best)}: {re.split('[,:(]', name)[0].strip()}",
     )
     ax.set_yticks(at, [name for name, _ in bars])
-    ax.set_ylim(lines.sum() - 0.4, -0.6)
+    ax.set_ylim(lines - 0.4, -0.6)
     totals = [1.0, result.ratio(best), *lru, *(r + w for r, w in zip(reads, writes, strict=True))]
     logarithmic = value_axis(ax.xaxis, totals, 0.8)
     if not logarithmic:
@@ -83,31 +81,9 @@ def plot_ratios(result: Comparison, ax: Axes | None = None) -> Axes:
 def _bars(result: Comparison) -> list[tuple[str, tuple[Traffic, ...]]]:
     """The schedules of each bar, and its name in lines that leave the bars room; as many as a page holds."""
     together = result.together(lambda t: result.lru_bytes.get(t.order))[:_MOST_BARS]
-    bars = [(_name_of(result, tied), tied) for tied in together]
-    lines = np.cumsum([1 + name.count("\n") for name, _ in bars])
+    bars = [(name_of_bar([t.order for t in tied], result.name_of(tied)), tied) for tied in together]
+    lines = np.cumsum([lines_of(name) for name, _ in bars])
     return bars[: max(1, int(np.searchsorted(lines, _MOST_LINES, side="right")))] if look().narrow else bars
-
-
-def _name_of(result: Comparison, tied: tuple[Traffic, ...]) -> str:
-    """All schedules of a bar where a few lines hold them, else the first and how many more."""
-    longest = 25 if look().narrow else 40  # letters
-    everyone = _in_lines(", ".join(t.order for t in tied), longest)
-    return everyone if everyone.count("\n") < _LINES_OF_A_BAR else _in_lines(result.name_of(tied), longest)
-
-
-def _in_lines(text: str, longest: int) -> str:
-    """Names in lines of so many letters; longer ones break behind a colon, before a plus sign or within."""
-    lines = [""]
-    for name in re.split("(?<=,)(?= )", text):
-        parts = [name]
-        if len(name.strip()) > longest:
-            parts = re.findall(r" and \d+ more$|[ +]?[^:+ ]+:?|.", name.strip())
-            lines += [""] * bool(lines[-1])
-        for piece in (piece for part in parts for piece in textwrap.wrap(part, longest, drop_whitespace=False)):
-            if lines[-1] and len(lines[-1] + piece) > longest:
-                lines.append("")
-            lines[-1] += piece if lines[-1] else piece.lstrip()
-    return "\n".join(lines)
 
 
 def plot_walk(order: TileOrder, result: Comparison, ax: Axes) -> Axes:
@@ -191,7 +167,7 @@ def comparison_figure(result: Comparison) -> Figure:
     if grid not in (None, (1, 1)) and not look().narrow:
         walks = list({o.plain_name: o for o in (parse_order(t.order) for t in result.orders)}.values())
     strip_rows = -(-len(walks) // _PER_ROW)
-    bar_height = 1.4 + 0.17 * sum(1 + name.count("\n") for name, _ in _bars(result))
+    bar_height = 1.4 + 0.17 * sum(lines_of(name) for name, _ in _bars(result))
     strip_height = 1.0 * strip_rows + 0.35 if walks else 0
     bands = any(t.order.startswith(("row-fused", "interleaved")) for t in result.orders)
     bands = bands and not look().narrow  # a column holds the bars; `pebble figure walk` draws walks

@@ -95,12 +95,14 @@ def _move_legends(figure: Figure, look: Look) -> None:
     from matplotlib.transforms import ScaledTranslation
 
     points = look.base_points
-    room, handle = figure.get_figwidth() * 72 - 2 * points, 4 * points
+    handle = 4 * points
     alone = sum(ax.get_legend() is not None for ax in figure.axes) == 1 and len(figure.axes) == 1
     for owner in (*_parts(figure), *figure.axes):
         legends = [owner.get_legend()] if hasattr(owner, "get_legend") else list(owner.legends)
         for old in filter(None, legends):
             labels = []
+            below_panel = hasattr(owner, "get_legend") and not alone
+            room = figure.get_figwidth() * 72 / (_side_by_side(owner) if below_panel else 1) - 2 * points
             longest = max(text.get_window_extent().width for text in old.get_texts()) * 72 / figure.dpi
             columns = max(1, min(3, int(room / (longest + handle))))
             for text in old.get_texts():
@@ -113,7 +115,7 @@ def _move_legends(figure: Figure, look: Look) -> None:
             }  # fmt: skip
             handles = list(old.legend_handles)
             old.remove()
-            if hasattr(owner, "get_legend") and not alone:
+            if below_panel:
                 below = owner.transAxes + ScaledTranslation(0, -4 * points / 72, figure.dpi_scale_trans)
                 owner.legend(
                     handles, labels, loc="upper left", bbox_to_anchor=(-0.1, 0), bbox_transform=below,
@@ -122,6 +124,12 @@ def _move_legends(figure: Figure, look: Look) -> None:
             else:
                 place = figure if hasattr(owner, "get_legend") else owner
                 place.legend(handles, labels, loc="outside lower left", **more)
+
+
+def _side_by_side(ax: Axes) -> int:
+    """Panels in the row of this one, which share the width of the page."""
+    spec = ax.get_subplotspec()
+    return 1 if spec is None else max(1, spec.get_gridspec().ncols // len(spec.colspan))
 
 
 def _wrap_texts(figure: Figure, whole: dict[Text, str]) -> None:

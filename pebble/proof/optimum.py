@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 import zlib
 from pathlib import Path
@@ -23,6 +24,9 @@ from pebble.solvers.result import SolveResult
 from pebble.solvers.several.symmetry import task_orbits
 from pebble.system.files import write_bytes, write_text
 from pebble.units import ceil_div
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # the checker opens no other beside a certificate
+_MOST_LETTERS = 60
 
 
 def game_statement(game: Game, capacity: int) -> dict[str, Any]:
@@ -129,15 +133,25 @@ def _logged(game: Game, checkable: CheckedGame, cost: int, path: Path, seconds: 
         "symmetries": [list(s) for s in symmetries],
     }
     for key, suffix, text in (("formula", ".opb", formula.opb()), ("log", ".pbp", log)):
-        name = path.with_suffix(suffix)
-        write_text(name, text, "--proof-log: ")
-        proof[key] = {"file": name.name, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+        name = _name_beside(path, suffix)
+        write_text(path.with_name(name), text, "--proof-log: ")
+        proof[key] = {"file": name, "sha256": hashlib.sha256(text.encode()).hexdigest()}
     return {"claim": "no cheaper pebbling", "cost": cost, "proof": proof}
+
+
+def _name_beside(path: Path, suffix: str) -> str:
+    """A file's name beside a certificate: the certificate's where the checker opens such a name, else one it opens."""
+    name = path.stem + suffix
+    if _PLAIN_NAME.fullmatch(name) and name != path.name:
+        return name
+    letters = re.sub(r"[^A-Za-z0-9-]+", "-", path.stem[:_MOST_LETTERS]).strip("-")
+    told_apart = hashlib.sha256(path.name.encode(errors="surrogateescape")).hexdigest()[:12]
+    return f"{letters or 'certificate'}-{told_apart}{suffix}"
 
 
 def _write_table(table: bytes, count: int, path: Path) -> dict[str, Any]:
     packed = zlib.compress(table, 9)
-    name = f"{path.stem}.table"
+    name = _name_beside(path, ".table")
     write_bytes(path.with_name(name), packed, "--certificate: ")
     return {"file": name, "sha256": hashlib.sha256(packed).hexdigest(), "records": count}
 

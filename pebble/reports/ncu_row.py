@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import json
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -119,8 +119,9 @@ def measured_row(
     Raises
     ------
     InputError
-        As `judge`; or a family or launch that the library does not have.
+        As `judge`; a family or launch that the library does not have; or a date that is none.
     """
+    day = _day(date)
     if options.get("cache") is None:  # how fast blocks run is known of a GPU, not of a cache
         options.setdefault("execution", "free")
     judged = judge(profile, workload, launches, [schedule or "row"], cold=cold, **options)
@@ -141,7 +142,7 @@ def measured_row(
         said = f"predicted {found.predicted_bytes} B {'moved' if m.read_bytes is None else 'read'}, "
     said += f"proved {judged.bound.bound.bytes} B read and written"
     values: dict[str, object] = {
-        "date": date or time.strftime("%Y-%m-%d"),
+        "date": day,
         "chip": machine.sku if machine else judged.launches[0].device or "unknown",
         "source": "own",
         "family": family,
@@ -162,6 +163,14 @@ def measured_row(
         "note": "; ".join(filter(None, (note, said))),
     }
     return replace(found, row={name: str(values.get(name, "")) for name in COLUMNS})
+
+
+def _day(date: str | None) -> str:
+    """A date as the library has them; today's for none."""
+    try:
+        return (datetime.date.today() if date is None else datetime.date.fromisoformat(date)).isoformat()
+    except ValueError:
+        raise InputError(f"--date: got {date!r}, expected a day such as 2026-01-31.") from None
 
 
 def _count(value: float | None) -> object:

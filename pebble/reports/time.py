@@ -98,7 +98,7 @@ def read_beside(text: str | Workload, first: Workload) -> Workload:
     if not isinstance(text, str):
         kernel_family(text)
         return text
-    name, *words = text.split()
+    name, *words = text.split() or [""]
     given: dict[str, object] = {}
     while words:
         option = words.pop(0)

@@ -42,7 +42,10 @@ def test_a_row_is_certified_and_drawn(tools, tmp_path: Path) -> None:  # type: i
         writer.writerow(row)
     figure = tmp_path / "gap.svg"
     gap.main(["figure", str(figure), str(FOLDER / "before.csv"), str(path)])
-    assert "one: mean" in figure.read_text()
+    assert "one: mean" in figure.read_text() and ">gemm<" in figure.read_text()
+    gap.main(["figure", str(figure), str(FOLDER / "before.csv"), "--no-title"])
+    text = figure.read_text()
+    assert all(f">{family}: schedule / bound<" in text and f">{family}<" not in text for family in ("gemm", "ffn"))
     assert gap.summary([row]).splitlines()[1].split()[:2] == ["gemm", "1"]
 
 

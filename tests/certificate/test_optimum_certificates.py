@@ -283,3 +283,18 @@ def test_solve_writes_what_verify_accepts(tmp_path: Path, capsys: pytest.Capture
     capsys.readouterr()
     assert main(["verify", str(path)]) == 0
     assert "No pebbling of this game" in capsys.readouterr().out
+
+
+def test_a_certificate_of_any_name_verifies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The checker opens plain names alone beside a certificate; that one's own may be another, and stays its own."""
+    monkeypatch.chdir(tmp_path)
+    names = ["my proof.json", "ü.json", "ö.json", ".c.json", "t.table", "-1", "x" * 150 + ".json", "c.json"]
+    for name in names:
+        game = ["gemm", "-m", "2", "-n", "2", "-k", "2", "--capacity", "5"]
+        assert main(["solve", *game, f"--certificate={name}"]) == 0, name
+    for name in names:
+        assert main(["verify", "--", name]) == 0, name
+    capsys.readouterr()
+    assert len(list(tmp_path.iterdir())) == 2 * len(names)  # none has written over another's

@@ -52,6 +52,26 @@ CASES = [
     (["bound", "llama-3-8b:qkv", "--cache", "1MiB"], 2, ["--tokens missing"]),
     (["bound", *GEMM, "--cache", "1MiB", "--cach", "2"], 2, ["--cach"]),
     (["boundd"], 2, ["did you mean bound"]),
+    (["bound", *GEMM, "--cache"], 2, ["--cache: got nothing, expected SIZE: one memory of this size: 40MiB"]),
+    (["bound", *GEMM, "--cache", "--json"], 2, ["--cache: got nothing, expected SIZE"]),
+    (["bound", *GEMM, "--gpu", ""], 2, ["--gpu: got nothing, expected SKU: a GPU of `pebble machines`"]),
+    (["bound", "gemm", "-m", "", "-n", "1", "-k", "1", "--cache", "1MiB"], 2, ["-m: got nothing, expected N"]),
+    (["figure", "ski-slope", "-m", "512", "-n", "512", "-k", "512"], 2, ["-m: got it without WORKLOAD", "gemm"]),
+    (["figure", "walk", "--tokens", "512"], 2, ["walk: got the shape of a workload", "leave it out"]),
+    (["figure", "walk", "--out", ""], 2, ["--out: got nothing"]),
+    (["simulate", "--trace", "t.npz", "--cache", "1MiB", "--head-dim", "3"], 2, ["--head-dim: got it without"]),
+    (["export", "t.json", "--gated"], 2, ["--gated: got it without WORKLOAD"]),
+    (["time", *GEMM, "--gpu", "a40", "--beside", " "], 2, ["unknown workload ''"]),
+    (["bound", *GEMM, "--recompute"], 2, ["--recompute: got nothing, expected forbidden, allowed: whether"]),
+    (["bound", *GEMM, "--recompute", "maybe"], 2, ["--recompute: got 'maybe', expected one of forbidden, allowed;"]),
+    (["bound", *GEMM, "--json=3"], 2, ["--json: got '3', expected it alone"]),
+    (["compare", *GEMM, "--policy"], 2, ["--policy: got nothing, expected POLICY: cache model", " ...; see "]),
+    (["export", "row", *GEMM, "-o"], 2, ["-o/--out: got nothing, expected FILE: where to write it"]),
+    (["replay", "a"], 2, ["MOVES, --capacity missing, expected `pebble replay DAG MOVES --capacity S`; see"]),
+    (["report"], 2, ["FILE missing, expected `pebble report FILE ...`; see `pebble report --help`"]),
+    (["ncu", "foo"], 2, ["ACTION: got 'foo', expected one of report, which"]),
+    (["ncu", "which", "x.csv", "--rows"], 2, ["--rows: got nothing, expected N: rows", "`pebble ncu which --help`"]),
+    (["schedules", "row", "--chunk", "x"], 2, ["--chunk: got 'x', expected a whole number;"]),
     (["compare", *GEMM, "--cache", "1MiB"], 2, ["--sms missing"]),
     (["compare", *GEMM, "--cache", "1MiB", "--sms", "0"], 2, ["--sms", "from 1"]),
     (["compare", *GEMM, "--cache", "1MiB", "--sms", "x"], 2, ["--sms", "'x'"]),
@@ -160,6 +180,14 @@ def test_closed_standard_output() -> None:
         f"{sys.executable} -m pebble schedules >&-", shell=True, stderr=subprocess.PIPE, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_closed_standard_error() -> None:
+    run = f"{sys.executable} -m pebble {{}} 2>&-"
+    compared = "compare gemm -m 512 -n 512 -k 512 --gpu a40 --schedules row"
+    for words, code in ((compared, 0), ("bound", 2)):
+        done = subprocess.run(run.format(words), shell=True, stdout=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == code and bool(done.stdout) == (code == 0)  # no sentence among the answers
 
 
 def test_unwritable_home_still_works(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_help_lists_the_families(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("", "required: DAG"),
+        ("", "DAG missing, expected"),
         ("fff --size 4", "did you mean fft"),
         ("fft --size 6", "power of two"),
         ("fft --size 4.5", "--size: got '4.5', expected a whole number"),

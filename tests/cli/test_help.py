@@ -71,3 +71,15 @@ def test_paragraphs_are_broken_anew(
         assert all(not line.startswith(" ") for line in lines)
         for line, after in itertools.pairwise(lines):
             assert len(line) + 1 + len(after.split()[0]) > 58, paragraph  # argparse leaves two columns free
+
+
+@pytest.mark.parametrize("columns", ["60", "110", "200"])
+def test_each_action_has_a_line_of_its_own(
+    columns: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    with pytest.raises(SystemExit):
+        main(["ncu", "--help"])
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    found = [words[2] for words in lines if words[:2] == ["pebble", "ncu"]]
+    assert found[:5] == ["report", "which", "compare", "dims", "row"]

@@ -103,3 +103,24 @@ def test_the_first_search_says_that_it_compiles(tmp_path, monkeypatch):
     assert search._is_cold("recompute")
     (tmp_path / "recompute._advance-1.py311.nbi").write_bytes(b"")
     assert not search._is_cold("recompute")
+
+
+@pytest.mark.parametrize("left_behind", [True, False])
+def test_no_teardown_under_work_that_was_left_behind(left_behind: bool) -> None:
+    """A compiler in a thread aborts the process when Python takes down what it stands on."""
+    program = f"""
+import atexit, os, sys, threading, time
+import pebble.cli as cli
+threading._shutdown = lambda: os.write(1, b"torn down, ")  # what Python does first
+atexit.register(os.write, 1, b"cleaned up")
+def dispatch(arguments):
+    if {left_behind}:
+        threading.Thread(target=time.sleep, args=(60,), daemon=True, name="pebble-work").start()
+    print("answer, ", end="")
+    raise KeyboardInterrupt
+cli._dispatch = dispatch
+sys.exit(cli.main())
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50)
+    assert (ended.returncode, ended.stderr) == (130, "pebble: interrupted.\n")
+    assert ended.stdout == ("answer, cleaned up" if left_behind else "answer, torn down, cleaned up")

@@ -28,6 +28,23 @@ def test_the_answer_stays(
     assert all(head in top for head in heads), top
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["simulate", *GEMM, "--gpu", "a40", "--schedule", "row", "--sensitivity"],
+        ["simulate", *GEMM, "--gpu", "a40", "--schedule", "row", "--policy", "lru+persist-B-0.5"],
+        ["bound", *GEMM, "--cache", "20KiB"],
+    ],
+    ids=["sensitivity", "set aside", "bound"],
+)
+def test_nothing_is_wider_than_the_terminal(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    assert main(words) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 40] == []
+
+
 @pytest.mark.parametrize("columns", [60, 80, 100])
 def test_results_keep_schedule_and_figures(
     columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

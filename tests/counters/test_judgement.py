@@ -209,7 +209,8 @@ def test_rows_are_the_librarys(tmp_path, capsys):
     assert second["order"] == "gemm" and "predicted" not in second["note"] and "proved" in second["note"]
     out.write_text("other,columns\n")
     capsys.readouterr()
-    for wrong in (["--append", str(out)], ["--append", "x.txt"], ["--launched", "by-hand"], ["--plan", str(tmp_path)]):
+    for wrong in (["--append", str(out)], ["--append", "x.txt"], ["--launched", "by-hand"], ["--plan", str(tmp_path)],
+                  ["--date", "yesterday"], ["--date", "2026-02-30"]):  # fmt: skip
         assert main([*arguments, *wrong]) == 2
         assert capsys.readouterr().err.count("\n") == 1
 

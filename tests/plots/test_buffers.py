@@ -1,7 +1,12 @@
 """The buffers figure."""
 
+import warnings
+
+import pytest
+
 from pebble.cli import main
 from pebble.plots.buffers import Chip, buffers_figure
+from pebble.plots.look import WIDTHS_INCHES, Look, looking
 from pebble.workloads import Attention, Gemm
 
 
@@ -21,3 +26,15 @@ def test_placement_from_the_command_line(tmp_path, capsys) -> None:
     assert out.read_bytes() == first
     assert main(["figure", "placement", "--grid", "8", "--out", str(out)]) == 2
     assert "16x16" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("width", [None, *WIDTHS_INCHES.values()])
+def test_panels_side_by_side_leave_each_other_room_for_legends(width: float | None) -> None:
+    with looking(Look(width_inches=width)), warnings.catch_warnings():
+        warnings.simplefilter("error")  # of a layout whose panels collapsed
+        figure = buffers_figure(Gemm(1024, 1024, 1024), [Chip("A100", 108, 2**18), Chip("H200", 132, 2**18)])
+    page = figure.bbox.width
+    panels = sorted((ax.get_window_extent().x0, ax.get_window_extent().width) for ax in figure.axes)
+    assert all(wide > page * (0.5 if width == WIDTHS_INCHES["column"] else 0.2) for _, wide in panels)
+    legends = [legend.get_window_extent() for ax in figure.axes if (legend := ax.get_legend()) is not None]
+    assert legends and all(box.x0 >= 0 and box.x1 <= page for box in legends)

@@ -12,7 +12,9 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from pebble.plots.compare import _in_lines, comparison_figure
+from pebble.plots.bars import _in_lines
+from pebble.plots.compare import comparison_figure
+from pebble.plots.energy import energy_figure
 from pebble.plots.gap import gap, gap_figure
 from pebble.plots.look import WIDTHS_INCHES, Look, looking
 from pebble.plots.projections import projections_figure
@@ -100,6 +102,24 @@ def test_long_names_leave_the_bars_of_a_column_room(found: Comparison, points: i
 )
 def test_names_break_where_their_parts_meet(name: str, lines: list[str]) -> None:
     assert _in_lines(name, 25).split("\n") == lines
+
+
+@pytest.mark.parametrize("width", [None, *WIDTHS_INCHES.values()])
+def test_schedules_of_one_energy_share_a_bar(width: float | None) -> None:
+    found = compare_kernels(Gemm(2048, 2048, 2048), "row,row+sawtooth,column,hilbert,morton", gpu="a40", energy="7nm")
+    assert len({(t.dram_bytes, t.l2_bytes) for t in found.orders}) < len(found.orders)
+    with looking(Look(width_inches=width)):
+        figure = energy_figure(found)
+    (ax,) = figure.axes
+    labels = ax.get_yticklabels()
+    shown = [label.get_text() for label in labels]
+    assert shown[0] == "at the bounds"
+    assert sorted(", ".join(shown[1:]).replace("\n", " ").split(", ")) == sorted(t.order for t in found.orders)
+    ends = {round(max(p.get_x() + p.get_width() for p in ax.patches if p.get_y() < at < p.get_y() + 0.75), 12)
+            for at in ax.get_yticks()}  # fmt: skip
+    assert len(ends) == len(shown), "no two bars alike"
+    names = boxes(figure, labels)
+    assert not any(Bbox.intersection(one, other) for one, other in combinations(names, 2))
 
 
 @pytest.mark.parametrize("width", [None, *WIDTHS_INCHES.values()])

@@ -19,7 +19,7 @@ from pebble.webpage import documents, sweeps
 from pebble.webpage.bands import bands_of, height_of
 from pebble.webpage.documents import read_document
 from pebble.webpage.drawing import Frame, binary_ticks, decimal_ticks
-from pebble.webpage.gaps import gap_table
+from pebble.webpage.gaps import _BEST_IS_SIMULATED, Bar, gap_table
 from pebble.webpage.measured import pairs
 from pebble.webpage.page import page_of
 from pebble.webpage.pebblings import stepper_of
@@ -265,6 +265,31 @@ def test_a_profiled_launch_stands_beside_the_order_that_is_nearest(tmp_path: Pat
     ]
     path.write_text(json.dumps({**document, "nearest": None}))
     assert pairs([read_document(path)]) == ([], 0)
+
+
+def test_a_simulated_order_is_not_called_a_schedule_under_explicit_control(
+    golden: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    document = json.loads(Path(golden("compare-gemm-a100")[0]).read_text())
+    path = tmp_path / "compared.json"
+
+    def best() -> Bar:
+        path.write_text(json.dumps(document))
+        (bar,) = (bar for bar in gap_table(read_document(path)).bars if bar.name.startswith("best "))
+        return bar
+
+    assert (best().name, best().kind) == ("best legal schedule known, under explicit control", "explicit")
+    row = document["schedules"][0]  # `compare` names it where no explicit schedule moves less
+    document["upper_bound"] |= {"schedule": row["name"], "bytes": row["dram_bytes"]}
+    assert (best().name, best().kind, best().detail) == (_BEST_IS_SIMULATED, "order", row["name"])
+
+
+def test_schedules_that_are_counted_are_not_called_simulated(tmp_path: Path) -> None:
+    found = pebble.compare(pebble.Gemm(512, 512, 512), gpu="h100-sxm5-80gb", buffers="connected", level="l2")
+    path = tmp_path / "buffers.json"
+    path.write_text(json.dumps(found.to_dict()))
+    kinds = [bar.kind for bar in gap_table(read_document(path)).bars]
+    assert "order" not in kinds and kinds.count("explicit") == 1 + len(found.rows())
 
 
 def test_schedules_of_several_tiles_say_which(golden: Callable[..., list[str]], tmp_path: Path) -> None:
