@@ -57,9 +57,10 @@ moves of all three kinds and of :math:`Y`, or of :math:`BD, Y` and of :math:`A, 
 
 For each way of cutting each :math:`b` is convex in :math:`q`, so the maximum is, while the others stand: the minimum is
 found by bisection over the last of them and, over the others, among the :math:`q` at which no way alone proves more.
-*Atomic adds.* Where partial sums may meet in slow memory, as those of several SMs can, an accumulator of :math:`Y` makes
-a gap for one more store, and :math:`F + E + M + 2 N` moves are left: :math:`b_{BD, A, Y}` alone bounds them. A cell of
-:math:`H` still is stored and loaded, since a product reads it.
+
+*Atomic adds.* Where partial sums may meet in slow memory, as those of several SMs can, an accumulator of :math:`Y`
+makes a gap for one more store, and :math:`F + E + M + 2 N` moves are left: :math:`b_{BD, A, Y}` alone bounds them. A
+cell of :math:`H` still is stored and loaded, since a product reads it.
 
 No recomputation. Masks are covered: :math:`n_i` may differ. Softmax, an activation, and the elementwise product that
 joins gate and up only add operations.
