@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from math import isqrt
 from typing import Any
@@ -17,7 +18,7 @@ from pebble.bounds.published import words_per_processor
 from pebble.bounds.splits import busiest_sm, least_over_splits
 from pebble.cdag.gemm import gemm_dag
 from pebble.errors import InfeasibleError, InputError
-from pebble.families import accounting, lower_bound
+from pebble.families import accounting, family_of, lower_bound
 from pebble.game import BufferModel
 from pebble.solvers import solve
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, TransformerLayer
@@ -254,3 +255,18 @@ def test_a_layer_of_several_sms_is_charged_a_store_for_a_partial_sum() -> None:
     told = accounting(TransformerLayer(4096, 1024, 4096, 16, 4, 64))
     assert any(len(problem.prices) > 1 for part in told.parts for problem in part.lines)
     assert all(problem.prices == (1.0,) for part in memories.of_sms(told).parts for problem in part.lines)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("capacity", [40, 370, 2000])
+def test_a_strict_softmax_is_strict_on_several_sms(causal: bool, capacity: int) -> None:
+    """Schedules that use a score before its row is complete moved less than the bound, which counts stored scores."""
+    workload = Attention(100, 1569, 4, heads=2, batch=3, causal=causal, softmax="strict")
+    for sms in (3, 8):
+        for buffers in (BufferModel("sm-local", sms), BufferModel("connected", sms, Fraction(1, 2))):
+            schedule = family_of(workload).best_in_buffers(workload, capacity, buffers)
+            assert schedule is not None
+            assert schedule.l2_elements >= buffer_lower_bound(workload, capacity, buffers).elements
+            online = replace(workload, softmax="online")
+            assert schedule.l2_elements >= buffer_lower_bound(online, capacity, buffers).elements
+            assert (schedule.l2_read_bytes + schedule.l2_write_bytes) == 2 * schedule.l2_elements
