@@ -76,6 +76,7 @@ from typing import Any, NamedTuple
 METHOD = "pass accounting"
 _FEW = 20  # largest number of gaps of a line for which two ways of cutting are joined
 _FINE = 64  # numbers of gaps that are tried: each larger than the one before by 1/64 of it, 1 at least
+_DESCENTS = 100  # steps towards the minimum of two ways, before all near it are looked at
 _MOST_CUTS = 4000  # numbers of cuts of the first of two ways that are looked at
 
 
@@ -249,7 +250,9 @@ def least_moves(ways: tuple[ByCuts, ...], floor: int = -1) -> tuple[int, tuple[i
         return lowest(lambda x: fixed.joined(first(x)).moves)
 
     best, before = at(start), floor
-    while best[0] > floor and best[0] != before:  # down along one and the other: near the minimum at once
+    for _ in range(_DESCENTS):  # down along one and the other: near the minimum at once, where numbers are not huge
+        if best[0] <= floor or best[0] == before:
+            break
         before, best = best[0], min(best, at(back(best[1][1])))
     looked = 0
     for step in (1, -1):
