@@ -42,6 +42,7 @@ from typing import Any
 
 from pebble.bounds.accounting import Accounting, bytes_at_least, lower_bound
 from pebble.bounds.base import LowerBound
+from pebble.bounds.lines import Problem
 from pebble.bounds.splits import busiest_sm, least_over_splits
 from pebble.errors import InfeasibleError, InputError
 from pebble.game.buffer_model import BufferModel
@@ -133,12 +134,12 @@ def buffer_lower_bound(
     workload = told.workload
     sms, net, omega = buffers.sms, buffers.net, min(buffers.omega, Fraction(1))
     if buffers.memories == 1:
-        told = _of_sms(told) if buffers.kind == "pooled" else told
+        told = of_sms(told) if buffers.kind == "pooled" else told
         return lower_bound(told, buffers.memory_size(capacity), recompute)
     check_workload(told, recompute)
     if most is not None and most * sms < workload.multiply_adds:
         raise InputError(f"share: got {most} multiply-adds per SM, expected at least 1 / {sms} of all.")
-    pooled = lower_bound(_of_sms(told), sms * capacity).elements
+    pooled = lower_bound(of_sms(told), sms * capacity).elements
     everything = _grouped(told, capacity, sms, 1, most, pooled)
     parts: dict[str, Any] = {
         "capacity_elements_per_sm": capacity,
@@ -169,13 +170,22 @@ def buffer_lower_bound(
     return LowerBound(floor(value), total, capacity, Memories(method, floor(value), parts))
 
 
-def _of_sms(told: Accounting) -> Accounting:
-    """The same for a memory that stands for several SMs: by lines at a price of room of 1 only.
+def of_sms(told: Accounting) -> Accounting:
+    """The same for a memory that stands for several SMs: by lines at a price of room of 1, by passes with atomic adds.
 
-    Partial sums of different SMs may meet in slow memory, by atomic adds: each then costs a store, where Theorem 7
-    counts a store and a load at prices above 1.
+    Partial sums of different SMs may meet in slow memory, by atomic adds: each then costs a store, where Theorem 7 at
+    prices above 1, and Theorem 9, count a store and a load.
     """
-    return replace(told, lines=tuple(replace(problem, prices=(1.0,)) for problem in told.lines))
+    return replace(
+        told,
+        lines=_at_one(told.lines),
+        parts=tuple(replace(part, lines=_at_one(part.lines)) for part in told.parts),
+        grid=None if told.grid is None else replace(told.grid, atomic=True),
+    )
+
+
+def _at_one(lines: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    return tuple(replace(problem, prices=(1.0,)) for problem in lines)
 
 
 def _grouped(told: Accounting, capacity: int, sms: int, group: int, most: int | None, pooled: int) -> int:
@@ -201,7 +211,7 @@ def multicast_bound(told: Accounting, capacity: int, sms: int, multicast: int, m
     Parameters and errors as for `buffer_lower_bound`; ``multicast`` 1 is sm-local.
     """
     local = buffer_lower_bound(told, capacity, BufferModel("sm-local", sms), most)
-    pooled = lower_bound(_of_sms(told), sms * capacity).elements
+    pooled = lower_bound(of_sms(told), sms * capacity).elements
     outputs = sum(o.elements for o in told.workload.operands if o.written)
     spread = Fraction(local.elements + (multicast - 1) * outputs, multicast)
     value = max(_grouped(told, capacity, sms, multicast, most, pooled) if multicast > 1 else 0, ceil(spread))

@@ -57,6 +57,11 @@ moves of all three kinds and of :math:`Y`, or of :math:`BD, Y` and of :math:`A, 
 
 For each way of cutting each :math:`b` is convex in :math:`q`, so the maximum is, while the others stand: the minimum is
 found by bisection over the last of them and, over the others, among the :math:`q` at which no way alone proves more.
+
+*Atomic adds.* Where partial sums may meet in slow memory, as those of several SMs can, an accumulator of :math:`Y`
+makes a gap for one more store, and :math:`F + E + M + 2 N` moves are left: :math:`b_{BD, A, Y}` alone bounds them. A
+cell of :math:`H` still is stored and loaded, since a product reads it.
+
 No recomputation. Masks are covered: :math:`n_i` may differ. Softmax, an activation, and the elementwise product that
 joins gate and up only add operations.
 """
@@ -71,6 +76,7 @@ from typing import Any, NamedTuple
 METHOD = "pass accounting"
 _FEW = 20  # largest number of gaps of a line for which two ways of cutting are joined
 _FINE = 64  # numbers of gaps that are tried: each larger than the one before by 1/64 of it, 1 at least
+_DESCENTS = 100  # steps towards the minimum of two ways, before all near it are looked at
 _MOST_CUTS = 4000  # numbers of cuts of the first of two ways that are looked at
 
 
@@ -92,6 +98,7 @@ class Grid:
     k: int  #: values of A in a row
     l: int  #: accumulators of Y in a row
     column: int  #: c, values of B and D in a column
+    atomic: bool = False  #: whether partial sums may meet in slow memory, each for a store
 
     @classmethod
     def full(cls, m: int, k: int, f: int, l: int, gated: bool = False) -> Grid:
@@ -198,6 +205,8 @@ def by_cuts(grid: Grid, capacity: int, cutting: Cutting) -> ByCuts:
         pairs, room = max(0, q * vectors - number), q * capacity
         rows, columns = (pairs, c * gaps) if cutting.by_rows else (gaps, c * pairs)
         y, ay = l * rows - room, (k + l) * rows - room
+        if grid.atomic:
+            return Least(0, max(0, ay), 0, max(0, ay + columns))
         return Least(max(0, y), max(0, ay), max(0, y + columns), max(0, ay + columns))
 
     return least
@@ -241,7 +250,9 @@ def least_moves(ways: tuple[ByCuts, ...], floor: int = -1) -> tuple[int, tuple[i
         return lowest(lambda x: fixed.joined(first(x)).moves)
 
     best, before = at(start), floor
-    while best[0] > floor and best[0] != before:  # down along one and the other: near the minimum at once
+    for _ in range(_DESCENTS):  # down along one and the other: near the minimum at once, where numbers are not huge
+        if best[0] <= floor or best[0] == before:
+            break
         before, best = best[0], min(best, at(back(best[1][1])))
     looked = 0
     for step in (1, -1):

@@ -20,7 +20,8 @@ leaves none.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 
 from .formula import Constraint, at_least
 from .reading import RefusedError
@@ -29,7 +30,10 @@ MAX_LOG_BYTES = 256 * 2**20
 MAX_BITS = 4096  # of a coefficient
 MAX_TERMS = 10**8  # of all constraints that a log makes
 MAX_STACK = 1000  # constraints that wait for an operation
-MAX_HELD_TERMS = 2 * 10**7  # of those that are known at one time: some 2 GB
+MAX_HELD_TERMS = 2 * 10**7  # of those that are known or wait at one time, by `size`: some 2 GB
+MAX_READ_TERMS = 4 * 10**9  # of all that its operations and propagations read: minutes
+MAX_LINE = 16 * 2**20  # characters that are split into lines and words at one time
+_BITS_OF_A_TERM = 512  # a coefficient of so many takes as much memory again as the rest of a term
 HEADER = "pseudo-Boolean proof version 1.1"
 _LITERAL = re.compile(r"(~?)x([1-9][0-9]{0,8})")
 _NUMBER = re.compile(r"[0-9]{1,1300}")
@@ -83,14 +87,28 @@ def negation(a: Constraint) -> Constraint:
     return Constraint({-literal: c for literal, c in a.terms.items()}, sum(a.terms.values()) - a.degree + 1)
 
 
-def propagates(constraints: Iterable[Constraint], wanted: Constraint) -> bool:
-    """Whether the negation leads to a contradiction by unit propagation."""
+def bits(a: Constraint) -> int:
+    """Of its largest number."""
+    return max(abs(a.degree), *a.terms.values(), 0).bit_length()
+
+
+def size(a: Constraint) -> int:
+    """What it takes in memory, in terms with small coefficients."""
+    return (len(a.terms) + 1) * (1 + bits(a) // _BITS_OF_A_TERM)
+
+
+def propagates(
+    constraints: Collection[Constraint], wanted: Constraint, reads: Callable[[int], None] = lambda terms: None
+) -> bool:
+    """Whether the negation leads to a contradiction by unit propagation; ``reads`` is told how many terms it reads."""
+    reads(len(constraints))
     everything = [negation(wanted), *constraints]
     false: set[int] = set()
     news = True
     while news:
         news = False
         for found in everything:
+            reads(len(found.terms) + 1)
             room = slack(found, false)
             if room < 0:
                 return True
@@ -108,14 +126,20 @@ class _Log:
         self.formula = formula
         self.known: dict[int, Constraint] = {}
         self.next = 1
-        self.terms = self.held = 0
+        self.terms = self.held = self.read = 0
+
+    def reads(self, terms: int, at: str) -> None:
+        """So many more have been read."""
+        self.read += terms
+        if self.read > MAX_READ_TERMS:
+            raise RefusedError(at, f"the log takes more than {MAX_READ_TERMS:,} terms to check")
 
     def learn(self, found: Constraint, at: str) -> None:
         """The next number."""
-        if max(abs(found.degree), *found.terms.values(), 0).bit_length() > MAX_BITS:
+        if bits(found) > MAX_BITS:
             raise RefusedError(at, f"it makes numbers of more than {MAX_BITS} bits")
         self.terms += len(found.terms) + 1
-        self.held += len(found.terms) + 1
+        self.held += size(found)
         if self.terms > MAX_TERMS or self.held > MAX_HELD_TERMS:
             most = f"{MAX_TERMS:,} terms, or {MAX_HELD_TERMS:,} at one time"
             raise RefusedError(at, f"the constraints of the log have more than {most}")
@@ -124,7 +148,7 @@ class _Log:
 
     def forget(self, word: str, at: str) -> None:
         """A number that is not used again."""
-        self.held -= len(self.get(word, at).terms) + 1
+        self.held -= size(self.get(word, at))
         del self.known[int(word)]
 
     def get(self, word: str, at: str) -> Constraint:
@@ -138,7 +162,22 @@ class _Log:
         """A line of reverse Polish notation."""
         stack: list[Constraint] = []
         wanted = len(words)
-        at_word = 0
+        at_word = waiting = 0
+
+        def push(found: Constraint) -> None:
+            nonlocal waiting
+            waiting += size(found)
+            if self.held + waiting > MAX_HELD_TERMS:
+                raise RefusedError(at, f"the constraints have more than {MAX_HELD_TERMS:,} terms at one time")
+            stack.append(found)
+
+        def pop() -> Constraint:
+            nonlocal waiting
+            found = stack.pop()
+            waiting -= size(found)
+            self.reads(len(found.terms) + 1, at)
+            return found
+
         while at_word < wanted:
             if len(stack) > MAX_STACK:
                 raise RefusedError(at, f"it keeps more than {MAX_STACK} constraints waiting")
@@ -147,17 +186,17 @@ class _Log:
             if word in ("+", "s"):
                 if len(stack) < (2 if word == "+" else 1):
                     raise RefusedError(at, f"{word!r} finds too few constraints")
-                last = stack.pop()
-                stack.append(saturate(last) if word == "s" else add(stack.pop(), last))
+                last = pop()
+                push(saturate(last) if word == "s" else add(pop(), last))
             elif then in ("*", "d", "w"):
                 if not stack:
                     raise RefusedError(at, f"{then!r} finds no constraint")
-                stack.append(self._with(stack.pop(), word, then, at))
+                push(self._with(pop(), word, then, at))
                 at_word += 1
             elif (literal := _LITERAL.fullmatch(word)) is not None:
-                stack.append(Constraint({-int(literal[2]) if literal[1] else int(literal[2]): 1}, 0))
+                push(Constraint({-int(literal[2]) if literal[1] else int(literal[2]): 1}, 0))
             else:
-                stack.append(self.get(word, at))
+                push(self.get(word, at))
             at_word += 1
         if len(stack) != 1:
             raise RefusedError(at, f"it leaves {len(stack)} constraints, expected 1")
@@ -173,7 +212,7 @@ class _Log:
             raise RefusedError(at, f"got {word[:20]!r}, expected a positive whole number before {operation!r}")
         if operation == "d":
             return divide(last, int(word))
-        if max(abs(last.degree), *last.terms.values(), 0).bit_length() > MAX_BITS:  # so that factors do not pile up
+        if bits(last) > MAX_BITS:  # so that factors do not pile up
             raise RefusedError(at, f"it makes numbers of more than {MAX_BITS} bits")
         return multiply(last, int(word))
 
@@ -195,6 +234,18 @@ def _signed(word: str, at: str) -> int:
     if not _NUMBER.fullmatch(word.lstrip("+-")) or len(word.lstrip("+-")) < len(word) - 1:
         raise RefusedError(at, f"got {word[:20]!r}, expected a whole number")
     return int(word)
+
+
+def _lines(text: str, at: str) -> Iterator[str]:
+    """Block by block, so that not all lines and their words are in memory at one time."""
+    start = 0
+    while start <= len(text):
+        end = text.find("\n", start + MAX_LINE // 16)
+        end = len(text) if end < 0 else end
+        if end - start > MAX_LINE:
+            raise RefusedError(at, f"a line has more than {MAX_LINE // 16 * 15:,} characters")
+        yield from text[start:end].split("\n")
+        start = end + 1
 
 
 def check_log(formula: Sequence[Constraint], text: str, at: str = "log") -> int:
@@ -219,10 +270,10 @@ def check_log(formula: Sequence[Constraint], text: str, at: str = "log") -> int:
         A line that does not follow, or no contradiction at the end.
     """
     log = _Log(formula)
-    lines = text.split("\n")
-    if not lines or lines[0].strip() != HEADER:
+    lines = _lines(text, at)
+    if next(lines).strip() != HEADER:
         raise RefusedError(f"{at}:1", f"expected {HEADER!r}")
-    for number, line in enumerate(lines[1:], 2):
+    for number, line in enumerate(lines, 2):
         words, where = line.split(), f"{at}:{number}"
         if not words or words[0].startswith("*"):
             continue
@@ -241,7 +292,7 @@ def check_log(formula: Sequence[Constraint], text: str, at: str = "log") -> int:
             log.learn(log.derive(rest, where), where)
         elif rule in ("rup", "u"):
             found = read_constraint(rest, where)
-            if not propagates(log.known.values(), found):
+            if not propagates(log.known.values(), found, partial(log.reads, at=where)):
                 raise RefusedError(where, "unit propagation from its negation finds no contradiction")
             log.learn(found, where)
         elif rule in ("del", "d"):

@@ -66,11 +66,7 @@ class Formula:
     """The constraints, and the variables by name."""
 
     def __init__(self, game: Game, limit: int, first: Iterable[int]) -> None:
-        if game.variant not in ("one-shot", "in-place") or not 0 < len(game.tasks) <= MAX_TASKS:
-            raise RefusedError("game", f"formulas are for one-shot and in-place games of 1 to {MAX_TASKS} tasks")
-        places = len(game.tasks) * (len(game.names) + sum(len(task.operands) for task in game.tasks))
-        if places > MAX_PLACES:
-            raise RefusedError("game", f"its formula would have {places:,} places of a value, at most {MAX_PLACES:,}")
+        _check_size(game)
         self.game, self.limit = game, limit
         self.variables: dict[tuple[str, int, int], int] = {}
         self.positions = range(len(game.tasks))
@@ -170,11 +166,21 @@ def shown(constraint: Constraint) -> str:
     return "".join(terms) + f">= {constraint.degree}"
 
 
+def _check_size(game: Game) -> None:
+    """Refuse a game whose formula is not defined, or too large."""
+    if game.variant not in ("one-shot", "in-place") or not 0 < len(game.tasks) <= MAX_TASKS:
+        raise RefusedError("game", f"formulas are for one-shot and in-place games of 1 to {MAX_TASKS} tasks")
+    places = len(game.tasks) * (len(game.names) + sum(len(task.operands) for task in game.tasks))
+    if places > MAX_PLACES:
+        raise RefusedError("game", f"its formula would have {places:,} places of a value, at most {MAX_PLACES:,}")
+
+
 def check_first(game: Game, first: Any, symmetries: Any, at: str) -> list[int]:
     """Tasks to one of which the symmetries take each task.
 
     A symmetry is a list: the value that each value goes to. It keeps weights and roles, and takes tasks to tasks.
     """
+    _check_size(game)
     last = len(game.tasks) - 1
     chosen = [integer(t, f"{at}.first", 0, last) for t in array(first, f"{at}.first", 1, last + 1)]
     task_of = {(task.target, frozenset(task.operands)): t for t, task in enumerate(game.tasks)}

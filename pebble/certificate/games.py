@@ -30,6 +30,7 @@ VARIANTS = ("one-shot", "one-shot-sliding", "recompute", "recompute-sliding", "i
 MAX_VALUES = 100_000
 MAX_TASKS = 100_000
 MAX_MOVES = 1_000_000
+MAX_OPERANDS = 50_000_000  # of all computations of a pebbling, with the tasks that must come before
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ def replay(game: Game, moves: Any, at: str) -> int:
     begun = set(blue)
     done: set[int] = set()
     left = [len(ts) for ts in updates]
-    cost = held = 0
+    cost = held = looked = 0
     recompute, sliding = game.variant.startswith("recompute"), game.variant.endswith("sliding")
     for step, move in enumerate(array(moves, at, 0, MAX_MOVES)):
         where = f"{at}[{step}]"
@@ -177,6 +178,9 @@ def replay(game: Game, moves: Any, at: str) -> int:
             if number is None or (op == "slide" and not sliding):
                 raise RefusedError(where, f"there is no such move as {op} {name!r} in this game")
             task = game.tasks[number]
+            looked += len(task.operands) + len(task.after)
+            if looked > MAX_OPERANDS:
+                raise RefusedError(where, f"the computations so far have more than {MAX_OPERANDS:,} operands")
             x = task.target
             cell = len(updates[x]) > 1 or game.is_input[x]
             if number in done and not recompute:

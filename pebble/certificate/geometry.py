@@ -49,7 +49,7 @@ def prove_touched(box: Box, v: int, proof: Any, at: str) -> Fraction:
           (1 - p) v^2 / R), by the arithmetic and geometric mean;
         - the same with ``counts_at_least``: t is that number rounded up, since a, b, c are whole numbers, and for the
           same reason their limits are rounded up;
-        - ``whole_numbers`` true: no whole a, b, c with a + b + c = t - 1 satisfy (*); looked through here.
+        - ``whole_numbers`` true: no whole a, b, c with a + b + c = t - 1 satisfy (*); checked where a b c is largest.
     """
     if type(proof) is dict and "whole_numbers" in proof:
         fields(proof, at, ("products", "segments", "touched", "whole_numbers"))
@@ -84,13 +84,20 @@ def prove_by_means(bound: Fraction, limits: tuple[Fraction, ...], product: Fract
 
 
 def _none_below(box: Box, v: int, total: int, at: str) -> None:
-    """No whole a + b + c = total - 1 satisfies (*): for each a, the best b is as near to c as the limits allow."""
-    low_a, low_b, low_c = map(ceil, box.least(v))
-    for a in range(low_a, total - low_b - low_c):
-        rest = total - 1 - a
-        b = min(max(rest // 2, low_b), rest - low_c)
-        if box.overlap * a * b * (rest - b) >= v * v:
-            raise RefusedError(at, f"{v} products may touch {a} + {b} + {rest - b} values, less than {total}")
+    """No whole a + b + c = total - 1 satisfies (*): a b c is largest where they are as equal as the limits allow.
+
+    (One taken from a number that is above its limit and larger by two or more than another, given to that other, makes
+    a larger product.)
+    """
+    low, middle, high = sorted(map(ceil, box.least(v)))
+    rest = total - 1
+    if low + middle + high > rest:
+        return
+    third = max(high, -(-rest // 3))
+    second = max(middle, -(-(rest - third) // 2))
+    first = rest - third - second
+    if box.overlap * first * second * third >= v * v:
+        raise RefusedError(at, f"{v} products may touch {first} + {second} + {third} values, less than {total}")
 
 
 def prove_redone(m: int, f: int, k: int, l: int, v: int, bound: Fraction, proof: Any, at: str) -> None:

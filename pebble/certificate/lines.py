@@ -155,6 +155,8 @@ def read_times(height: int, width: int, kernel: int, stride: int) -> list[tuple[
 def _read_along(extent: int, kernel: int, stride: int) -> dict[int, int]:
     """Positions along one direction by how many outputs read them; those that none reads are left out."""
     last = (extent - kernel) // stride  # the last output
+    if stride >= kernel:  # windows do not overlap, however far apart they are
+        return {1: (last + 1) * kernel}
     found: dict[int, int] = {}
 
     def add(first: int, end: int, times: int = 1) -> None:

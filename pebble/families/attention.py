@@ -28,7 +28,7 @@ from pebble.bounds.chain import SEPARATE
 from pebble.bounds.chain_lines import chain_problems, kernel_problems
 from pebble.cdag.attention import attention_dag
 from pebble.cdag.catalogue import SUMS, DagFamily
-from pebble.errors import InfeasibleError
+from pebble.errors import InfeasibleError, InputError
 from pebble.families.base import KernelFamily
 from pebble.families.schedules import Explicit, OnSms
 from pebble.models.kernel_fit import KernelNeeds
@@ -146,7 +146,8 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
         return f"{tile.bm}x{tile.bn}"
 
     def all_schedules(self, workload: Attention, tile: TileShape) -> Sequence[AttentionSchedule]:
-        return all_attention_schedules()
+        strict = workload.softmax == "strict"
+        return [s for s in all_attention_schedules() if not strict or s.kind == "unfused"]
 
     def parse_schedule(self, text: str) -> AttentionSchedule:
         return parse_attention_schedule(text)
@@ -160,6 +161,11 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
     def named_program(
         self, workload: Attention, schedule: AttentionSchedule, config: KernelConfig, residual: bool
     ) -> Program:
+        if workload.softmax == "strict" and schedule.kind != "unfused":
+            raise InputError(
+                f"--softmax: got strict with the schedule {schedule.name}, which uses scores before their row is "
+                "complete, expected online, or the schedule unfused."
+            )
         kernel = AttentionKernel(workload, config.tile.bm, config.tile.bn)
         groups = attention_groups(kernel, schedule, config.sms, config.wave_blocks)
         return Program(kernel.layout, groups)

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pebble.bounds import Accounting, LowerBound, lower_bound
-from pebble.bounds.memories import buffer_lower_bound, covers_memories
+from pebble.bounds.memories import buffer_lower_bound, covers_memories, of_sms
 from pebble.game.buffer_model import BufferModel
 from pebble.models.machine import Machine
 from pebble.models.rates import (
@@ -262,7 +262,7 @@ def sm_traffic(told: Accounting, machine: Machine, recompute: bool = False) -> t
     cluster = min(machine.cluster_blocks, machine.sms)
     memories, held = ceil_div(machine.sms, cluster), machine.sm_bytes // told.workload.narrowest_bytes
     if memories == 1 or not covers_memories(told, recompute):
-        return lower_bound(told, held * machine.sms, recompute), "all SMs as one memory"
+        return lower_bound(of_sms(told), held * machine.sms, recompute), "all SMs as one memory"
     bound = buffer_lower_bound(told, held * cluster, BufferModel("sm-local", memories))
     return bound, f"clusters of {cluster} SMs as one memory" if cluster > 1 else "each SM a memory"
 

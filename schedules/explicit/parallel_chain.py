@@ -5,7 +5,8 @@ at a time: r (d + e + 1) + d + e + 1 <= S for head dimension d, value dimension 
 query heads of a group) form the bands of one group, cut evenly so that the bands of all groups fill whole rounds of
 SMs as well as they can. Clusters of c SMs do bands of one group in lockstep: one reads a key, the others get a copy.
 Keys may be cut into parts as well: each part of a band after the first loads the outputs and the two values of softmax
-state per row that the part before stored. A causal mask only leaves work out.
+state per row that the part before stored. A causal mask only leaves work out. A strict softmax needs whole rows: each
+query head by itself, its queries cut evenly without a mask, with the schedule that one memory has for such a piece.
 
 **FFN**: two GEMMs, each on its own best grid, the hidden layer through slow memory; gated: gate and up in one GEMM,
 then an elementwise pass. Or rows: the tokens cut evenly among SMs, each with its own fused schedule.
@@ -18,7 +19,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pebble.errors import InfeasibleError
+from pebble.schedules.explicit.attention import best_attention_schedule
 from pebble.schedules.explicit.ffn import best_ffn_schedule
+from pebble.schedules.explicit.fused import FusedSchedule
 from pebble.schedules.explicit.parallel import OnSms
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
 from pebble.units import ceil_div
@@ -95,6 +98,8 @@ def best_attention_on_sms(
     attention: Attention, sms: int, capacity: int, omega: Fraction = Fraction(0), largest_cluster: int = 1
 ) -> ChainOnSms:
     """The cluster size and cut of the keys that cost least, among schedules balanced to 25 % if there are any."""
+    if attention.softmax == "strict":
+        return _strict_on_sms(attention, sms, capacity)
     group = min(largest_cluster, sms)
     sizes = [c for c in range(1, group + 1) if c <= 16 or group % c == 0]
     most = min(attention.keys, 2 * sms)
@@ -102,6 +107,46 @@ def best_attention_on_sms(
     found = [attention_on_sms(attention, sms, capacity, c, group, p) for c in sizes for p in cuts]
     balanced = [s for s in found if s.imbalance <= 0.25] or found
     return min(balanced, key=lambda s: (s.cost_bytes(omega), s.imbalance))
+
+
+def _strict_on_sms(attention: Attention, sms: int, capacity: int) -> ChainOnSms:
+    """Each query head, or an even part of its queries, on an SM of its own, which moves what one memory would."""
+    heads = attention.batch * attention.heads
+    cuts = 1 if attention.causal else min(attention.queries, ceil_div(sms, heads))
+    share = ceil_div(attention.queries, cuts)
+    full, rest = divmod(attention.queries, share)
+    one = replace(attention, heads=1, kv_heads=1, batch=1)
+    pieces = [
+        (heads * count, _of_one_memory(replace(one, queries=queries), capacity))
+        for count, queries in ((full, share), (1, rest))
+        if queries
+    ]
+    writes = sum(
+        count * number * (attention.out_bytes if name == "O" else attention.in_bytes)
+        for count, s in pieces
+        for name, number in s.stores.items()
+    )
+    busiest = ceil_div(sum(count for count, _ in pieces), sms) * share
+    return ChainOnSms(
+        f"{share} queries of a head per SM, {pieces[0][1].name}",
+        sum(count * s.elements for count, s in pieces),
+        0,
+        sum(count * s.bytes for count, s in pieces) - writes,
+        writes,
+        0,
+        busiest * sms / (heads * attention.queries) - 1,
+        {"queries_per_piece": share, "pieces": sum(count for count, _ in pieces), "per_piece": pieces[0][1].to_json()},
+    )
+
+
+def _of_one_memory(attention: Attention, capacity: int) -> FusedSchedule:
+    """The best in one memory; where no row under a mask fits, without the mask, which only leaves work out."""
+    try:
+        return best_attention_schedule(attention, capacity)
+    except InfeasibleError:
+        if not attention.causal:
+            raise
+    return best_attention_schedule(replace(attention, causal=False), capacity)
 
 
 def best_ffn_on_sms(

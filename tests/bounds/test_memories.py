@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from math import isqrt
 from typing import Any
@@ -17,10 +18,10 @@ from pebble.bounds.published import words_per_processor
 from pebble.bounds.splits import busiest_sm, least_over_splits
 from pebble.cdag.gemm import gemm_dag
 from pebble.errors import InfeasibleError, InputError
-from pebble.families import accounting, lower_bound
+from pebble.families import accounting, family_of, lower_bound
 from pebble.game import BufferModel
 from pebble.solvers import solve
-from pebble.workloads import Attention, Conv2d, Ffn, Gemm
+from pebble.workloads import Attention, Conv2d, Ffn, Gemm, TransformerLayer
 from pebble.workloads.base import Workload
 
 LOCAL = [Fraction(0), Fraction(1, 10), Fraction(1, 4), Fraction(1, 2), Fraction(3, 4), Fraction(1)]
@@ -235,3 +236,37 @@ def test_dear_copies_cost_what_no_copies_cost(topology: str) -> None:
     ]
     assert bounds == sorted(bounds)
     assert bounds[2] == bounds[3] == bounds[4] <= buffer_lower_bound(gemm, 100, BufferModel("sm-local", 8)).elements
+
+
+@pytest.mark.parametrize(("m", "k", "f", "l", "bands"), [(13000, 1, 2000, 32, 2), (40000, 1, 4000, 128, 2)])
+def test_partial_sums_of_several_sms_may_meet_in_slow_memory(m: int, k: int, f: int, l: int, bands: int) -> None:
+    """Columns of H stay, band by band; each band adds its sums of Y to those in slow memory, for a store each."""
+    ffn, sms = Ffn(m, k, f, l), 2
+    held = f // bands * (k + l) + (k + l) + 1  # the columns, one row of A and Y, one cell
+    capacity = -(-held // sms)
+    moved = f * (k + l) + bands * m * (k + l)
+    for buffers in (BufferModel("pooled", sms), BufferModel("connected", sms, Fraction(0))):
+        assert buffer_lower_bound(ffn, capacity, buffers).elements <= moved
+    # one memory alone would have to load what it adds to
+    assert moved < lower_bound(ffn, sms * capacity).elements <= moved + (bands - 1) * m * l
+
+
+def test_a_layer_of_several_sms_is_charged_a_store_for_a_partial_sum() -> None:
+    told = accounting(TransformerLayer(4096, 1024, 4096, 16, 4, 64))
+    assert any(len(problem.prices) > 1 for part in told.parts for problem in part.lines)
+    assert all(problem.prices == (1.0,) for part in memories.of_sms(told).parts for problem in part.lines)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("capacity", [40, 370, 2000])
+def test_a_strict_softmax_is_strict_on_several_sms(causal: bool, capacity: int) -> None:
+    """Schedules that use a score before its row is complete moved less than the bound, which counts stored scores."""
+    workload = Attention(100, 1569, 4, heads=2, batch=3, causal=causal, softmax="strict")
+    for sms in (3, 8):
+        for buffers in (BufferModel("sm-local", sms), BufferModel("connected", sms, Fraction(1, 2))):
+            schedule = family_of(workload).best_in_buffers(workload, capacity, buffers)
+            assert schedule is not None
+            assert schedule.l2_elements >= buffer_lower_bound(workload, capacity, buffers).elements
+            online = replace(workload, softmax="online")
+            assert schedule.l2_elements >= buffer_lower_bound(online, capacity, buffers).elements
+            assert (schedule.l2_read_bytes + schedule.l2_write_bytes) == 2 * schedule.l2_elements

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from pebble.bounds import passes
 from pebble.bounds.passes import Cutting, Grid, Run, by_cuts, crossings, least_moves, lowest, pass_bound
 from pebble.cdag import attention_dag
 from pebble.errors import InfeasibleError
@@ -292,3 +293,19 @@ def test_only_where_nothing_is_computed_twice() -> None:
     attention = Attention(32768, 32768, 128)
     assert lower_bound(attention, 6 * 2**19, recompute=True).method != "pass accounting"
     assert pass_bound(Grid.full(8, 4, 8, 4), 9) is None  # vectors as long as there are many of them
+
+
+def test_two_ways_of_huge_numbers_are_joined_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Down along one way and the other it would take millions of steps."""
+    calls = 0
+    real = passes.lowest
+
+    def counted(value: Callable[[int], int]) -> int:
+        nonlocal calls
+        calls += 1
+        return real(value)
+
+    monkeypatch.setattr(passes, "lowest", counted)
+    found = pass_bound(Grid.full(1650947626, 4, 1190, 1), 2469)
+    assert found is None or found.elements >= found.grid.compulsory
+    assert calls < 200_000

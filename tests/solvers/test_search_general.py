@@ -251,3 +251,11 @@ def test_a_request_to_stop_leaves_what_was_proved() -> None:
     timer.start()
     assert GeneralSearch(best).run() == "stopped"
     assert 16 <= best.lower <= 71
+
+
+def test_no_pebbling_known_at_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The excess that a pass may look at has no limit then but that of the search."""
+    monkeypatch.setattr(GeneralSearch, "_beam", lambda self, width, limit: None)
+    best = Incumbent(Problem(Game.from_dag(stencil1d_dag(4, 4), "one-shot"), 4), 60.0)
+    assert GeneralSearch(best).run() == "proved optimal"
+    assert best.lower == best.upper

@@ -75,7 +75,7 @@ class GeneralSearch:
             growth = max(1.05, (states / before) ** (1 / step))
             last = max(1, self.upper - 1 - limit)
             step = max(1, int(log(GROWTH) / log(growth)))
-            if took * growth**last < best.seconds_left:
+            if best.seconds_left > 0 and log(max(took, 1e-6)) + last * log(growth) < log(best.seconds_left):
                 step = last
             limit += step
         return "proved optimal" if best.closed else "stopped"

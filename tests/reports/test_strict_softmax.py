@@ -1,0 +1,32 @@
+"""A strict softmax uses no score before its row is complete: no kernel that rescales sums as it goes is one of its."""
+
+from __future__ import annotations
+
+import pytest
+
+import pebble
+from pebble.errors import InputError
+from pebble.families import kernel_family
+from pebble.workloads import Attention
+
+STRICT = Attention(64, 20000, 16, softmax="strict")
+
+
+def test_no_kernel_moves_less_than_the_bound_that_counts_stored_scores() -> None:
+    found = pebble.compare(STRICT, cache="8KiB", sms=1, tile="32x32")
+    assert {row["name"].split("+")[0] for row in found.rows()} == {"unfused"}
+    assert all(row["ratio_to_lower_bound"] >= 1 for row in found.rows())
+
+
+@pytest.mark.parametrize("name", ["fa2", "fa1", "flash-decoding", "split-kv-4"])
+def test_kernels_that_rescale_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match="strict"):
+        pebble.simulate(STRICT, schedule=name, cache="8KiB", sms=1, tile="32x32")
+    with pytest.raises(InputError, match="strict"):
+        pebble.tune(STRICT, cache="8KiB", sms=1, tile="32x32")
+
+
+def test_an_online_softmax_has_them_all() -> None:
+    family, online = kernel_family(STRICT), Attention(64, 20000, 16)
+    every = [s.name for s in family.all_schedules(online, family.default_tile(online))]
+    assert "fa2" in every and len(every) > len(family.all_schedules(STRICT, family.default_tile(STRICT)))
