@@ -2,7 +2,7 @@
 
     python benchmarks/gap/refute.py gemm 100000 [--bytes] [--seed 1]
 
-Of every instance each theorem is asked by itself (segments, lines and passes; with ``--bytes`` B1 to B4, of random
+Of every instance each theorem is asked by itself (segments, lines and passes; with ``--bytes`` B1 to B5, of random
 widths), and the best schedule. Prints how many there were, how often a schedule that moves something twice meets a
 theorem, how close they come then, and every instance where a theorem is above a schedule; exit code 1 if there is one.
 """
@@ -19,6 +19,7 @@ from pebble.bounds import Accounting
 from pebble.bounds.line_search import line_bound
 from pebble.bounds.passes import pass_bound
 from pebble.bounds.wide_lines import chain_line_bytes, line_bytes
+from pebble.bounds.wide_passes import pass_bytes
 from pebble.bounds.widths import best_use, chain_uses, product_uses
 from pebble.errors import InfeasibleError
 from pebble.families import accounting, family_of
@@ -79,6 +80,9 @@ def proved_bytes(told: Accounting, room: Room) -> Iterator[Found]:
     lines = line_bytes(told.lines, room.widths, room.bytes) if chain is None else ()
     for found in lines if chain is None else chain_line_bytes(chain, room.widths, room.bytes):
         yield "lines in bytes", told.groups * found.bytes
+    if told.grid is not None:
+        for passes in pass_bytes(told.grid, room.widths, room.bytes, 0, 0):
+            yield "passes in bytes", told.groups * passes.bytes + least_bytes(told.workload, room.widths)
 
 
 def least_bytes(workload: Workload, widths: Widths) -> int:

@@ -27,6 +27,8 @@ from pebble.bounds.passes import Grid, pass_bound
 from pebble.bounds.tied import tied_bound
 from pebble.bounds.wide_lines import METHOD as LINE_METHOD
 from pebble.bounds.wide_lines import LineBytes, chain_line_bytes, line_bytes
+from pebble.bounds.wide_passes import METHOD as PASS_METHOD
+from pebble.bounds.wide_passes import PassBytes, pass_bytes
 from pebble.bounds.widths import (
     CHAIN_METHOD,
     METHOD,
@@ -46,7 +48,8 @@ COMPULSORY = "compulsory"
 COMPULSORY_STRICT = "compulsory, and the scores that a strict softmax must store and load"
 STRICT = "equation (3), and the scores that a strict softmax must store"
 SEPARATE_LINE_METHOD = f"{LINE_METHOD}, kernel by kernel"
-Kernel = tuple[Bytes | LineBytes | None, int, int]  # what proves it, bytes that surely move, how many there are
+InBytes = Bytes | LineBytes | PassBytes
+Kernel = tuple[InBytes | None, int, int]  # what proves it, bytes that surely move, how many there are
 
 
 @dataclass(frozen=True)
@@ -155,7 +158,7 @@ def separate_bound(told: Accounting, capacity: int) -> LowerBound:
 
 
 def in_bytes(told: Accounting, found: LowerBound, room: Room) -> LowerBound:
-    """The better of a bound that counts values and what Theorems B1 to B4 say in bytes.
+    """The better of a bound that counts values and what Theorems B1 to B5 say in bytes.
 
     Parameters
     ----------
@@ -179,8 +182,11 @@ def in_bytes(told: Accounting, found: LowerBound, room: Room) -> LowerBound:
             kernels = _kernels_in_bytes(told, told.chain, room)
         else:
             least = told.workload.compulsory_bytes // told.groups
-            lines = chain_line_bytes(told.chain, widths, room.bytes)
-            kernels = [_best(chain_uses(told.chain, widths), lines, room, least, told.groups)]
+            others: tuple[LineBytes | PassBytes, ...] = chain_line_bytes(told.chain, widths, room.bytes)
+            if told.grid is not None:
+                products = told.workload.flops // (2 * told.groups)
+                others += pass_bytes(told.grid, widths, room.bytes, least, products)
+            kernels = [_best(chain_uses(told.chain, widths), others, room, least, told.groups)]
     elif told.chain is None and told.pieces:
         uses = product_uses(told.pieces[0], widths)
         lines = line_bytes(told.lines, widths, room.bytes)
@@ -199,6 +205,8 @@ def in_bytes(told: Accounting, found: LowerBound, room: Room) -> LowerBound:
         ]
     if any(isinstance(one, LineBytes) for one, _, _ in kernels):
         method = SEPARATE_LINE_METHOD if found.separate else LINE_METHOD
+    if any(isinstance(one, PassBytes) for one, _, _ in kernels):
+        method = PASS_METHOD
     proof = Wide(method, widths, tuple(kernels), found)
     if proof.bytes <= found.bytes:
         return found
@@ -213,9 +221,11 @@ def _least_bytes(piece: Piece, widths: Widths) -> int:
     return widths.read * inputs + widths.written * (box.rows * box.cols + piece.added)
 
 
-def _best(uses: tuple[Use, ...], lines: tuple[LineBytes, ...], room: Room, least: int, count: int) -> Kernel:
+def _best(
+    uses: tuple[Use, ...], others: tuple[LineBytes | PassBytes, ...], room: Room, least: int, count: int
+) -> Kernel:
     """The theorem that proves most for one kernel; None where what surely moves is as much."""
-    tried: list[Bytes | LineBytes] = [best_use(uses, room.bytes), *lines]
+    tried: list[InBytes] = [best_use(uses, room.bytes), *others]
     found = max(tried, key=lambda proof: proof.bytes)
     return (found if found.bytes > least else None), least, count
 

@@ -73,6 +73,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from pebble.units import ceil_div
+
 METHOD = "pass accounting"
 _FEW = 20  # largest number of gaps of a line for which two ways of cutting are joined
 _FINE = 64  # numbers of gaps that are tried: each larger than the one before by 1/64 of it, 1 at least
@@ -99,6 +101,7 @@ class Grid:
     l: int  #: accumulators of Y in a row
     column: int  #: c, values of B and D in a column
     atomic: bool = False  #: whether partial sums may meet in slow memory, each for a store
+    cell: int = 1  #: what a cell that is not whole takes at least; in units, as k, l and c are where widths differ
 
     @classmethod
     def full(cls, m: int, k: int, f: int, l: int, gated: bool = False) -> Grid:
@@ -130,7 +133,7 @@ class Grid:
     @property
     def spare(self) -> int:
         """Zeta: as many cells of a line that are not whole cost as much as one gap of it."""
-        return max(self.row, self.column)
+        return ceil_div(max(self.row, self.column), self.cell)
 
     @property
     def compulsory(self) -> int:
@@ -275,6 +278,11 @@ class PassBound:
     cuttings: tuple[Cutting, ...]  #: one or two ways
     cuts: tuple[int, ...]  #: q of each way, where the minimum is
     elements: int  #: values moved at least
+
+    @property
+    def again(self) -> int:
+        """Moves beyond the compulsory ones, at least."""
+        return self.elements - self.grid.compulsory
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""

@@ -72,6 +72,7 @@ from typing import TYPE_CHECKING, Any
 from pebble.bounds.box import FRACTION_BITS, Piece, best_segments, shares_of
 from pebble.bounds.chain import Chain
 from pebble.bounds.wide_lines import LineBytes
+from pebble.bounds.wide_passes import PassBytes
 from pebble.units import floor_cbrt
 from pebble.workloads.widths import Widths
 
@@ -190,13 +191,13 @@ class Bytes:
 
 @dataclass(frozen=True)
 class Wide:
-    """A bound in bytes that is above what counting values proves: one of Theorems B1 to B4, of each kernel or group.
+    """A bound in bytes that is above what counting values proves: one of Theorems B1 to B5, of each kernel or group.
 
     Attributes
     ----------
     method : str
     widths : Widths
-    kernels : tuple of (Bytes, LineBytes or None, int, int)
+    kernels : tuple of (Bytes, LineBytes, PassBytes or None, int, int)
         Of each kernel or part: the theorem, or None where what surely moves is more; bytes that surely move; how many
         equal ones there are.
     values : LowerBound
@@ -205,7 +206,7 @@ class Wide:
 
     method: str
     widths: Widths
-    kernels: tuple[tuple[Bytes | LineBytes | None, int, int], ...]
+    kernels: tuple[tuple[Bytes | LineBytes | PassBytes | None, int, int], ...]
     values: LowerBound
 
     @property

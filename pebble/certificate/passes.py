@@ -19,6 +19,10 @@ zeta <= 1, so that z drops out; what they move makes w (cells that move). Cut by
 
 each bracket from whichever cutting makes it largest, and the cells make up for both w. The schedule chooses how many
 cuts there are, so the least over all numbers of cuts counts.
+
+In bytes k, l and c are what the values of a row and a column take, accumulators as the partial sums that they are
+between two updates, and S is in bytes. A cell that is not whole takes as much as an input at least, held or moved: zeta
+is the larger of k + l and c over that, rounded up, so that w is 1 at most again.
 """
 
 from __future__ import annotations
@@ -37,7 +41,7 @@ class Vectors(NamedTuple):
     """Rows, or columns."""
 
     number: int
-    values: tuple[int, int]  #: of each: inputs, accumulators
+    values: tuple[int, int]  #: of each: inputs, accumulators; or the bytes of these
     longest: int  #: cells
     at_least: Callable[[int], int]  #: how many have so many cells
 
@@ -76,21 +80,22 @@ def row_and_column(workload: Workload, m: int, k: int, f: int, l: int) -> tuple[
     return Vectors(m, inside, f, seeing), Vectors(f, across, m, seen)
 
 
-def prove_passes(rows: Vectors, columns: Vectors, capacity: int, proof: Any, at: str) -> int:
-    """Moves beyond the compulsory ones that the one or two cuttings of a proof make certain."""
+def prove_passes(rows: Vectors, columns: Vectors, capacity: int, proof: Any, at: str, cell: int = 1) -> int:
+    """Moves beyond the compulsory ones that the one or two cuttings of a proof make certain; a cell takes ``cell``."""
+    zeta = -(-max(sum(rows.values), sum(columns.values)) // cell)
     ways: list[ByCuts] = []
     for number, one in enumerate(array(proof, at, 1, 2)):
         where = f"{at}[{number}]"
         fields(one, where, ("by", "vectors"))
         by_rows = choice(one["by"], f"{where}.by", ("rows", "columns")) == "rows"
-        ways.append(_way(rows, columns, by_rows, capacity, one["vectors"], f"{where}.vectors"))
+        ways.append(_way((rows, columns), by_rows, capacity, zeta, one["vectors"], f"{where}.vectors"))
     if len(ways) == 1:
         return ways[0](_bottom(lambda q: ways[0](q).least())).least()
     return _least_of_two(ways[0], ways[1], at)
 
 
-def _way(rows: Vectors, columns: Vectors, by_rows: bool, capacity: int, told: Any, at: str) -> ByCuts:
-    zeta = max(sum(rows.values), sum(columns.values))
+def _way(vectors: tuple[Vectors, Vectors], by_rows: bool, capacity: int, zeta: int, told: Any, at: str) -> ByCuts:
+    rows, columns = vectors
     size = integer(told, at, zeta)
     counted, crossed = (rows, columns) if by_rows else (columns, rows)
     if size * sum(counted.values) <= capacity:

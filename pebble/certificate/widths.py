@@ -21,18 +21,19 @@ share of the whole rounded down or up, less max(alpha, beta) - 1.
 With q for every cell of H begun; of a gated network gate and up are the columns of one product, or the up cells are
 forgotten and each up weight is loaded.
 
-The line theorem in bytes is in `wide_lines`.
+The line theorem in bytes is in `wide_lines`, that of passes in `passes`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
+from math import ceil, gcd
 from typing import Any
 
 from .geometry import prove_by_means
 from .lower import MAX_SEGMENTS, LineForms, _chain, _parts, kernel_lines, line_forms
+from .passes import prove_passes, row_and_column
 from .reading import RefusedError, array, choice, equal, fields, fraction, integer, tagged
 from .statement import Workload
 from .wide_lines import chain_in_bytes, product_in_bytes
@@ -120,10 +121,14 @@ class Kernel:
 
     def moves(self, widths: Widths, capacity: int, proof: Any, at: str) -> int:
         """Bytes of one of them, as the proof says."""
-        theorem = tagged(proof, at, "theorem", ("compulsory", "segments", "lines"))
+        theorem = tagged(proof, at, "theorem", ("compulsory", "segments", "lines", "passes"))
         if theorem == "compulsory":
             fields(proof, at, ("theorem",))
             return self.least
+        if theorem == "passes":
+            if not self.workload.linked or self.product is not None:
+                raise RefusedError(f"{at}.theorem", "this theorem is about two products in one kernel")
+            return self.least + _by_passes(self.workload, widths, capacity, proof, at)
         if theorem == "lines" and self.workload.linked and self.product is None:
             return chain_in_bytes(_chain(self.workload), self.workload.streams, widths, capacity, proof, at)
         if theorem == "lines":
@@ -155,6 +160,17 @@ class Kernel:
             sides = (box.rows, box.cols, box.depth, box.overlap)
             return _product(proof, at, sides, part.products, widths.read, p, taken, part.more * widths.written)
         return _chain_use(self.workload, widths, form, p, proof, at)
+
+
+def _by_passes(workload: Workload, widths: Widths, capacity: int, proof: Any, at: str) -> int:
+    """Bytes beyond those that surely move, counted in units of the greatest common divisor of all widths."""
+    fields(proof, at, ("theorem", "cuttings"))
+    unit = gcd(widths.read, widths.hidden, widths.partial, widths.written)
+    w, p = widths.read // unit, widths.partial // unit
+    rows, columns = row_and_column(workload, *_chain(workload)[:4])
+    rows = rows._replace(values=(w * rows.values[0], p * rows.values[1]))
+    columns = columns._replace(values=(w * columns.values[0], 0))
+    return unit * prove_passes(rows, columns, capacity // unit, proof["cuttings"], f"{at}.cuttings", w)
 
 
 def _kernels(workload: Workload, widths: Widths, separate: bool) -> list[Kernel]:

@@ -27,6 +27,7 @@ from pebble.certificate.statement import read_workload
 from pebble.certificate.tied import CELL_BITS
 from pebble.families.parts import PartSchedule
 from pebble.proof.lines import lines_json
+from pebble.proof.passes import passes_json
 from pebble.proof.shares import NotCertifiedError, Share, recomputed_shares, segment_shares
 from pebble.proof.upper import Single, upper_bytes_claim, upper_claim
 from pebble.proof.widths import bytes_claim
@@ -122,7 +123,7 @@ def _proof(proof: Proof) -> dict[str, Any]:
         case LineBound():
             return lines_json(proof)
         case PassBound():
-            return {"theorem": "passes", "cuttings": [cutting.to_json() for cutting in proof.cuttings]}
+            return passes_json(proof)
         case Kernels():
             parts = zip(proof.kernels, proof.least, strict=True)
             return {"theorem": "kernel by kernel", "kernels": [_kernel(kernel, least) for kernel, least in parts]}

@@ -16,7 +16,7 @@ from pebble.certificate.upper_widths import _moved
 from pebble.certificate.widths import Kernel, Use, Widths, _kernels
 from pebble.proof.shares import least_sum
 from tests.certificate.persuade import persuade
-from tests.certificate.strongest import document, numbers_of_segments, random_schedule, settled
+from tests.certificate.strongest import document, numbers_of_segments, pass_proofs, random_schedule, settled
 
 Claim = dict[str, Any]
 LARGE = 10**8
@@ -117,9 +117,9 @@ def _lines(kernel: Kernel, widths: Widths, rnd: random.Random) -> Iterator[dict[
 
 
 def lower_proofs(workload: Workload, widths: Widths, rnd: random.Random) -> list[dict[str, Any]]:
-    """Proofs of both theorems about a workload of one kernel; free numbers at random, the rest as strong as may be."""
+    """Proofs of all theorems about a workload of one kernel; free numbers at random, the rest as strong as may be."""
     (kernel,) = _kernels(workload, widths, separate=False)
-    return [*_segments(kernel, widths, rnd), *_lines(kernel, widths, rnd)]
+    return [*_segments(kernel, widths, rnd), *_lines(kernel, widths, rnd), *pass_proofs(workload, rnd)]
 
 
 def lower_in_bytes(told: dict[str, Any], widths: Widths, capacity: int, proofs: list[dict[str, Any]]) -> Claim | None:

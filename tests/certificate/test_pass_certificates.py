@@ -14,7 +14,7 @@ from pebble.certificate.passes import row_and_column
 from pebble.certificate.statement import read_workload
 from pebble.families import lower_bound
 from pebble.proof.certificate import bound_certificate, workload_statement
-from pebble.reports.bound import known_of
+from pebble.reports.bound import bound_workload, known_of
 from pebble.schedules.explicit.attention import best_attention_schedule
 from pebble.workloads import Attention, Ffn
 from pebble.workloads.base import Workload
@@ -137,3 +137,46 @@ def test_cuttings_of_any_size_prove_no_more_than_a_schedule_moves() -> None:
                 taken += 1
                 assert document["claims"][0]["elements"] <= best.elements
     assert taken > 50
+
+
+def in_bytes(workload: Workload = WORKLOADS["attention"][0]) -> dict[str, Any]:
+    """The certificate of a bound with accumulators in fp32, its first claim alone."""
+    document = bound_workload(workload, cache="6MiB", accumulators="fp32").certificate()
+    claims = [claim for claim in document["claims"] if claim["claim"] == "lower bound in bytes"]
+    found: dict[str, Any] = json.loads(json.dumps(document | {"claims": claims[:1]}))
+    return found
+
+
+@pytest.mark.parametrize("name", ["attention", "grouped heads", "causal", "ffn", "gated"])
+def test_in_bytes_it_is_verified_and_no_more(name: str) -> None:
+    document = in_bytes(WORKLOADS[name][0])
+    claim = document["claims"][0]
+    assert [kernel["theorem"] for kernel in claim["proof"]["kernels"]] == ["passes"]
+    assert f"{claim['bytes']:,}" in check(document)[0]
+    claim["bytes"] += 1
+    with pytest.raises(RefusedError, match="bytes moved, at least"):
+        check(document)
+
+
+def test_in_bytes_a_gap_costs_as_many_cells_as_its_width() -> None:
+    document = in_bytes()
+    kernel = document["claims"][0]["proof"]["kernels"][0]
+    kernel["cuttings"][0]["vectors"] = 383  # (2 * 128 + 4 * 128) / 2 bytes are 384 cells
+    with pytest.raises(RefusedError, match="at least 384"):
+        check(document)
+
+
+def test_in_bytes_of_narrower_partial_sums_is_less() -> None:
+    document = in_bytes()
+    before = document["claims"][0]["bytes"]
+    document["claims"][0]["widths_bytes"]["partial_output"] = 2
+    assert persuade(document) is not None
+    assert document["claims"][0]["bytes"] < before
+
+
+def test_in_bytes_not_for_separate_kernels() -> None:
+    document = in_bytes()
+    claim = document["claims"][0]
+    claim["game"]["kernels"], claim["proof"]["kernels"] = "separate", claim["proof"]["kernels"] * 2
+    with pytest.raises(RefusedError, match="two products in one kernel"):
+        check(document)
