@@ -8,7 +8,9 @@ will be in one after it, and how many products a cell of H has. A linear program
 allow, for k = l, many rows and columns, in units of sqrt(S): whatever charges and prices a proof of this kind uses, it
 proves no more. A line of the table, moves for each cell of H: x = 2 k / sqrt(S), what is proven (Theorem 8, which
 knows besides that a value is in whole numbers of segments), the program's value with one move and with two for a
-partial sum of Y that leaves and returns, and the best schedule known.
+partial sum of Y that leaves and returns, and the best schedule known. The last column is about one product of depth x
+whose results need not move: the cheapest play found of the game of one row (docs/gap.rst), which a bound by rows could
+not exceed.
 
 Cells of H are *kept*, never loaded, or *moved*, loaded once at least and so stored. The variables of a type of segment
 are what it holds over its left cut and over its right one, for its own use there or here, and what it does:
@@ -25,6 +27,7 @@ import sys
 from collections.abc import Iterator
 
 import highspy
+import numpy as np
 
 from pebble.bounds.chain import Chain
 from pebble.bounds.chain_lines import chain_problems
@@ -179,12 +182,29 @@ def proven(x: float) -> float:
     return line_bound(problem, capacity).elements / many**2
 
 
+def row_play(x: float) -> float:
+    """What one row pays for each cell, in the cheapest play found: K values of A stay, or g cells and some of A.
+
+    Batches of g cells, in units of sqrt(S). The last a of the x values of A that a batch meets stay for the next, the
+    others are loaded once a batch. A value of B comes when it is cheapest between the load of a value of A and the end
+    of a cell: r of the a values are there and all g cells, or all a values and q cells.
+    """
+    steps = (np.arange(200) + 0.5) / 200
+
+    def batch(g: float, a: float) -> float:
+        kept = np.minimum(a * steps[:, None] + g, a + g * steps[None, :]).mean()
+        return float((x - a) / g + (x - 2 * a) * g + 2 * a * kept)
+
+    batches = (batch(g, a) for g in np.linspace(0.8, 1.2, 41) for a in np.linspace(0, min(0.9, x / 2), 46))
+    return min(x * x, *batches)
+
+
 def main() -> None:
     """Print the table."""
-    print("    x  proven  Y at one  Y at two  schedule")
+    print("    x  proven  Y at one  Y at two  schedule   one row")
     for x in [float(word) for word in sys.argv[1:]] or (1.6, 1.8, 2.0, 2.67, 3.58):
         one, two = (max(least_moves(x, work, again) for work in WORK) for again in (1, 2))
-        print(f"{x:5.2f}  {proven(x):6.3f}  {one:8.3f}  {two:8.3f}  {best_schedule(x):8.3f}", flush=True)
+        print(f"{x:5.2f}  {proven(x):6.3f}  {one:8.3f}  {two:8.3f}  {best_schedule(x):8.3f}  {row_play(x):8.3f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -39,3 +39,8 @@ def test_schedules(x: float, moves: float) -> None:
 
 def test_proven() -> None:
     assert 2.2 < asked("t.proven(1.6)") < 2.56
+
+
+def test_a_play_of_one_row_pays_less_than_cells_or_operands_alone() -> None:
+    plays = asked("[t.row_play(x) for x in (1.0, 1.8, 3.0)]")
+    assert plays == pytest.approx([1.0, 3.047, 5.447], abs=2e-3)
