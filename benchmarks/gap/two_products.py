@@ -204,7 +204,8 @@ def main() -> None:
     print("    x  proven  Y at one  Y at two  schedule   one row")
     for x in [float(word) for word in sys.argv[1:]] or (1.6, 1.8, 2.0, 2.67, 3.58):
         one, two = (max(least_moves(x, work, again) for work in WORK) for again in (1, 2))
-        print(f"{x:5.2f}  {proven(x):6.3f}  {one:8.3f}  {two:8.3f}  {best_schedule(x):8.3f}  {row_play(x):8.3f}", flush=True)
+        best, row = best_schedule(x), row_play(x)
+        print(f"{x:5.2f}  {proven(x):6.3f}  {one:8.3f}  {two:8.3f}  {best:8.3f}  {row:8.3f}", flush=True)
 
 
 if __name__ == "__main__":
