@@ -42,6 +42,8 @@ from pebble.schedules.attention import (
 from pebble.schedules.explicit.attention import best_attention_schedule
 from pebble.schedules.explicit.parallel_chain import best_attention_on_sms
 from pebble.schedules.explicit.wide_chain import best_in_bytes
+from pebble.schedules.tables import TileTable
+from pebble.schedules.tables.own import OwnSchedule
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.traces.program import Program
@@ -161,14 +163,24 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
     def named_program(
         self, workload: Attention, schedule: AttentionSchedule, config: KernelConfig, residual: bool
     ) -> Program:
-        if workload.softmax == "strict" and schedule.kind != "unfused":
-            raise InputError(
-                f"--softmax: got strict with the schedule {schedule.name}, which uses scores before their row is "
-                "complete, expected online, or the schedule unfused."
-            )
+        if schedule.kind != "unfused":
+            _refuse_strict(workload, schedule.name)
         kernel = AttentionKernel(workload, config.tile.bm, config.tile.bn)
         groups = attention_groups(kernel, schedule, config.sms, config.wave_blocks)
         return Program(kernel.layout, groups)
+
+    def table(self, workload: Attention, schedule: AttentionSchedule | OwnSchedule, config: KernelConfig) -> TileTable:
+        _refuse_strict(workload, schedule.name)  # the blocks of a table rescale sums as keys stream by
+        return super().table(workload, schedule, config)
+
+
+def _refuse_strict(workload: Attention, schedule: str) -> None:
+    """For a schedule that uses scores before their row is complete."""
+    if workload.softmax == "strict":
+        raise InputError(
+            f"--softmax: got strict with the schedule {schedule}, which uses scores before their row is complete, "
+            "expected online, or the schedule unfused."
+        )
 
 
 ATTENTION = AttentionFamily()

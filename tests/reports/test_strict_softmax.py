@@ -26,6 +26,19 @@ def test_kernels_that_rescale_are_refused(name: str) -> None:
         pebble.tune(STRICT, cache="8KiB", sms=1, tile="32x32")
 
 
+def test_tiles_of_the_users_own_are_refused() -> None:
+    where = {"cache": "8KiB", "sms": 1, "tile": "32x32"}
+
+    def tiles(rows: int, cols: int, params: object) -> list[list[int]]:
+        return [[row, col] for col in range(cols) for row in range(rows)]
+
+    assert pebble.simulate(Attention(64, 20000, 16), schedule=tiles, **where).rows()  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="strict"):
+        pebble.simulate(STRICT, schedule=tiles, **where)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="strict"):
+        pebble.export("fa2", STRICT, **where)  # type: ignore[arg-type]
+
+
 def test_an_online_softmax_has_them_all() -> None:
     family, online = kernel_family(STRICT), Attention(64, 20000, 16)
     every = [s.name for s in family.all_schedules(online, family.default_tile(online))]
