@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pebble.schedules.explicit.attention import attention_chain, fused_attention
-from pebble.schedules.explicit.blocks import block_sizes
+from pebble.schedules.explicit.blocks import block_sizes, even
 from pebble.schedules.explicit.chain import SIDES, Band, Chain, ChainPlan, handed_on, is_panel
-from pebble.schedules.explicit.chain_search import plan_of_runs, seen_in_all
+from pebble.schedules.explicit.chain_search import plan_of_runs
 from pebble.schedules.explicit.ffn import ffn_chain, fused_ffn
 from pebble.schedules.explicit.fused import ChainSchedule
 from pebble.schedules.explicit.wide_gemm import WideProduct, best_gemm_in_bytes
@@ -98,8 +98,6 @@ def _shapes(chain: Chain, side: str, extent: int, room: Room) -> Iterator[Shape]
     panel = Shape(extent, 1, k, l)
     if left(panel) >= 0:
         yield panel
-    if chain.masked:
-        return
     per_first, per_second = (w * extent, p * extent) if side == "rows" else (w * u * extent, w * extent)
     for stays in (0, l // 2, l):
         free = room.bytes - w * (extent + 1) - stays * per_second - chain.state * extent * max(hidden, p)
@@ -128,7 +126,7 @@ def _spare(chain: Chain, side: str, shape: Shape, room: Room) -> int:
 
 
 def _bytes(chain: Chain, side: str, shape: Shape, room: Room) -> int:
-    """What bands of this shape move, all of them; with a mask, at most."""
+    """What bands of this shape move, all of them."""
     widths, spare = room.widths, _spare(chain, side, shape, room)
     m, k, f, l, u = chain.m, chain.k, chain.f, chain.l, chain.streams
     again = 0 if shape.spilled else ceil_div(f if side == "rows" else m, shape.block) - 1
@@ -141,15 +139,15 @@ def _bytes(chain: Chain, side: str, shape: Shape, room: Room) -> int:
         inputs = bands * m * k - (bands - 1) * min(max(0, spare - m * l), m * k)
         return outputs + w * (f * (u * (k + first) + l + second) + inputs)
     whole, rest = divmod(m, shape.extent)
-    columns = seen_in_all(chain, 0, shape.extent, whole) + (chain.seen(m) if rest else 0)
-    weights = columns * chain.weights_per_column
-    if not chain.masked:
-        weights -= (ceil_div(m, shape.extent) - 1) * min(spare, f * chain.weights_per_column)
+    weights = f * (whole + bool(rest)) * chain.weights_per_column
+    weights -= (ceil_div(m, shape.extent) - 1) * min(spare, f * chain.weights_per_column)
     return outputs + w * (m * (k + first + 2 * shape.spilled) + weights) + 2 * p * m * second
 
 
 def best_chain_in_bytes(chain: Chain, room: Room) -> WidePlan | None:
-    """The bands that move least, all of one extent but the last; None when none fit."""
+    """The bands that move least, all of one extent but the last, or with a mask the first; None when none fit."""
+    if chain.masked:
+        return _masked(replace(chain, turns=False), room)
     best: tuple[int, str, Shape] | None = None
     turned, chain = replace(chain, room=room), replace(chain, turns=False)
     for side in SIDES:
@@ -176,6 +174,53 @@ def best_chain_in_bytes(chain: Chain, room: Room) -> WidePlan | None:
     plans = [plan_of_runs(one, side, runs, capacity) for one in (chain, turned)]
     wide = [WidePlan(replace(plan, capacity=max(capacity, plan.peak_elements)), room) for plan in plans]
     return min(wide, key=lambda plan: plan.bytes)  # corners or, where much is spare, plain values
+
+
+def _masked(chain: Chain, room: Room) -> WidePlan | None:
+    """Bands under a causal mask: as tall as fit, after a few short ones, which see fewest columns and keep them.
+
+    Or all columns stay while rows stream by.
+    """
+    columns = Shape(chain.f, 1, chain.k, chain.l)
+    stay = peak_bytes(chain, "hidden", columns, room.widths) <= room.bytes
+    found = [_in_order(chain, "hidden", [(columns, 1)], room)] if stay else []
+    for kind in (Shape(0, 1, chain.k, chain.l), Shape(0, chain.f)):
+        if kind.block == 1 < chain.f and chain.whole_rows:
+            continue
+        tallest = _tallest(chain, kind, room)
+        for tall in sorted({*block_sizes(chain.m, tallest, 64), tallest} - {0}):
+            for count in {max(0, chain.m // tall - 1), chain.m // tall}:
+                rest = chain.m - count * tall
+                for others in range(1, min(rest, 3) + 1) if rest else (0,):
+                    sizes = even(rest, others) if others else []
+                    if all(size < tall for size, _ in sizes):  # else they are more of the tall ones
+                        sizes += [(tall, count)] if count else []
+                        parts = [(kind._replace(extent=size), times) for size, times in sizes]
+                        found.append(_in_order(chain, "rows", parts, room))
+    return min(found, key=lambda plan: (plan.bytes, sum(count for _, count in plan.plan.runs)), default=None)
+
+
+def _in_order(chain: Chain, side: str, parts: list[tuple[Shape, int]], room: Room) -> WidePlan:
+    """Bands in this order; what is free beside each may keep values of the streaming side for the next."""
+    spares = [_spare(chain, side, shape, room) for shape, _ in parts]
+    bands = [_band(chain, side, shape) for shape, _ in parts]
+    capacity = max(band.peak + spare for band, spare in zip(bands, spares, strict=True))
+    runs = [
+        (replace(band, peak=capacity - spare), count)
+        for band, spare, (_, count) in zip(bands, spares, parts, strict=True)
+    ]
+    plan = plan_of_runs(chain, side, runs, capacity)
+    return WidePlan(replace(plan, capacity=max(capacity, plan.peak_elements)), room)
+
+
+def _tallest(chain: Chain, kind: Shape, room: Room) -> int:
+    """The most rows of a band of this kind that fits; 0 for none."""
+    low, high = 0, chain.m + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        fits = peak_bytes(chain, "rows", kind._replace(extent=middle), room.widths) <= room.bytes
+        low, high = (middle, high) if fits else (low, middle)
+    return low
 
 
 def _turned_bytes(chain: Chain, shape: Shape, room: Room) -> int:

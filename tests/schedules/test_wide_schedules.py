@@ -131,6 +131,16 @@ def test_attention(m: int, k: int, f: int, l: int, state: int, masked: int, room
         replay_chain(found)
 
 
+def test_under_a_mask_short_panels_come_first() -> None:
+    """Equal panels would move 196,438,736 bytes."""
+    chain = Chain(65536, 128, 65536, 128, 1, 3, False, True, 1)
+    found = best_chain_in_bytes(chain, Room(6 << 20, Widths(2, 4, 4, 2)))
+    assert found is not None
+    assert found.bytes <= 186_364_770
+    extents = [band.extent for band, _ in found.plan.runs]
+    assert extents[0] < extents[-1] == max(extents)
+
+
 def test_panels_with_turned_corners() -> None:
     """Whatever is spare: what the corners hold at any move is within the room that they were chosen for."""
     turned = 0
