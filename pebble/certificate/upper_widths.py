@@ -41,23 +41,31 @@ def _moved(workload: Workload, widths: Widths, capacity: int, schedule: Any, at:
         raise RefusedError(at, f"no schedule in bytes of a {workload.family} is defined here")
     shape = chain_shape(workload)
     if tagged(schedule, at, "kind", ("bands", "kernels")) == "bands":
-        moved = check_chain(shape, _ANY, schedule, at)
-        for number, run in enumerate(schedule["runs"]):
-            for key in _NOT_IN_BYTES & run.keys():  # their room is known in values alone
-                raise RefusedError(f"{at}.runs[{number}].{key}", "the room of such a band in bytes is not defined here")
-        _fits(_room_of_bands(shape, widths, schedule), capacity, at)
-        inputs = sum(moved.loads[x] for x in "ABD") + moved.loads.get("H", 0) + moved.stores.get("H", 0)
-        return workload.groups * _bytes(widths, inputs, moved.loads["Y"], shape.m * shape.l)
-    if workload.family != "ffn" or workload.streams > 1:
-        raise RefusedError(at, "separate kernels in bytes are defined for a network of two products only")
+        return workload.groups * _chain(shape, widths, capacity, schedule, at)
+    if workload.family != "ffn":
+        raise RefusedError(at, "separate kernels in bytes are defined for a network only")
     fields(schedule, at, ("kind", "kernels"))
     first, last = array(schedule["kernels"], f"{at}.kernels", 2, 2)
     inside = Widths(widths.read, widths.hidden, widths.hidden, widths.read)
     up, down = {"m": shape.m, "n": shape.f, "k": shape.k}, {"m": shape.m, "n": shape.l, "k": shape.f}
-    total = 0
-    for number, (size, of, kernel) in enumerate(((up, inside, first), (down, widths, last))):
-        total += _product(size, False, of, capacity, kernel, f"{at}.kernels[{number}]")
-    return total
+    if workload.streams == 1:
+        total = _product(up, False, inside, capacity, first, f"{at}.kernels[0]")
+    else:  # gate and up in one kernel, which stores their product complete
+        both = Shape(shape.m, shape.k, shape.f, 0, shape.streams)
+        tagged(first, f"{at}.kernels[0]", "kind", ("bands",))
+        total = _chain(both, inside, capacity, first, f"{at}.kernels[0]")
+    return total + _product(down, False, widths, capacity, last, f"{at}.kernels[1]")
+
+
+def _chain(shape: Shape, widths: Widths, capacity: int, schedule: Any, at: str) -> int:
+    """Bytes that two products in one kernel move, or gate and up that end in H."""
+    moved = check_chain(shape, _ANY, schedule, at)
+    for number, run in enumerate(schedule["runs"]):
+        for key in _NOT_IN_BYTES & run.keys():  # their room is known in values alone
+            raise RefusedError(f"{at}.runs[{number}].{key}", "the room of such a band in bytes is not defined here")
+    _fits(_room_of_bands(shape, widths, schedule), capacity, at)
+    inputs = sum(moved.loads.get(x, 0) for x in "ABDH") + moved.stores.get("H", 0)
+    return _bytes(widths, inputs, moved.loads.get("Y", 0), shape.m * shape.l)
 
 
 def _bytes(widths: Widths, inputs: int, spilled: int, outputs: int) -> int:

@@ -70,10 +70,9 @@ def upper_bytes_claim(schedule: object) -> dict[str, Any] | None:
             parameters = _product(schedule)
         case WideChainSchedule(plan=WidePlan() as plan):
             parameters = _bands(plan.plan)
-        case WideChainSchedule(kernels=(first, last)):
-            if not isinstance(schedule.workload, Ffn):
-                return None
-            parameters = {"kind": "kernels", "kernels": [_product(first), _product(last)]}
+        case WideChainSchedule(workload=Ffn(), kernels=(first, WideBands() | WideGemmSchedule() as last)):
+            up = _bands(first.plan) if isinstance(first, WidePlan) else _product(first)
+            parameters = {"kind": "kernels", "kernels": [up, _product(last)]}
         case _:
             return None
     widths = schedule.room.widths

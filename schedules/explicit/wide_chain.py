@@ -251,14 +251,14 @@ class WideChainSchedule(ChainSchedule):
         Loads plus stores.
     plan : WidePlan, optional
         The bands of one group, when fused.
-    kernels : tuple of WideBands or WideGemmSchedule
-        The products, when not.
+    kernels : tuple of WideBands, WideGemmSchedule or WidePlan
+        The products, when not; gate and up, which one kernel computes and multiplies, as a plan.
     """
 
     room: Room
     bytes: int
     plan: WidePlan | None = None
-    kernels: tuple[WideProduct, ...] = ()
+    kernels: tuple[WideProduct | WidePlan, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
@@ -286,12 +286,38 @@ def best_in_bytes(workload: Ffn | Attention, room: Room, state: bool = True) -> 
     return min(found, key=lambda s: (s.bytes, s.elements), default=None)
 
 
+def _gate_and_up(ffn: Ffn, both: WidePlan, last: WideProduct, room: Room) -> WideChainSchedule:
+    """Gate and up in one kernel, which stores their product, and what follows."""
+    cells, plan = ffn.tokens * ffn.hidden, both.plan
+    return WideChainSchedule(
+        "unfused",
+        f"gate and up: {plan.describe()}; {last.name}",
+        ffn,
+        {
+            "X": plan.loads["A"],
+            "Wg+Wu": plan.loads["B"],
+            "H": last.loads["A"],
+            "W2": last.loads["B"],
+            "Y": last.loads["C"],
+        },
+        {"H": cells, "Y": last.stores["C"]},
+        max(plan.peak_elements, last.peak_elements),
+        room,
+        both.bytes + room.widths.read * cells + last.bytes,
+        kernels=(both, last),
+    )
+
+
 def _unfused(workload: Ffn | Attention, chain: Chain, groups: int, room: Room) -> WideChainSchedule:
     """Each product at its best, H complete in slow memory between them, and what is done to it there."""
     m, k, f, l, widths = chain.m, chain.k, chain.f, chain.l, room.widths
     inside = Room(room.bytes, Widths(widths.read, widths.hidden, widths.hidden, widths.read))
-    first = best_gemm_in_bytes(Gemm(m, f, k, workload.dtype, workload.dtype), inside)
     last = best_gemm_in_bytes(Gemm(m, l, f, workload.dtype, workload.out_dtype), room)
+    if chain.streams == 2 and isinstance(workload, Ffn):
+        both = best_chain_in_bytes(Chain(m, k, f, 0, streams=2), inside)
+        if both is not None:
+            return _gate_and_up(workload, both, last, room)
+    first = best_gemm_in_bytes(Gemm(m, f, k, workload.dtype, workload.dtype), inside)
     kernels: tuple[WideProduct, ...] = (first, last)
     names, detail = ("X", "W1", "H", "W2", "Y"), ""
     again = 0  # how often H is read between the products; then it is written once more

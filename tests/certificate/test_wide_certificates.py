@@ -29,6 +29,7 @@ INSTANCES: dict[str, tuple[Workload, str]] = {
     "ffn, by lines": (Ffn(8192, 4096, 11008), "6MiB"),
     "ffn, of many segments": (Ffn(300, 20000, 300), "150B"),
     "ffn, gated": (Ffn(300, 200, 500, gated=True), "20KiB"),
+    "ffn, gate and up": (Ffn(400, 300, 900, gated=True), "4KiB"),
     "attention": (Attention(32768, 32768, 128), "228KiB"),
     "attention, causal": (Attention(400, 500, 16, heads=4, kv_heads=2, causal=True), "4KiB"),
     "grouped": (GroupedGemm((512, 384, 512), 409, 716), "64KiB"),
@@ -115,6 +116,27 @@ def test_bands_that_do_not_fit_are_refused(key: str, value: object) -> None:
         run["kept"] = [0, 0]
     upper["schedule"]["runs"][0][key] = value
     assert persuade(document) is None
+
+
+def test_gate_and_up_are_certified_in_one_kernel() -> None:
+    document = certificate("ffn, gate and up")
+    claim = document["claims"][-1]
+    assert claim["claim"] == "upper bound in bytes"
+    first, last = claim["schedule"]["kernels"]
+    assert first["kind"] == "bands" and last["kind"] in ("blocks", "banded")
+    assert f"moves {claim['bytes']:,} bytes" in check(document)[-1]
+    for kernels in ([last, last], [first, first], [first], [first, last, last]):
+        claim["schedule"]["kernels"] = kernels
+        with pytest.raises(RefusedError):
+            check(document)
+    claim["schedule"]["kernels"] = [first, last]
+    claim["bytes"] -= 1
+    with pytest.raises(RefusedError, match="bytes moved"):
+        check(document)
+    claim["bytes"] += 1
+    claim["capacity_bytes"] //= 2
+    with pytest.raises(RefusedError, match="it holds up to"):
+        check(document)
 
 
 def test_a_schedule_that_keeps_partial_sums_takes_their_width() -> None:

@@ -15,10 +15,17 @@ from pebble.schedules.explicit.chain_search import plan_of_runs
 from pebble.schedules.explicit.corner import Side, best_corner
 from pebble.schedules.explicit.gemm import AXES, Band
 from pebble.schedules.explicit.moves import gemm_moves
-from pebble.schedules.explicit.wide_chain import Shape, WidePlan, _band, best_chain_in_bytes, peak_bytes
+from pebble.schedules.explicit.wide_chain import (
+    Shape,
+    WidePlan,
+    _band,
+    best_chain_in_bytes,
+    best_in_bytes,
+    peak_bytes,
+)
 from pebble.schedules.explicit.wide_gemm import WideBands, WideProduct, bands_in_bytes, best_gemm_in_bytes
 from pebble.schedules.explicit.widths import gemm_schedules_in_bytes
-from pebble.workloads import Gemm
+from pebble.workloads import Ffn, Gemm
 from pebble.workloads.widths import Room, Widths
 from tests.schedules.chain_weights import weigh
 from tests.schedules.nest_moves import nest_moves
@@ -120,6 +127,26 @@ def test_networks(m: int, k: int, f: int, l: int, streams: int, room: Room) -> N
     found = best_chain_in_bytes(Chain(m, k, f, l, streams), room)
     if found is not None:
         replay_chain(found)
+
+
+@settings(max_examples=60, deadline=None)
+@given(side, side, side, rooms)
+def test_gate_and_up_in_one_kernel(m: int, k: int, f: int, room: Room) -> None:
+    """Their product is stored complete; what a plan counts is all but that."""
+    found = best_chain_in_bytes(Chain(m, k, f, 0, 2), room)
+    if found is not None:
+        played = weigh(found.plan, room.widths)
+        assert played.held_bytes <= room.bytes
+        assert played.stores == {"H": m * f}
+        assert played.moved_bytes == found.bytes + room.widths.read * m * f
+
+
+def test_gate_and_up_move_less_together() -> None:
+    """Each by itself, and a third kernel that multiplies them, would move 4,231,994,980 bytes."""
+    found = best_in_bytes(Ffn(8192, 4096, 11008, gated=True), Room(6 << 20, Widths(2, 4, 4, 2)))
+    assert found is not None
+    assert found.detail.startswith("gate and up: ")
+    assert found.bytes <= 3_461_324_388
 
 
 @settings(max_examples=60, deadline=None)
