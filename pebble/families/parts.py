@@ -41,6 +41,11 @@ class PartSchedule:
         more = len(self.parts) - len(shown)
         return "one after the other: " + "; ".join(shown) + (f"; ... ({more} more)" if more else "")
 
+    @property
+    def peak_elements(self) -> int:
+        """The most values that a part holds."""
+        return max(schedule.peak_elements for _, schedule, _ in self.parts)
+
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
         parts = [{"name": name, "count": count, **schedule.to_json()} for name, schedule, count in self.parts]

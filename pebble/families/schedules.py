@@ -28,6 +28,10 @@ class Explicit(Protocol):
     def name(self) -> str:
         """What it does, in a line."""
 
+    @property
+    def peak_elements(self) -> int:
+        """The most values that it holds."""
+
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
 

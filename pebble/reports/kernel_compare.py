@@ -18,7 +18,7 @@ from pebble.reports.bounded import Bounded, bounded, trace_bound
 from pebble.reports.capacity import cache_capacity, chip_capacity
 from pebble.reports.chosen import Own, chosen_schedules, walk_alike
 from pebble.reports.compare_notes import what_counters_do_not_see, what_execution_changes, what_lru_ranks_first
-from pebble.reports.known import best_schedule
+from pebble.reports.known import best_in_kernel
 from pebble.reports.target import Kernel, KernelOptions, read_kernel
 from pebble.reports.timed import Timed, check_time_options
 from pebble.simulation import KernelConfig, Traffic
@@ -311,7 +311,7 @@ def compare_kernels(
     if kernel.target.machine is not None:
         chip = bounded(workload, chip_capacity(kernel.target.machine, workload, wide))
     separate = family.separate_bound(workload, trace.capacity.elements, trace.capacity.room)
-    explicit = best_schedule(workload, trace.capacity.schedule_elements, trace.capacity.room)
+    explicit = best_in_kernel(workload, trace.capacity)
     assert explicit is not None
     notes = [*kernel.notes, *family.notes(residual)]
     if wide:

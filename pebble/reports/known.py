@@ -7,6 +7,7 @@ from typing import NamedTuple
 from pebble.bounds import Formula, LowerBound
 from pebble.errors import InfeasibleError
 from pebble.families import Explicit, family_of
+from pebble.reports.capacity import Capacity
 from pebble.workloads.base import Workload
 from pebble.workloads.widths import Room, Widths
 
@@ -36,6 +37,20 @@ def known_of(
         family.separate_bound(workload, capacity, room),
         family.published(workload, capacity, processors),
     )
+
+
+def best_in_kernel(workload: Workload, capacity: Capacity) -> Explicit | None:
+    """The best schedule known in what a simulated kernel can hold: so many bytes, and so many values.
+
+    Registers of an accumulator hold one value, however narrow, so that both bind. What holds too many values is left
+    for the best in as many bytes as that many of the narrowest values take.
+    """
+    found = best_schedule(workload, capacity.schedule_elements, capacity.room)
+    room, most = capacity.room, capacity.elements
+    if room is None or found is None or found.peak_elements <= most:
+        return found
+    narrowest = min(room.widths.read, room.widths.written)
+    return best_schedule(workload, capacity.schedule_elements, Room(min(room.bytes, narrowest * most), room.widths))
 
 
 def best_schedule(workload: Workload, capacity: int, room: Room | None) -> Explicit | None:

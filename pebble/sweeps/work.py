@@ -15,7 +15,7 @@ from pebble.errors import GapOpenError, InputError, PebbleError
 from pebble.families import FAMILIES, KernelFamily, find_dag_family
 from pebble.models.machine import Machine, load_machine, read_machine_bytes
 from pebble.reports.bounded import trace_bound
-from pebble.reports.known import best_schedule
+from pebble.reports.known import best_in_kernel
 from pebble.reports.solve import solve
 from pebble.reports.target import Kernel, read_kernel
 from pebble.simulation import Traffic
@@ -120,7 +120,7 @@ def _traffic(tasks: Sequence[Mapping[str, Any]], machine_file: str | None) -> li
         kernel = kernel_of(question, workload, machine)
         family.check(workload, kernel.config)
         bounded = trace_bound(workload, kernel)
-        explicit = best_schedule(workload, bounded.capacity.schedule_elements, bounded.capacity.room)
+        explicit = best_in_kernel(workload, bounded.capacity)
         config = kernel.config
         shared.update(family=family, workload=workload, config=config)
         return {

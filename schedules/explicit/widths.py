@@ -196,6 +196,8 @@ class Counted(Protocol):
     @property
     def elements(self) -> int: ...
     @property
+    def peak_elements(self) -> int: ...
+    @property
     def name(self) -> str: ...
     def to_json(self) -> dict[str, Any]: ...
 
@@ -217,6 +219,11 @@ class WideSchedule:
     def name(self) -> str:
         """For tables."""
         return self.schedule.name
+
+    @property
+    def peak_elements(self) -> int:
+        """The most values that it holds."""
+        return self.schedule.peak_elements
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""

@@ -1,0 +1,23 @@
+"""The best schedule beside a simulated kernel fits in the memory that the bound is about: so many bytes and values."""
+
+from __future__ import annotations
+
+import pytest
+
+import pebble
+
+
+@pytest.mark.parametrize(
+    ("workload", "schedule"),
+    [
+        (pebble.Ffn(8192, 4096, 11008, gated=True), "separate:row"),  # in bytes alone 12,779,130 values would be held
+        (pebble.Gemm(4096, 4096, 4096), "row"),
+        (pebble.GroupedGemm((700, 300), 512, 1024), "row"),
+    ],
+)
+def test_it_holds_no_more_values_than_the_kernel_can(workload: pebble.Workload, schedule: str) -> None:
+    found = pebble.compare(workload, gpu="a40", schedules=[schedule])
+    assert found.explicit.peak_elements <= found.trace.capacity.elements
+    assert found.explicit.bytes >= found.trace.bound.bytes
+    if found.separate is not None and found.explicit.name.startswith("unfused"):
+        assert found.explicit.bytes >= found.separate.bound.bytes
