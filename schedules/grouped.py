@@ -47,7 +47,7 @@ class GroupedKernel:
         self.b = add("B", k, n, tile.bk, tile.bn, width, copies=len(grouped.rows))
         self.c = {m: add("C", m, n, tile.bm, tile.bn, grouped.out_bytes, copies=count) for m, count in sizes.items()}
         heights = np.array([ceil_div(rows, tile.bm) for rows in grouped.rows], np.int64)
-        self.first_row = np.cumsum(heights) - heights  #: of each group, among the tile rows of all groups
+        self._first_row = np.cumsum(heights) - heights  # of each group, among the tile rows of all groups
         self.grid = (int(heights.sum()), cols)  #: tile rows of all groups, one after the other; tile columns
         self._group = np.repeat(np.arange(len(heights)), heights)
         seen: Counter[int] = Counter()
@@ -65,7 +65,7 @@ class GroupedKernel:
     def tiles(self, order: TileOrder, params: OrderParams | None = None) -> Tiles:
         """The tiles of `grid`: one group after the other, inside a group in order."""
         walks = self.walks(order, params)
-        parts = [walks[m] + np.array([first, 0]) for m, first in zip(self.grouped.rows, self.first_row, strict=True)]
+        parts = [walks[m] + np.array([first, 0]) for m, first in zip(self.grouped.rows, self._first_row, strict=True)]
         return np.concatenate(parts).astype(np.int32)
 
     def piece(self, tiles: Tiles, walk: Walk, adds: NDArray[np.bool_]) -> Phase:

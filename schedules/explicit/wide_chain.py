@@ -181,12 +181,11 @@ def _masked(chain: Chain, room: Room) -> WidePlan | None:
 
     Or all columns stay while rows stream by.
     """
-    columns = Shape(chain.f, 1, chain.k, chain.l)
+    columns = Shape(chain.f, 1, chain.k, chain.l) if chain.m > 1 else Shape(chain.f, 1)
     stay = peak_bytes(chain, "hidden", columns, room.widths) <= room.bytes
     found = [_in_order(chain, "hidden", [(columns, 1)], room)] if stay else []
-    for kind in (Shape(0, 1, chain.k, chain.l), Shape(0, chain.f)):
-        if kind.block == 1 < chain.f and chain.whole_rows:
-            continue
+    panel = [Shape(0, 1, chain.k, chain.l)] if chain.f > 1 and not chain.whole_rows else []
+    for kind in (*panel, Shape(0, chain.f)):
         tallest = _tallest(chain, kind, room)
         for tall in sorted({*block_sizes(chain.m, tallest, 64), tallest} - {0}):
             for count in {max(0, chain.m // tall - 1), chain.m // tall}:

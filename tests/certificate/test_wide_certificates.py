@@ -118,6 +118,16 @@ def test_bands_that_do_not_fit_are_refused(key: str, value: object) -> None:
     assert persuade(document) is None
 
 
+@pytest.mark.parametrize(("queries", "keys", "heads"), [(1, 1, 1), (1, 5, 1), (1, 9, 2), (2, 2, 1), (3, 40, 1)])
+@pytest.mark.parametrize("room", [96, 300, 5000])
+def test_single_rows_and_columns_under_a_mask(queries: int, keys: int, heads: int, room: int) -> None:
+    workload = Attention(queries, keys, 4, heads=heads, kv_heads=1, causal=True)
+    found = bound_workload(workload, cache=f"{room}B", accumulators="fp32")
+    sentences = check(json.loads(json.dumps(found.certificate())))
+    assert found.upper is not None
+    assert any(f"moves {found.upper.bytes:,} bytes" in sentence for sentence in sentences)
+
+
 def test_gate_and_up_are_certified_in_one_kernel() -> None:
     document = certificate("ffn, gate and up")
     claim = document["claims"][-1]
