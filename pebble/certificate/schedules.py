@@ -64,15 +64,20 @@ def _product(size: dict[str, int], accumulate: bool, capacity: int, schedule: An
 
 def _convolution(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved:
     """A convolution; without overlap, the product of pixels x taps and taps x channels that it then is."""
-    size = workload.size
     if tagged(schedule, at, "kind", ("convolution", "banded")) == "convolution":
-        return check_conv(size, capacity, schedule, at)
+        return check_conv(workload.size, capacity, schedule, at)
+    product = product_of_windows(workload, at)
+    return check_banded(product, False, capacity, schedule, at).times(1, {"A": "X", "B": "W", "C": "Y"}.__getitem__)
+
+
+def product_of_windows(workload: Workload, at: str) -> dict[str, int]:
+    """The sides of the product that a convolution without overlap is."""
+    size = workload.size
     if size["stride"] < size["kernel"]:
         raise RefusedError(at, "windows overlap, so this is not a product of matrices without common values")
     rows, columns = (1 + (size[x] - size["kernel"]) // size["stride"] for x in ("height", "width"))
     taps = size["in_channels"] * size["kernel"] ** 2
-    product = {"m": size["batch"] * rows * columns, "n": size["out_channels"], "k": taps}
-    return check_banded(product, False, capacity, schedule, at).times(1, {"A": "X", "B": "W", "C": "Y"}.__getitem__)
+    return {"m": size["batch"] * rows * columns, "n": size["out_channels"], "k": taps}
 
 
 def chain_shape(workload: Workload) -> Shape:

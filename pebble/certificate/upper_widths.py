@@ -12,11 +12,12 @@ from typing import Any
 
 from .corner import Corner, read_turn
 from .reading import RefusedError, array, equal, fields, integer, tagged
-from .schedules import chain_shape
+from .schedules import chain_shape, product_of_windows
 from .statement import Workload
 from .upper import AXES, check_gemm, operand_of
 from .upper_banded import check_banded
 from .upper_chain import Shape, check_chain
+from .upper_conv import check_conv
 from .widths import Widths, read_widths
 
 _NOT_IN_BYTES = {"first", "enter"}
@@ -37,6 +38,8 @@ def _moved(workload: Workload, widths: Widths, capacity: int, schedule: Any, at:
     """Bytes that a schedule moves; refused where it does not fit."""
     if workload.family == "gemm":
         return _product(workload.size, workload.option["accumulate_into"], widths, capacity, schedule, at)
+    if workload.family == "conv2d":
+        return _convolution(workload, widths, capacity, schedule, at)
     if workload.family not in ("ffn", "attention"):
         raise RefusedError(at, f"no schedule in bytes of a {workload.family} is defined here")
     shape = chain_shape(workload)
@@ -55,6 +58,14 @@ def _moved(workload: Workload, widths: Widths, capacity: int, schedule: Any, at:
         tagged(first, f"{at}.kernels[0]", "kind", ("bands",))
         total = _chain(both, inside, capacity, first, f"{at}.kernels[0]")
     return total + _product(down, False, widths, capacity, last, f"{at}.kernels[1]")
+
+
+def _convolution(workload: Workload, widths: Widths, capacity: int, schedule: Any, at: str) -> int:
+    """Bytes that a convolution moves, in tiles or as the product that it is without overlap."""
+    if tagged(schedule, at, "kind", ("convolution", "blocks", "banded")) != "convolution":
+        return _product(product_of_windows(workload, at), False, widths, capacity, schedule, at)
+    moved = check_conv(workload.size, capacity, schedule, at, (widths.read, widths.partial))
+    return _bytes(widths, moved.loads["X"] + moved.loads["W"], 0, moved.stores["Y"])
 
 
 def _chain(shape: Shape, widths: Widths, capacity: int, schedule: Any, at: str) -> int:

@@ -18,10 +18,11 @@ from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.conv2d import conv2d_dag
 from pebble.families.base import Family
 from pebble.families.schedules import Explicit
-from pebble.schedules.explicit.conv2d import best_conv_schedule
+from pebble.schedules.explicit.conv2d_search import best_conv_schedule
 from pebble.units import ceil_div
 from pebble.workloads import Conv2d
 from pebble.workloads.parameters import needed, optional
+from pebble.workloads.widths import Room
 
 _MOST_OVERLAP = 7  # outputs along one direction that read one input: above, the kinds of inputs are too many
 _WIDEST = 64  # positions of a kernel that are counted one by one
@@ -64,6 +65,9 @@ class Conv2dFamily(Family[Conv2d]):
 
     def best_schedule(self, workload: Conv2d, capacity: int) -> Explicit:
         return best_conv_schedule(workload, capacity)
+
+    def best_schedule_in_bytes(self, workload: Conv2d, room: Room) -> Explicit:
+        return best_conv_schedule(workload, room.bytes, room)
 
     @property
     def dag(self) -> DagFamily:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from pebble.certificate.schedules import moved_by
@@ -13,7 +14,7 @@ from pebble.families.parts import PartSchedule
 from pebble.proof.shares import NotCertifiedError
 from pebble.schedules.explicit import ExplicitSchedule
 from pebble.schedules.explicit.chain import NOTHING, ChainPlan, handed_on
-from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule
+from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule, ConvTiles, WideConvProduct, WideConvSchedule
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
 from pebble.schedules.explicit.gemm import BandedProduct
@@ -68,6 +69,10 @@ def upper_bytes_claim(schedule: object) -> dict[str, Any] | None:
     match schedule:
         case WideGemmSchedule() | WideBands():
             parameters = _product(schedule)
+        case WideConvProduct():
+            parameters = _product(schedule.product)
+        case WideConvSchedule():
+            parameters = _tiles(schedule)
         case WideChainSchedule(plan=WidePlan() as plan):
             parameters = _bands(plan.plan)
         case WideChainSchedule(workload=Ffn(), kernels=(first, WideBands() | WideGemmSchedule() as last)):
@@ -85,6 +90,12 @@ def upper_bytes_claim(schedule: object) -> dict[str, Any] | None:
     }
 
 
+def _tiles(schedule: ConvTiles) -> dict[str, Any]:
+    tile = [schedule.images, schedule.rows, schedule.columns, schedule.channels]
+    more = {"passing": asdict(schedule.passing)} if schedule.passing.channels else {}
+    return {"kind": "convolution", "stays": schedule.stays, "tile": tile, "kept": schedule.kept, **more}
+
+
 def _product(schedule: WideProduct) -> dict[str, Any]:
     return _banded(schedule) if isinstance(schedule, WideBands) else _blocks(schedule)
 
@@ -100,8 +111,7 @@ def _parameters(schedule: Single | ChainPlan | Kernel) -> dict[str, Any]:
         case ConvProduct():
             return _banded(schedule.product)
         case ConvSchedule():
-            tile = [schedule.images, schedule.rows, schedule.columns, schedule.channels]
-            return {"kind": "convolution", "stays": schedule.stays, "tile": tile, "kept": schedule.kept_weights}
+            return _tiles(schedule)
         case ChainPlan():
             return _bands(schedule)
         case FusedSchedule(plan=ChainPlan() as plan):

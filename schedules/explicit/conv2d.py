@@ -6,29 +6,32 @@ those of `pebble.schedules.explicit.gemm`. Elsewhere:
 
 - ``outputs``: a tile of Y (images x rows x columns x channels) stays. For one input channel after another, its patch of
   X is there and each weight passes, or the tile's weights of that channel are there and each value of X passes. Of one
-  pixel, each value of X is there while its weights pass.
+  pixel, each value of X is there while its weights pass. What the next tile needs too may stay (`Passing`).
 - ``inputs``: rows of X stay, all channels, full width; each output channel is computed in turn, with its sums there
   and each weight passing, or with its weights there, pixel by pixel. The next rows of an image keep what they share
   with the last; what is free keeps weights from band to band. If whole images fit, several stay together.
-- ``weights``: all weights of some output channels stay; images pass in strips of columns, kernel rows at a time.
+- ``weights``: all weights of some output channels stay; images pass in strips of columns, kernel rows at a time. What
+  is free keeps the last values of X for the next channels, which take the images in the other order.
+
+In a memory of bytes outputs that are not complete count their own width (`WideConvSchedule`): an output that is let go
+makes room for more than one value of what stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import ClassVar
+from dataclasses import asdict, dataclass, field
+from typing import ClassVar, Generic, Literal, TypeVar
 
-from pebble.errors import InfeasibleError
-from pebble.schedules.explicit.blocks import block_sizes
 from pebble.schedules.explicit.gemm import ExplicitSchedule
 from pebble.schedules.explicit.gemm_search import best_gemm_schedule
+from pebble.schedules.explicit.wide_gemm import WideProduct, best_gemm_in_bytes
 from pebble.units import ceil_div
 from pebble.workloads import Conv2d, Gemm
+from pebble.workloads.widths import Room
 
-_MOST_SIZES = 32  # of tiles along one direction
+Operand = Literal["W", "X"]
 Parts = list[tuple[int, int]]  # (size, how many)
+P = TypeVar("P", bound=ExplicitSchedule | WideProduct, covariant=True)
 
 
 def cut(extent: int, size: int) -> Parts:
@@ -43,17 +46,45 @@ def positions(conv: Conv2d, outputs: int) -> int:
 
 
 @dataclass(frozen=True)
-class ConvSchedule:
-    """A legal schedule and its exact traffic.
+class Passing:
+    """What one tile of outputs leaves to the next, in input channels.
+
+    Tiles of pixels that follow each other share weights, blocks of output channels share the patch of X. Of what is
+    shared, ``resident`` channels are there all the time. Another ``turned`` ones pass at each turn in the place of the
+    tile (`corner`): it is computed in groups of ``group`` images (rows, of a tile of one image) or output channels, for
+    each the other operand's part of these input channels is there, and in the first one each output that is complete
+    makes room for more of what stays. The next tile begins in the mirror image. No channel passes at two turns that
+    follow each other.
+    """
+
+    shared: Operand
+    resident: int = 0
+    turned: int = 0
+    group: int = 0
+
+    @property
+    def channels(self) -> int:
+        """Input channels of what is shared that are not loaded again."""
+        return self.resident + self.turned
+
+
+NOTHING = Passing("W")
+
+
+@dataclass(frozen=True)
+class ConvTiles:
+    """A legal schedule and its exact traffic, in a memory of values or of bytes.
 
     Attributes
     ----------
     conv : Conv2d
     capacity : int
-        Values that fast memory holds.
+        What fast memory holds.
     stays : {"outputs", "inputs", "weights"}
     images, rows, columns, channels : int
         Of a tile of outputs. With ``inputs`` all columns and channels; with ``weights`` all images and rows.
+    passing : Passing
+        What stays from one tile to the next, with ``outputs``.
     """
 
     OPERANDS: ClassVar = ("X", "W", "Y")
@@ -65,6 +96,17 @@ class ConvSchedule:
     rows: int
     columns: int
     channels: int
+    passing: Passing = NOTHING
+
+    @property
+    def read_width(self) -> int:
+        """What an input takes of the capacity."""
+        return 1
+
+    @property
+    def sum_width(self) -> int:
+        """What an output takes of it until it is complete."""
+        return 1
 
     @property
     def tiles(self) -> int:
@@ -77,46 +119,124 @@ class ConvSchedule:
         return count
 
     @property
-    def own_peak(self) -> int:
-        """Most values held at once, without weights kept for the next tile."""
+    def rounds(self) -> int:
+        """Blocks of output channels."""
+        return ceil_div(self.conv.out_channels, self.channels)
+
+    @property
+    def pixels(self) -> int:
+        """Outputs of a tile in one channel."""
+        return self.images * self.rows * self.columns
+
+    @property
+    def patch(self) -> int:
+        """Values of X that a tile reads in one channel."""
+        return self.images * positions(self.conv, self.rows) * positions(self.conv, self.columns)
+
+    @property
+    def shared_values(self) -> int:
+        """What consecutive tiles share in one input channel."""
+        return self.conv.kernel**2 * self.channels if self.passing.shared == "W" else self.patch
+
+    @property
+    def turns(self) -> int:
+        """How often a tile follows another with which it shares something."""
+        return (self.tiles if self.passing.shared == "W" else self.rounds) - 1
+
+    @property
+    def sums_stay(self) -> bool:
+        """With ``inputs``: whether sums of a channel are there while weights pass, or its weights, sum by sum."""
+        read, sums = self.read_width, self.sum_width
+        return self.pixels * sums + read <= self.conv.taps * read + sums
+
+    @property
+    def own_room(self) -> int:
+        """What is taken at most, in units of the capacity, without weights kept for the next tile (``inputs``)."""
+        return self._held(self.read_width, self.sum_width)
+
+    def _held(self, read: int, sums: int) -> int:
+        """The most that is held, where an input counts ``read`` and an output that is not complete ``sums``."""
         c = self.conv
-        tile = self.images * self.rows * self.columns
-        patch = positions(c, self.rows) * positions(c, self.columns)
-        if self.stays == "outputs":
-            held = min(self.images * patch, c.kernel**2 * self.channels) if tile > 1 else 1
-            return tile * self.channels + held + 1
         if self.stays == "inputs":
-            return self.images * patch * c.in_channels + min(tile, c.taps) + 1
-        return c.taps * self.channels + c.in_channels * c.kernel * positions(c, self.columns) + 1
+            computing = self.pixels * sums + read if self.sums_stay else c.taps * read + sums
+            return self.patch * c.in_channels * read + computing
+        if self.stays == "weights":
+            return (c.taps * self.channels + c.in_channels * c.kernel * positions(c, self.columns)) * read + sums
+        held = min(self.patch, c.kernel**2 * self.channels) if self.pixels > 1 else 1
+        beside = max((held + 1) * read, self._corner(read, sums))
+        return self.pixels * self.channels * sums + self.passing.resident * self.shared_values * read + beside
+
+    def _corner(self, read: int, sums: int) -> int:
+        p = self.passing
+        return max(slope * p.turned - gone for slope, gone in self.corner_lines(read, sums, p.group)) if p.turned else 0
+
+    def corner_lines(self, read: int, sums: int, group: int) -> list[tuple[int, int]]:
+        """What is held beside the tile and what is resident while channels come to stay, or leave, in such groups.
+
+        The most of ``slope turned - gone``. Outputs of the first group are let go unit by unit (of one output channel,
+        or of one row of one image), each after what stays was loaded for it: the room is most at the first or the last
+        of them, or where an image begins.
+        """
+        c, square = self.conv, self.conv.kernel**2
+        if self.passing.shared == "W":
+            if self.images > 1:
+                patch, pixels = group * self.patch // self.images, group * self.pixels // self.images
+            else:
+                patch, pixels = positions(c, group) * positions(c, self.columns), group * self.columns
+            return [(read * (patch + square * n), sums * pixels * (n - 1)) for n in sorted({1, self.channels})]
+        across, image_rows = positions(c, self.columns), positions(c, self.rows)
+        return [
+            (
+                read * (square * group + across * (image * image_rows + positions(c, row + 1))),
+                sums * group * self.columns * (image * self.rows + row),
+            )
+            for image in sorted({0, self.images - 1})
+            for row in sorted({0, self.rows - 1})
+        ]
 
     @property
     def kept_weights(self) -> int:
         """Weights that stay from one tile to the next (``inputs``)."""
         weights = self.conv.taps * self.conv.out_channels
-        return min(weights, self.capacity - self.own_peak) if self.stays == "inputs" and self.tiles > 1 else 0
+        free = (self.capacity - self.own_room) // self.read_width
+        return min(weights, free) if self.stays == "inputs" and self.tiles > 1 else 0
+
+    @property
+    def kept_inputs(self) -> int:
+        """Values of X that stay from one block of channels to the next (``weights``)."""
+        if self.stays != "weights" or self.rounds == 1 or self.columns < self.conv.out_width:
+            return 0
+        return min(self.patch * self.conv.in_channels, (self.capacity - self.own_room) // self.read_width)
+
+    @property
+    def kept(self) -> int:
+        """Values that stay from one tile to the next where inputs or weights stay."""
+        return self.kept_weights + self.kept_inputs
 
     @property
     def peak_elements(self) -> int:
         """Most values held at once."""
-        return self.own_peak + self.kept_weights
+        return self._held(1, 1) + self.kept
 
     @property
     def loads(self) -> dict[str, int]:
         """Values loaded, by operand."""
-        c = self.conv
+        c, p = self.conv, self.passing
         weights = c.taps * c.out_channels
         along = {
             "rows": sum(n * positions(c, size) for size, n in cut(c.out_height, self.rows)),
             "columns": sum(n * positions(c, size) for size, n in cut(c.out_width, self.columns)),
         }
-        inputs = c.batch * c.in_channels * along["columns"]
+        strips = c.batch * along["columns"]
         if self.stays == "outputs":
-            rounds = ceil_div(c.out_channels, self.channels)
-            return {"X": rounds * inputs * along["rows"], "W": self.tiles * weights, "Y": 0}
-        inputs *= positions(c, c.out_height)  # rows that two bands share are there already
+            patches = strips * along["rows"]
+            loads = {"X": self.rounds * c.in_channels * patches, "W": self.tiles * weights, "Y": 0}
+            passed = c.kernel**2 * c.out_channels if p.shared == "W" else patches
+            return {**loads, p.shared: loads[p.shared] - self.turns * p.channels * passed}
+        inputs = c.in_channels * strips * positions(c, c.out_height)  # rows that two bands share are there already
         if self.stays == "inputs":
             return {"X": inputs, "W": self.tiles * weights - (self.tiles - 1) * self.kept_weights, "Y": 0}
-        return {"X": ceil_div(c.out_channels, self.channels) * inputs, "W": weights, "Y": 0}
+        return {"X": self.rounds * inputs - (self.rounds - 1) * self.kept_inputs, "W": weights, "Y": 0}
 
     @property
     def stores(self) -> dict[str, int]:
@@ -139,6 +259,8 @@ class ConvSchedule:
         """For tables; ``compulsory`` in front when nothing is moved twice."""
         tile = f"{self.images} images x {self.rows} rows x {self.columns} columns x {self.channels} channels"
         text = f"{self.stays} stay, tiles of {tile}"
+        if self.passing.channels:
+            text += f", {self.passing.channels} of {self.conv.in_channels} input channels of {self.passing.shared} pass"
         return f"compulsory: {text}" if self.elements == self.conv.compulsory_elements else text
 
     def to_json(self) -> dict[str, object]:
@@ -151,6 +273,7 @@ class ConvSchedule:
                 "columns": self.columns,
                 "channels": self.channels,
             },
+            **({"passing": asdict(self.passing)} if self.passing.channels else {}),
             "loads_elements": dict(self.loads),
             "stores_elements": dict(self.stores),
             "peak_elements": self.peak_elements,
@@ -158,32 +281,44 @@ class ConvSchedule:
 
 
 @dataclass(frozen=True)
-class ConvProduct:
+class ConvSchedule(ConvTiles):
+    """A convolution in tiles in a memory of values."""
+
+
+@dataclass(frozen=True)
+class WideConvSchedule(ConvTiles):
+    """A convolution in tiles in a memory of bytes, which are the capacity."""
+
+    room: Room = field(kw_only=True)
+
+    @property
+    def read_width(self) -> int:
+        return self.room.widths.read
+
+    @property
+    def sum_width(self) -> int:
+        return self.room.widths.partial
+
+    def to_json(self) -> dict[str, object]:
+        return {**super().to_json(), "widths_bytes": self.room.widths.to_json()}
+
+
+@dataclass(frozen=True)
+class _Windows(Generic[P]):
     """A convolution whose windows do not overlap, as the matrix product that it then is: X is A, W is B, Y is C."""
 
     conv: Conv2d
-    product: ExplicitSchedule
-
-    @classmethod
-    def of(cls, conv: Conv2d, capacity: int) -> ConvProduct:
-        """The best one known."""
-        gemm = Gemm(conv.pixels, conv.out_channels, conv.taps, conv.dtype, conv.out_dtype)
-        return cls(conv, best_gemm_schedule(gemm, capacity))
-
-    @property
-    def capacity(self) -> int:
-        """Values that fast memory holds."""
-        return self.product.capacity
+    product: P
 
     @property
     def loads(self) -> dict[str, int]:
         """Values loaded, by operand."""
-        return dict(zip(ConvSchedule.OPERANDS, self.product.loads.values(), strict=True))
+        return dict(zip(ConvTiles.OPERANDS, self.product.loads.values(), strict=True))
 
     @property
     def stores(self) -> dict[str, int]:
         """Values stored, by operand."""
-        return dict(zip(ConvSchedule.OPERANDS, self.product.stores.values(), strict=True))
+        return dict(zip(ConvTiles.OPERANDS, self.product.stores.values(), strict=True))
 
     @property
     def elements(self) -> int:
@@ -211,61 +346,35 @@ class ConvProduct:
         return {**self.product.to_json(), **moved, "dimensions": ["pixels", "channels", "taps"]}
 
 
-def _sizes(extent: int) -> list[int]:
-    """Sizes of tiles along one direction; of many, some from the largest to one."""
-    every = list(block_sizes(extent, extent, 128))
-    if len(every) <= _MOST_SIZES:
-        return every
-    return [every[i * (len(every) - 1) // (_MOST_SIZES - 1)] for i in range(_MOST_SIZES)]
+@dataclass(frozen=True)
+class ConvProduct(_Windows[ExplicitSchedule]):
+    """In a memory of values."""
+
+    @classmethod
+    def of(cls, conv: Conv2d, capacity: int) -> ConvProduct:
+        """The best one known."""
+        return cls(conv, best_gemm_schedule(_product(conv), capacity))
+
+    @property
+    def capacity(self) -> int:
+        """Values that fast memory holds."""
+        return self.product.capacity
 
 
-def _tiles(conv: Conv2d, capacity: int) -> Iterator[ConvSchedule]:
-    """Tiles worth trying, each with as many channels as fit."""
-    height, width, channels = conv.out_height, conv.out_width, conv.out_channels
-    square = conv.kernel**2
-    for rows in _sizes(height):
-        for columns in _sizes(width):
-            whole = (rows, columns) == (height, width)
-            patch = positions(conv, rows) * positions(conv, columns)
-            for images in _sizes(conv.batch) if whole else (1,):
-                tile = images * rows * columns
-                # the patch is there and weights pass, or the weights are there and the patch passes
-                most = max((capacity - 1 - images * patch) // tile, (capacity - 1) // (tile + square))
-                most = capacity - 2 if tile == 1 else most
-                if most > 0:
-                    fewest = ceil_div(channels, min(most, channels))
-                    yield ConvSchedule(conv, capacity, "outputs", images, rows, columns, ceil_div(channels, fewest))
-                if columns == width:
-                    yield ConvSchedule(conv, capacity, "inputs", images, rows, columns, channels)
-    for columns in _sizes(width):
-        most = (capacity - 1 - conv.in_channels * conv.kernel * positions(conv, columns)) // conv.taps
-        if most > 0:
-            fewest = ceil_div(channels, min(most, channels))
-            yield ConvSchedule(conv, capacity, "weights", conv.batch, height, columns, ceil_div(channels, fewest))
+@dataclass(frozen=True)
+class WideConvProduct(_Windows[WideProduct]):
+    """In a memory of bytes."""
+
+    @classmethod
+    def of(cls, conv: Conv2d, room: Room) -> WideConvProduct:
+        """The best one known."""
+        return cls(conv, best_gemm_in_bytes(_product(conv), room))
+
+    @property
+    def room(self) -> Room:
+        """The memory."""
+        return self.product.room
 
 
-def conv_schedules(conv: Conv2d, capacity: int) -> list[ConvSchedule | ConvProduct]:
-    """The best schedule of each family that fits a capacity in values, the one with the least bytes first.
-
-    Cost: some milliseconds. InfeasibleError for a capacity below 3.
-    """
-    if capacity < 3:
-        raise InfeasibleError(
-            f"capacity: got {capacity} elements, expected at least 3 (a value each of X, W and Y): no schedule exists."
-        )
-    best: dict[str, ConvSchedule] = {}
-    for found in _tiles(conv, capacity):
-        if found.own_peak <= capacity:
-            known = best.get(found.stays)
-            if known is None or found.bytes < known.bytes:
-                best[found.stays] = found
-    every: list[ConvSchedule | ConvProduct] = [*best.values()]
-    if conv.overlap == 1:
-        every.append(ConvProduct.of(conv, capacity))
-    return sorted(every, key=lambda s: (s.bytes, s.elements))
-
-
-@lru_cache(maxsize=1 << 8)
-def best_conv_schedule(conv: Conv2d, capacity: int) -> ConvSchedule | ConvProduct:
-    """The schedule with the least bytes moved among all families."""
-    return conv_schedules(conv, capacity)[0]
+def _product(conv: Conv2d) -> Gemm:
+    return Gemm(conv.pixels, conv.out_channels, conv.taps, conv.dtype, conv.out_dtype)
