@@ -24,6 +24,7 @@ from launch import (
 )
 from tables import Table, check_cover, ffn_slots, is_ready, read_table, tile_slots
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention.bias import causal_lower_right
 
 Case = dict[str, str]
 BACKENDS = {"sdpa-flash": SDPBackend.FLASH_ATTENTION, "sdpa-cudnn": SDPBackend.CUDNN_ATTENTION}
@@ -251,12 +252,12 @@ class AttentionProblem(Problem):
 
     def library(self, case: Case) -> Callable[[], None]:
         backend, grouped = BACKENDS[case["order"]], self.heads != self.kv_heads
+        # is_causal would align the first queries with the first keys
+        mask = causal_lower_right(self.queries, self.keys) if self.causal else None
 
         def call() -> None:
             with sdpa_kernel(backend):
-                self.result = F.scaled_dot_product_attention(
-                    self.q, self.k, self.v, is_causal=self.causal, enable_gqa=grouped
-                )
+                self.result = F.scaled_dot_product_attention(self.q, self.k, self.v, mask, enable_gqa=grouped)
 
         return call
 

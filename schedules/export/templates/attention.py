@@ -35,8 +35,11 @@ class AttentionProblem:
         return Waves(attention_kernel, args, meta, table, programs, self.stages)
 
     def library(self):
-        """PyTorch's own attention; its causal mask is ours where there are as many keys as queries."""
-        F.scaled_dot_product_attention(self.q, self.k, self.v, is_causal=self.causal, enable_gqa=self.group > 1)
+        """PyTorch's own attention; where queries are fewer than keys, ``is_causal`` would mask others than we do."""
+        from torch.nn.attention.bias import causal_lower_right
+
+        mask = causal_lower_right(self.queries, self.keys) if self.causal else None
+        F.scaled_dot_product_attention(self.q, self.k, self.v, mask, enable_gqa=self.group > 1)
 
     def poison(self):
         """No value of the result is left from before."""
