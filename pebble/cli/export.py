@@ -16,14 +16,14 @@ from pebble.cli import _output
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
 from pebble.cli._workload_argument import add_workload_arguments, optional_workload
 from pebble.errors import InputError
-from pebble.families import schedules_help
 from pebble.reports.export import FORMATS, check_file, export
+from pebble.schedules.tables.named import WITH_TABLE
 from pebble.schedules.tables.source import OWN_HELP
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble export``."""
-    text = f"{schedules_help()}; {OWN_HELP}; or a table that was saved as .json, without WORKLOAD"
+    text = f"{WITH_TABLE}; {OWN_HELP}; or a table that was saved as .json, without WORKLOAD"
     parser.add_argument("schedule", metavar="SCHEDULE", help=text)
     add_workload_arguments(parser, required=False)
     parser.add_argument("--format", default="csv", metavar="F", help=f"{', '.join(FORMATS)} (csv)")

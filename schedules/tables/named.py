@@ -15,6 +15,11 @@ from pebble.schedules.tables.walk import kernel_of
 from pebble.units import ceil_div
 from pebble.workloads.base import Workload
 
+WITH_TABLE = (
+    "a tile order of `pebble schedules` (gemm, grouped), separate:ORDER, row-fused-R or row-fused-R-split-S (ffn), "
+    "fa2, fa2-heads-first or fa3 (attention)"
+)
+
 Named = TileOrder | FfnSchedule | AttentionSchedule
 
 
@@ -37,10 +42,7 @@ def named_table(workload: Workload, schedule: Named, launch: Launch) -> TileTabl
     elif isinstance(kernel, AttentionKernel) and isinstance(schedule, AttentionSchedule):
         blocks = _attention_blocks(kernel, schedule)
     if blocks is None:
-        raise InputError(
-            f"{schedule.name}: there is no table of it, expected a tile order (gemm, grouped), separate:ORDER or "
-            "row-fused-R (ffn), fa2, fa2-heads-first or fa3 (attention)."
-        )
+        raise InputError(f"{schedule.name}: there is no table of it, expected {WITH_TABLE}.")
     return TileTable(schedule.name, workload, launch, deal(blocks, launch.wave_blocks, schedule.sawtooth))
 
 
