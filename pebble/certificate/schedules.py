@@ -7,9 +7,11 @@ from typing import Any
 from .reading import RefusedError, array, equal, fields, flag, integer, tagged
 from .statement import Workload
 from .upper import Moved, check_claim, check_gemm
+from .upper_apart import check_apart
 from .upper_banded import check_banded
 from .upper_chain import Shape, check_chain
 from .upper_conv import check_conv
+from .upper_panels import check_panels
 
 
 def check_upper(workload: Workload, claim: dict[str, Any], at: str) -> str:
@@ -50,24 +52,25 @@ def moved_by(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved
         return whole
     if workload.family == "gemm":
         return _product(workload.size, workload.option["accumulate_into"], capacity, schedule, at)
-    if tagged(schedule, at, "kind", ("bands", "kernels")) == "bands":
-        one = check_chain(chain_shape(workload), capacity, schedule, at)
+    known = {"bands": check_chain, "panels apart": check_panels}
+    if (kind := tagged(schedule, at, "kind", (*known, "kernels"))) != "kernels":
+        one = known[kind](chain_shape(workload), capacity, schedule, at)
         return one.times(workload.groups, _names(workload).__getitem__)
     return _kernels(workload, capacity, schedule, at).times(workload.groups)
 
 
 def _product(size: dict[str, int], accumulate: bool, capacity: int, schedule: Any, at: str) -> Moved:
     """One product, in blocks of one size or in bands."""
-    known = {"blocks": check_gemm, "banded": check_banded}
+    known = {"blocks": check_gemm, "banded": check_banded, "apart": check_apart}
     return known[tagged(schedule, at, "kind", known)](size, accumulate, capacity, schedule, at)
 
 
 def _convolution(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved:
     """A convolution; without overlap, the product of pixels x taps and taps x channels that it then is."""
-    if tagged(schedule, at, "kind", ("convolution", "banded")) == "convolution":
+    if tagged(schedule, at, "kind", ("convolution", "blocks", "banded", "apart")) == "convolution":
         return check_conv(workload.size, capacity, schedule, at)
-    product = product_of_windows(workload, at)
-    return check_banded(product, False, capacity, schedule, at).times(1, {"A": "X", "B": "W", "C": "Y"}.__getitem__)
+    moved = _product(product_of_windows(workload, at), False, capacity, schedule, at)
+    return moved.times(1, {"A": "X", "B": "W", "C": "Y"}.__getitem__)
 
 
 def product_of_windows(workload: Workload, at: str) -> dict[str, int]:
@@ -101,7 +104,7 @@ def _names(workload: Workload) -> dict[str, str]:
 def _kind(kernel: Any) -> str | None:
     """What a kernel is; a product is one whatever its blocks."""
     kind = kernel.get("kind") if type(kernel) is dict else None
-    return "blocks" if kind == "banded" else kind
+    return "blocks" if kind in ("banded", "apart") else kind
 
 
 def _kernels(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved:

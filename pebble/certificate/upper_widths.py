@@ -15,9 +15,11 @@ from .reading import RefusedError, array, equal, fields, integer, tagged
 from .schedules import chain_shape, product_of_windows
 from .statement import Workload
 from .upper import AXES, check_gemm, operand_of
+from .upper_apart import check_apart
 from .upper_banded import check_banded
 from .upper_chain import Shape, check_chain
 from .upper_conv import check_conv
+from .upper_panels import check_panels
 from .widths import Widths, read_widths
 
 _NOT_IN_BYTES = {"first", "enter"}
@@ -43,8 +45,11 @@ def _moved(workload: Workload, widths: Widths, capacity: int, schedule: Any, at:
     if workload.family not in ("ffn", "attention"):
         raise RefusedError(at, f"no schedule in bytes of a {workload.family} is defined here")
     shape = chain_shape(workload)
-    if tagged(schedule, at, "kind", ("bands", "kernels")) == "bands":
+    if (kind := tagged(schedule, at, "kind", ("bands", "panels apart", "kernels"))) == "bands":
         return workload.groups * _chain(shape, widths, capacity, schedule, at)
+    if kind == "panels apart":
+        moved = check_panels(shape, capacity, schedule, at, (widths.read, widths.hidden, widths.partial))
+        return _bytes(widths, sum(moved.loads.values()) + moved.stores["H"], 0, moved.stores["Y"])
     if workload.family != "ffn":
         raise RefusedError(at, "separate kernels in bytes are defined for a network only")
     fields(schedule, at, ("kind", "kernels"))
@@ -62,7 +67,7 @@ def _moved(workload: Workload, widths: Widths, capacity: int, schedule: Any, at:
 
 def _convolution(workload: Workload, widths: Widths, capacity: int, schedule: Any, at: str) -> int:
     """Bytes that a convolution moves, in tiles or as the product that it is without overlap."""
-    if tagged(schedule, at, "kind", ("convolution", "blocks", "banded")) != "convolution":
+    if tagged(schedule, at, "kind", ("convolution", "blocks", "banded", "apart")) != "convolution":
         return _product(product_of_windows(workload, at), False, widths, capacity, schedule, at)
     moved = check_conv(workload.size, capacity, schedule, at, (widths.read, widths.partial))
     return _bytes(widths, moved.loads["X"] + moved.loads["W"], 0, moved.stores["Y"])
@@ -90,9 +95,10 @@ def _fits(room: int, capacity: int, at: str) -> None:
 
 def _product(size: dict[str, int], added: bool, widths: Widths, capacity: int, schedule: Any, at: str) -> int:
     """Bytes that one product moves, in equal blocks or in bands."""
-    if tagged(schedule, at, "kind", ("blocks", "banded")) == "banded":
+    kind = tagged(schedule, at, "kind", ("blocks", "banded", "apart"))
+    if kind != "blocks":
         width = {"A": widths.read, "B": widths.read, "C": widths.partial}
-        moved = check_banded(size, added, capacity, schedule, at, width)
+        moved = {"banded": check_banded, "apart": check_apart}[kind](size, added, capacity, schedule, at, width)
     else:
         moved = check_gemm(size, added, _ANY, schedule, at)
         _fits(_room_of_blocks(size, widths, schedule), capacity, at)

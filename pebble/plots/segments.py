@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pebble.bounds import Box
 from pebble.errors import InputError
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, Axes, Figure, page, small_title, value_axis
-from pebble.schedules.explicit import ExplicitSchedule, best_gemm_schedule
+from pebble.schedules.explicit import GemmSchedule, best_gemm_schedule
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.workloads import Gemm
 
@@ -35,7 +35,7 @@ class Segment:
         return self.held + self.loaded + self.begun
 
 
-def cut_schedule(schedule: ExplicitSchedule, segments: int) -> list[Segment]:
+def cut_schedule(schedule: GemmSchedule, segments: int) -> list[Segment]:
     """Play a schedule and cut it after equal shares of the multiply-adds.
 
     Raises
@@ -90,7 +90,7 @@ def cut_schedule(schedule: ExplicitSchedule, segments: int) -> list[Segment]:
     return found
 
 
-def plot_segments(schedule: ExplicitSchedule, segments: int, ax: Axes) -> Axes:
+def plot_segments(schedule: GemmSchedule, segments: int, ax: Axes) -> Axes:
     """Stacked bars per segment, the capacity and the least that the geometry allows as lines."""
     from matplotlib.ticker import MaxNLocator
 

@@ -13,17 +13,19 @@ from pebble.errors import InputError
 from pebble.families.parts import PartSchedule
 from pebble.proof.shares import NotCertifiedError
 from pebble.schedules.explicit import ExplicitSchedule
+from pebble.schedules.explicit.apart import CornerApart
 from pebble.schedules.explicit.chain import NOTHING, ChainPlan, handed_on
+from pebble.schedules.explicit.chain_apart import PanelsApart
 from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule, ConvTiles, WideConvProduct, WideConvSchedule
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
 from pebble.schedules.explicit.gemm import BandedProduct
 from pebble.schedules.explicit.wide_chain import WideChainSchedule, WidePlan
-from pebble.schedules.explicit.wide_gemm import WideBands, WideProduct
+from pebble.schedules.explicit.wide_gemm import WideApart, WideBands, WideProduct
 from pebble.schedules.explicit.widths import WideGemmSchedule
 from pebble.workloads import Ffn
 
-Single = ExplicitSchedule | FusedSchedule | ConvSchedule | ConvProduct  # of one workload without parts
+Single = ExplicitSchedule | CornerApart | FusedSchedule | ConvSchedule | ConvProduct  # of one workload without parts
 
 
 def upper_claim(statement: Statement, schedule: PartSchedule | Single) -> dict[str, Any]:
@@ -67,16 +69,16 @@ def upper_claim(statement: Statement, schedule: PartSchedule | Single) -> dict[s
 def upper_bytes_claim(schedule: object) -> dict[str, Any] | None:
     """The claim of a schedule in a memory of bytes; None for one that the checker does not know."""
     match schedule:
-        case WideGemmSchedule() | WideBands():
+        case WideGemmSchedule() | WideBands() | WideApart():
             parameters = _product(schedule)
         case WideConvProduct():
             parameters = _product(schedule.product)
         case WideConvSchedule():
             parameters = _tiles(schedule)
         case WideChainSchedule(plan=WidePlan() as plan):
-            parameters = _bands(plan.plan)
-        case WideChainSchedule(workload=Ffn(), kernels=(first, WideBands() | WideGemmSchedule() as last)):
-            up = _bands(first.plan) if isinstance(first, WidePlan) else _product(first)
+            parameters = _plan(plan.plan)
+        case WideChainSchedule(workload=Ffn(), kernels=(first, WideBands() | WideApart() | WideGemmSchedule() as last)):
+            up = _plan(first.plan) if isinstance(first, WidePlan) else _product(first)
             parameters = {"kind": "kernels", "kernels": [up, _product(last)]}
         case _:
             return None
@@ -97,7 +99,14 @@ def _tiles(schedule: ConvTiles) -> dict[str, Any]:
 
 
 def _product(schedule: WideProduct) -> dict[str, Any]:
+    if isinstance(schedule, WideApart):
+        return _apart(schedule)
     return _banded(schedule) if isinstance(schedule, WideBands) else _blocks(schedule)
+
+
+def _apart(schedule: CornerApart) -> dict[str, Any]:
+    told = {"stationary": schedule.stationary, "axis": schedule.axis, "bands": schedule.count}
+    return {"kind": "apart", **told, "corner": list(schedule.corner)}
 
 
 def _plain(moved: Mapping[str, int]) -> str:
@@ -108,14 +117,16 @@ def _parameters(schedule: Single | ChainPlan | Kernel) -> dict[str, Any]:
     match schedule:
         case ExplicitSchedule():
             return _banded(schedule)
+        case CornerApart():
+            return _apart(schedule)
         case ConvProduct():
-            return _banded(schedule.product)
+            return _parameters(schedule.product)
         case ConvSchedule():
             return _tiles(schedule)
         case ChainPlan():
             return _bands(schedule)
-        case FusedSchedule(plan=ChainPlan() as plan):
-            return _bands(plan)
+        case FusedSchedule(plan=ChainPlan() | PanelsApart() as plan):
+            return _plan(plan)
         case FusedSchedule():
             return {"kind": "kernels", "kernels": [_parameters(kernel) for kernel in schedule.kernels]}
     if schedule.name == "softmax":
@@ -166,6 +177,12 @@ def _banded(schedule: BandedProduct) -> dict[str, Any]:
             for band, steps in zip(schedule.bands, schedule.steps, strict=True)
         ],
     }
+
+
+def _plan(plan: ChainPlan | PanelsApart) -> dict[str, Any]:
+    if isinstance(plan, PanelsApart):
+        return {"kind": "panels apart", "panels": plan.panels, "corner": list(plan.corner)}
+    return _bands(plan)
 
 
 def _bands(plan: ChainPlan) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from pebble.bounds import Formula, LowerBound
@@ -43,14 +44,17 @@ def best_in_kernel(workload: Workload, capacity: Capacity) -> Explicit | None:
     """The best schedule known in what a simulated kernel can hold: so many bytes, and so many values.
 
     Registers of an accumulator hold one value, however narrow, so that both bind. What holds too many values is left
-    for the best in as many bytes as that many of the narrowest values take.
+    for the best of those that were looked at and do not, or in as many bytes as so many of the narrowest values take.
     """
     found = best_schedule(workload, capacity.schedule_elements, capacity.room)
     room, most = capacity.room, capacity.elements
     if room is None or found is None or found.peak_elements <= most:
         return found
     narrowest = min(room.widths.read, room.widths.written)
-    return best_schedule(workload, capacity.schedule_elements, Room(min(room.bytes, narrowest * most), room.widths))
+    rooms = replace(room, values=most), replace(room, bytes=min(room.bytes, narrowest * most))
+    tried = (best_schedule(workload, capacity.schedule_elements, one) for one in rooms)
+    fit = (one for one in tried if one is not None and one.peak_elements <= most)
+    return min(fit, key=lambda one: one.bytes, default=None)
 
 
 def best_schedule(workload: Workload, capacity: int, room: Room | None) -> Explicit | None:

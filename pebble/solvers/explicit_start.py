@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pebble.game import Game, Move, Pebbling, moves_cost
-from pebble.schedules.explicit import ExplicitSchedule, best_gemm_schedule
+from pebble.schedules.explicit import GemmSchedule, best_gemm_schedule
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.solvers.gemm_shape import Shape, recognise
 from pebble.workloads import Gemm
@@ -24,7 +24,7 @@ def explicit_pebbling(game: Game, capacity: int) -> Pebbling | None:
     return schedule_pebbling(game, shape, schedule, capacity)
 
 
-def schedule_pebbling(game: Game, shape: Shape, schedule: ExplicitSchedule, capacity: int) -> Pebbling:
+def schedule_pebbling(game: Game, shape: Shape, schedule: GemmSchedule, capacity: int) -> Pebbling:
     """The moves of a schedule in the names of a game that has been recognised as its GEMM."""
     m, n, k = shape.m, shape.n, shape.k
 

@@ -43,3 +43,8 @@ class Room:
 
     bytes: int  #: S
     widths: Widths
+    values: int | None = None  #: the most values that it holds, however narrow; None for as many as fit
+
+    def holds(self, values: int) -> bool:
+        """Whether that are not too many values."""
+        return self.values is None or values <= self.values

@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import ClassVar, Generic, Literal, TypeVar
 
-from pebble.schedules.explicit.gemm import ExplicitSchedule
+from pebble.schedules.explicit.apart import GemmSchedule
 from pebble.schedules.explicit.gemm_search import best_gemm_schedule
 from pebble.schedules.explicit.wide_gemm import WideProduct, best_gemm_in_bytes
 from pebble.units import ceil_div
@@ -31,7 +31,7 @@ from pebble.workloads.widths import Room
 
 Operand = Literal["W", "X"]
 Parts = list[tuple[int, int]]  # (size, how many)
-P = TypeVar("P", bound=ExplicitSchedule | WideProduct, covariant=True)
+P = TypeVar("P", bound=GemmSchedule | WideProduct, covariant=True)
 
 
 def cut(extent: int, size: int) -> Parts:
@@ -347,7 +347,7 @@ class _Windows(Generic[P]):
 
 
 @dataclass(frozen=True)
-class ConvProduct(_Windows[ExplicitSchedule]):
+class ConvProduct(_Windows[GemmSchedule]):
     """In a memory of values."""
 
     @classmethod

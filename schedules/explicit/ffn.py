@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from math import inf, sqrt
 
+from pebble.schedules.explicit.apart import GemmSchedule
 from pebble.schedules.explicit.chain import SIDES, Chain, ChainPlan
+from pebble.schedules.explicit.chain_apart import PanelsApart, best_panels_apart
 from pebble.schedules.explicit.chain_search import best_chain_plan
-from pebble.schedules.explicit.fused import FUSED_FAMILIES, FusedSchedule, Kernel, family_of_plan
-from pebble.schedules.explicit.gemm import ExplicitSchedule
+from pebble.schedules.explicit.fused import APART, FUSED_FAMILIES, FusedSchedule, Kernel, family_of_plan
 from pebble.schedules.explicit.gemm_search import best_gemm_schedule
 from pebble.workloads import Ffn, Gemm
 
@@ -23,7 +24,7 @@ def _weights(ffn: Ffn) -> str:
     return "Wg+Wu" if ffn.gated else "W1"
 
 
-def fused_ffn(ffn: Ffn, family: str, plan: ChainPlan) -> FusedSchedule:
+def fused_ffn(ffn: Ffn, family: str, plan: ChainPlan | PanelsApart) -> FusedSchedule:
     """What a plan of the two products moves of each operand of the FFN."""
     loads = {"X": plan.loads["A"], _weights(ffn): plan.loads["B"], "W2": plan.loads["D"], "Y": plan.loads["Y"]}
     stores = {"Y": plan.stores["Y"]}
@@ -37,7 +38,7 @@ def _unfused(ffn: Ffn, capacity: int) -> FusedSchedule:
     m, k, f, l = ffn.tokens, ffn.d_model, ffn.hidden, ffn.d_out
     second = best_gemm_schedule(Gemm(m, l, f, ffn.dtype, ffn.out_dtype), capacity)
     up = best_gemm_schedule(Gemm(m, f, k, ffn.dtype, ffn.dtype), capacity)
-    kernels: tuple[ExplicitSchedule | ChainPlan | Kernel, ...]
+    kernels: tuple[GemmSchedule | ChainPlan | Kernel, ...]
     if not ffn.gated:
         loads = {"X": up.loads["A"], "W1": up.loads["B"], "H": up.loads["C"] + second.loads["A"]}
         stores = {"H": up.stores["C"]}
@@ -74,8 +75,9 @@ def _least_unfused(ffn: Ffn, capacity: int) -> float:
 def ffn_schedules(ffn: Ffn, capacity: int) -> list[FusedSchedule]:
     """The best schedule of each family for a capacity in values, the one with the least bytes first.
 
-    At most seven: the plain ``row panel``, ``column panel``, ``hidden block`` and ``Y stationary`` (H spilled),
-    ``bands of rows`` and ``bands of hidden units`` where mixing rules gives something else, and ``unfused``.
+    At most eight: the plain ``row panel``, ``column panel``, ``hidden block`` and ``Y stationary`` (H spilled),
+    ``bands of rows`` and ``bands of hidden units`` where mixing rules gives something else, ``row panel without a
+    corner`` and ``unfused``.
     Cost: O(sqrt(tokens) + sqrt(hidden) + sqrt(d_model) + sqrt(d_out)) evaluations. InfeasibleError for a capacity below
     3.
     """
@@ -85,6 +87,8 @@ def ffn_schedules(ffn: Ffn, capacity: int) -> list[FusedSchedule]:
         plan = best_chain_plan(chain, side, capacity, rule)
         if plan is not None and all(plan != other.plan for other in found):
             found.append(fused_ffn(ffn, family, plan))
+    if (apart := best_panels_apart(chain, capacity)) is not None:
+        found.append(fused_ffn(ffn, APART, apart))
     return sorted(found, key=lambda s: (s.bytes, s.elements, s.family == "unfused"))
 
 
@@ -99,6 +103,8 @@ def best_ffn_schedule(ffn: Ffn, capacity: int) -> FusedSchedule:
         plan = best_chain_plan(ffn_chain(ffn), side, capacity, below=below)
         if plan is not None:
             found.append(fused_ffn(ffn, family_of_plan(plan), plan))
+    if (apart := best_panels_apart(ffn_chain(ffn), capacity)) is not None:
+        found.append(fused_ffn(ffn, APART, apart))
     narrow = min(ffn.in_bytes, ffn.out_bytes)
     if all(s.bytes > _least_unfused(ffn, capacity) * narrow for s in found):
         found.append(_unfused(ffn, capacity))

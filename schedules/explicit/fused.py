@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pebble.schedules.explicit.apart import GemmSchedule
 from pebble.schedules.explicit.chain import ChainPlan
-from pebble.schedules.explicit.gemm import ExplicitSchedule
+from pebble.schedules.explicit.chain_apart import PanelsApart
 from pebble.workloads import Attention, Ffn
 
 # family -> side that is cut into bands, rule inside a band; the plain ones first
@@ -18,6 +19,9 @@ FUSED_FAMILIES = {
     "bands of rows": ("rows", "any"),
     "bands of hidden units": ("hidden", "any"),
 }
+
+
+APART = "row panel without a corner"
 
 
 def family_of_plan(plan: ChainPlan) -> str:
@@ -89,21 +93,23 @@ class ChainSchedule:
 
 @dataclass(frozen=True)
 class FusedSchedule(ChainSchedule):
-    """In a memory of values; the family is a key of ``FUSED_FAMILIES``, ``"flash attention"`` or ``"unfused"``.
+    """In a memory of values.
+
+    The family is a key of ``FUSED_FAMILIES``, `APART`, ``"flash attention"`` or ``"unfused"``.
 
     Attributes
     ----------
     capacity : int
         Values that fast memory holds.
-    plan : ChainPlan, optional
+    plan : ChainPlan or PanelsApart, optional
         The bands, when fused; of one group, when there are several.
     kernels : tuple
         The kernels, when not.
     """
 
     capacity: int
-    plan: ChainPlan | None = None
-    kernels: tuple[ExplicitSchedule | ChainPlan | Kernel, ...] = ()
+    plan: ChainPlan | PanelsApart | None = None
+    kernels: tuple[GemmSchedule | ChainPlan | Kernel, ...] = ()
 
     @property
     def bytes(self) -> int:

@@ -13,6 +13,7 @@ P from band to band if both keep the same operand. Kept partial sums of C save a
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,28 +61,89 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class BandedProduct:
-    """A product in bands of blocks, and its exact traffic: in a memory of values, or one where widths differ.
+class StationaryProduct(ABC):
+    """A product of which one operand stays, part by part, and its exact traffic.
 
     Attributes
     ----------
     gemm : Gemm
     capacity : int
         What fast memory holds: values, or what ``taken`` counts.
+    """
+
+    gemm: Gemm
+    capacity: int
+
+    @property
+    @abstractmethod
+    def visits(self) -> dict[str, int]:
+        """How often values of each operand come to fast memory, in all."""
+
+    @abstractmethod
+    def _peak(self, taken: Mapping[str, int]) -> int:
+        """Most that is held at once, where values of the operands take so much."""
+
+    @property
+    def taken(self) -> Mapping[str, int]:
+        """What a value of each operand takes of the capacity."""
+        return ALIKE
+
+    def extent(self, axis: str) -> int:
+        """A dimension by its letter."""
+        return int(getattr(self.gemm, axis))
+
+    @property
+    def loads(self) -> dict[str, int]:
+        """Values loaded, by operand."""
+        begun = 0 if self.gemm.accumulate else self.gemm.m * self.gemm.n
+        return {**self.visits, "C": self.visits["C"] - begun}
+
+    @property
+    def stores(self) -> dict[str, int]:
+        """Values stored, by operand."""
+        return {"A": 0, "B": 0, "C": self.visits["C"]}
+
+    @cached_property
+    def peak_elements(self) -> int:
+        """Most values held at once."""
+        return self._peak(ALIKE)
+
+    @property
+    def fits(self) -> bool:
+        """Whether what is held at once is within the capacity."""
+        return self._peak(self.taken) <= self.capacity
+
+    @property
+    def elements(self) -> int:
+        """Loads plus stores, in values."""
+        return sum(self.loads.values()) + sum(self.stores.values())
+
+    @property
+    def bytes(self) -> int:
+        """Loads plus stores, in bytes, each operand at its own width."""
+        width = {o.name: o.element_bytes for o in self.gemm.operands}
+        return sum(count * width[name] for moved in (self.loads, self.stores) for name, count in moved.items())
+
+    def moved_json(self) -> dict[str, object]:
+        """What is moved and held, as plain data."""
+        moved = {"loads_elements": dict(self.loads), "stores_elements": dict(self.stores)}
+        return {**moved, "peak_elements": self.peak_elements}
+
+
+@dataclass(frozen=True)
+class BandedProduct(StationaryProduct):
+    """A product in bands of blocks, and its exact traffic: in a memory of values, or one where widths differ.
+
+    Attributes
+    ----------
     axis : {"m", "n", "k"}
         What is cut into bands.
     bands : tuple of Band
         In the order in which they run.
     """
 
-    gemm: Gemm
-    capacity: int
     axis: str
     bands: tuple[Band, ...]
-
-    def extent(self, axis: str) -> int:
-        """A dimension by its letter."""
-        return int(getattr(self.gemm, axis))
 
     def layout(self, band: Band) -> tuple[int, int, int]:
         """Of a band: the extent that is cut into blocks, that of the longest block, and the streamed one."""
@@ -101,11 +163,6 @@ class BandedProduct:
                 nxt = self._turn((band, across[i]), (self.bands[i + 1], across[i + 1]))
             found.append(Steps(across[i], down, nxt))
         return tuple(found)
-
-    @property
-    def taken(self) -> Mapping[str, int]:
-        """What a value of each operand takes of the capacity."""
-        return ALIKE
 
     def sides(self, band: Band, taken: Mapping[str, int]) -> tuple[Side, Side]:
         """Of the longest block of a band, where values take so much: at a step inside the band, and at its end."""
@@ -172,29 +229,7 @@ class BandedProduct:
         p, block, _ = self.layout(band)
         return p // band.blocks if far else block
 
-    @property
-    def loads(self) -> dict[str, int]:
-        """Values loaded, by operand."""
-        begun = 0 if self.gemm.accumulate else self.gemm.m * self.gemm.n
-        return {**self.visits, "C": self.visits["C"] - begun}
-
-    @property
-    def stores(self) -> dict[str, int]:
-        """Values stored, by operand."""
-        return {"A": 0, "B": 0, "C": self.visits["C"]}
-
-    @cached_property
-    def peak_elements(self) -> int:
-        """Most values held at once."""
-        return self._peak(ALIKE)
-
-    @property
-    def fits(self) -> bool:
-        """Whether what is held at once is within the capacity."""
-        return self._peak(self.taken) <= self.capacity
-
     def _peak(self, taken: Mapping[str, int]) -> int:
-        """Most that is held at once, where values of the operands take so much."""
         most = 0
         for i, band in enumerate(self.bands):
             steps, (inside, end) = self.steps[i], self.sides(band, taken)
@@ -204,17 +239,6 @@ class BandedProduct:
             beside += [self.steps[i - 1].next[1].room(end)] if i else []
             most = max(most, end.cell * block * band.width + max(beside))
         return most
-
-    @property
-    def elements(self) -> int:
-        """Loads plus stores, in values."""
-        return sum(self.loads.values()) + sum(self.stores.values())
-
-    @property
-    def bytes(self) -> int:
-        """Loads plus stores, in bytes, each operand at its own width."""
-        width = {o.name: o.element_bytes for o in self.gemm.operands}
-        return sum(count * width[name] for moved in (self.loads, self.stores) for name, count in moved.items())
 
     @property
     def name(self) -> str:
@@ -249,9 +273,7 @@ class BandedProduct:
                 }
                 for band, steps in zip(self.bands, self.steps, strict=True)
             ],
-            "loads_elements": dict(self.loads),
-            "stores_elements": dict(self.stores),
-            "peak_elements": self.peak_elements,
+            **self.moved_json(),
         }
 
     def each(self) -> Iterator[tuple[Band, Steps, bool]]:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pebble.errors import InfeasibleError
+from pebble.schedules.explicit.apart import CornerApart, GemmSchedule, corners_apart
 from pebble.schedules.explicit.blocks import block_sizes, even, largest_partner
 from pebble.schedules.explicit.corner import FloatArray, vectors_carried
 from pebble.schedules.explicit.gemm import AXES, Band, BandedProduct, ExplicitSchedule, operand_of, other_axes
@@ -214,6 +215,9 @@ def search_bands(empty: S, inputs: Mapping[str, int], partial: int) -> list[S]:
 
 
 @lru_cache(maxsize=1 << 10)
-def best_gemm_schedule(gemm: Gemm, capacity: int) -> ExplicitSchedule:
-    """The schedule with the least bytes moved; ties go to the first."""
-    return gemm_schedules(gemm, capacity)[0]
+def best_gemm_schedule(gemm: Gemm, capacity: int) -> GemmSchedule:
+    """The schedule with the least bytes moved, in bands of blocks or with a corner apart; ties go to the former."""
+    found: list[GemmSchedule] = [*gemm_schedules(gemm, capacity)[:1]]
+    visit = {"A": gemm.in_bytes, "B": gemm.in_bytes, "C": 2 * gemm.out_bytes}
+    found += corners_apart(CornerApart(gemm, capacity, "C", "m", 1, (0, 0)), visit)
+    return min(found, key=lambda s: (s.bytes, s.elements))

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from pebble.schedules.explicit.apart import CornerApart
 from pebble.schedules.explicit.corner import NO_CORNER, Corner
-from pebble.schedules.explicit.gemm import Band, BandedProduct, operand_of, other_axes
+from pebble.schedules.explicit.gemm import Band, BandedProduct, StationaryProduct, operand_of, other_axes
+from pebble.workloads import Gemm
 
 # (move, operand, (row, column)) or ("compute", "C", (i, j, l))
 Event = tuple[str, str, tuple[int, ...]]
 Axes = tuple[str, str]
+Missing = Mapping[str, range]  # of p and of q: products of both are left out
+NOTHING: Missing = {"p": range(0), "q": range(0)}
 
 
-def gemm_moves(schedule: BandedProduct) -> Iterator[Event]:
+def gemm_moves(schedule: StationaryProduct) -> Iterator[Event]:
     """Play a schedule, meant for small ones: at least m n k events.
 
     Yields ``load``, ``store`` or ``delete`` of a value of A, B or C by row and column, or ``compute`` of the update
     (i, j, l): C[i, j] += A[i, l] B[l, j].
     """
-    return _Player(schedule).play()
+    if isinstance(schedule, CornerApart):
+        return _Apart(schedule).play()
+    assert isinstance(schedule, BandedProduct)
+    return _Bands(schedule).play()
 
 
 def groups_of(values: Sequence[int], size: int, short_first: bool) -> list[Sequence[int]]:
@@ -29,9 +36,7 @@ def groups_of(values: Sequence[int], size: int, short_first: bool) -> list[Seque
 
 
 class _Player:
-    def __init__(self, schedule: BandedProduct) -> None:
-        gemm = schedule.gemm
-        self.schedule = schedule
+    def __init__(self, gemm: Gemm) -> None:
         self.untouched = set() if gemm.accumulate else {(i, j) for i in range(gemm.m) for j in range(gemm.n)}
         self.red: set[tuple[str, tuple[int, int]]] = set()
 
@@ -62,6 +67,69 @@ class _Player:
         i, j, l = where["m"], where["n"], where["k"]
         self.untouched.discard((i, j))
         yield "compute", "C", (i, j, l)
+
+    def plain(
+        self,
+        axes: dict[str, str],
+        sides: Mapping[str, Sequence[int]],
+        held: str,
+        r: int,
+        stays: Sequence[int],
+        without: Missing = NOTHING,
+    ) -> Iterator[Event]:
+        """Updates at one streamed index, but those of a corner: one side is held, the other passes.
+
+        Of the side that is held, ``stays`` are kept afterwards.
+        """
+        other = "q" if held == "p" else "p"
+        for x in sides[held]:
+            yield from self.fetch((axes[held], axes["r"]), (x, r))
+        for y in sides[other]:
+            yield from self.fetch((axes[other], axes["r"]), (y, r))
+            for x in sides[held]:
+                if x not in without[held] or y not in without[other]:
+                    yield from self.fetch((axes[held], axes[other]), (x, y))
+                    yield from self.update((axes[held], axes[other], axes["r"]), (x, y, r))
+            yield from self.drop((axes[other], axes["r"]), (y, r))
+        for x in sides[held]:
+            if x not in stays:
+                yield from self.drop((axes[held], axes["r"]), (x, r))
+
+
+class _Apart(_Player):
+    def __init__(self, schedule: CornerApart) -> None:
+        super().__init__(schedule.gemm)
+        self.schedule = schedule
+
+    def play(self) -> Iterator[Event]:
+        s = self.schedule
+        p, (a, b) = s.extent(s.axes[0]), s.corner
+        corners: list[int] = []
+        start = 0
+        for width in s.widths:
+            ends = range(start + width - b, start + width)
+            yield from self.block(range(p), range(start, start + width), {"p": range(p - a, p), "q": ends})
+            corners += ends
+            start += width
+        yield from self.block(range(p - a, p), corners, NOTHING)
+
+    def block(self, ps: Sequence[int], qs: Sequence[int], without: Missing) -> Iterator[Event]:
+        """All products of a block but those of a corner of it."""
+        axes = dict(zip("pqr", self.schedule.axes, strict=True))
+        cells = [(x, y) for x in ps for y in qs if not (x in without["p"] and y in without["q"])]
+        if self.schedule.stationary != "C":
+            for cell in cells:
+                yield from self.fetch((axes["p"], axes["q"]), cell)
+        for r in range(self.schedule.extent(axes["r"])):
+            yield from self.plain(axes, {"p": ps, "q": qs}, "p" if len(ps) <= len(qs) else "q", r, (), without)
+        for cell in cells:
+            yield from self.drop((axes["p"], axes["q"]), cell)
+
+
+class _Bands(_Player):
+    def __init__(self, schedule: BandedProduct) -> None:
+        super().__init__(schedule.gemm)
+        self.schedule = schedule
 
     def walk(self) -> Iterator[tuple[Band, range, range, Corner, Corner, str | None]]:
         """Each block: band, its indices of p and q, how vectors come in and go on, and what they share with the next.
@@ -121,23 +189,6 @@ class _Player:
                     if at in self.red:
                         yield from self.drop((axes["p"], axes["q"]), (x, y))
             forward = not forward
-
-    def plain(
-        self, axes: dict[str, str], sides: dict[str, range], held: str, r: int, stays: Sequence[int]
-    ) -> Iterator[Event]:
-        """All updates at one streamed index: one side is held, the other passes; ``stays`` are kept afterwards."""
-        other = "q" if held == "p" else "p"
-        for x in sides[held]:
-            yield from self.fetch((axes[held], axes["r"]), (x, r))
-        for y in sides[other]:
-            yield from self.fetch((axes[other], axes["r"]), (y, r))
-            for x in sides[held]:
-                yield from self.fetch((axes[held], axes[other]), (x, y))
-                yield from self.update((axes[held], axes[other], axes["r"]), (x, y, r))
-            yield from self.drop((axes[other], axes["r"]), (y, r))
-        for x in sides[held]:
-            if x not in stays:
-                yield from self.drop((axes[held], axes["r"]), (x, r))
 
     def corner(
         self,

@@ -9,12 +9,15 @@ of B and D pass from panel to panel through a turned corner, in the place of row
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.attention import attention_chain, fused_attention
 from pebble.schedules.explicit.blocks import block_sizes, even
 from pebble.schedules.explicit.chain import SIDES, Band, Chain, ChainPlan, handed_on, is_panel
+from pebble.schedules.explicit.chain_apart import PanelsApart, best_panels_apart
 from pebble.schedules.explicit.chain_search import plan_of_runs
 from pebble.schedules.explicit.ffn import ffn_chain, fused_ffn
 from pebble.schedules.explicit.fused import ChainSchedule
@@ -43,14 +46,19 @@ class WidePlan:
 
     Attributes
     ----------
-    plan : ChainPlan
+    plan : ChainPlan or PanelsApart
         The same bands in a memory of as many values as they hold at most, with what is kept between bands.
     room : Room
         The memory.
     """
 
-    plan: ChainPlan
+    plan: ChainPlan | PanelsApart
     room: Room
+
+    @property
+    def bands(self) -> int:
+        """How many there are."""
+        return self.plan.panels if isinstance(self.plan, PanelsApart) else sum(count for _, count in self.plan.runs)
 
     @property
     def bytes(self) -> int:
@@ -122,7 +130,13 @@ def _shapes(chain: Chain, side: str, extent: int, room: Room) -> Iterator[Shape]
 def _spare(chain: Chain, side: str, shape: Shape, room: Room) -> int:
     """Values of the streaming side that fit beside a band, for the next: B and D, or Y and A."""
     widest = room.widths.read if side == "rows" else max(room.widths.read, room.widths.partial)
-    return (room.bytes - peak_bytes(chain, side, shape, room.widths)) // widest
+    spare = (room.bytes - peak_bytes(chain, side, shape, room.widths)) // widest
+    return spare if room.values is None else min(spare, room.values - _values(chain, side, shape))
+
+
+def _values(chain: Chain, side: str, shape: Shape) -> int:
+    """The most values that a band holds, at most."""
+    return peak_bytes(chain, side, shape, Widths(1, 1, 1, 1))
 
 
 def _bytes(chain: Chain, side: str, shape: Shape, room: Room) -> int:
@@ -156,6 +170,8 @@ def best_chain_in_bytes(chain: Chain, room: Room) -> WidePlan | None:
             if chain.one_pass and side == "hidden" and size < extent:
                 break
             for shape in _shapes(chain, side, size, room):
+                if not room.holds(_values(chain, side, shape)):
+                    continue
                 moved = _bytes(chain, side, shape, room)
                 if is_panel(chain, side, _band(chain, side, shape)):
                     moved -= _turned_bytes(turned, shape, room)
@@ -173,7 +189,8 @@ def best_chain_in_bytes(chain: Chain, room: Room) -> WidePlan | None:
     capacity, runs = peak + _spare(chain, side, shape, room), [(replace(band, peak=peak), n) for band, n in runs]
     plans = [plan_of_runs(one, side, runs, capacity) for one in (chain, turned)]
     wide = [WidePlan(replace(plan, capacity=max(capacity, plan.peak_elements)), room) for plan in plans]
-    return min(wide, key=lambda plan: plan.bytes)  # corners or, where much is spare, plain values
+    fit = [plan for plan in wide if room.holds(plan.plan.peak_elements)]
+    return min(fit, key=lambda plan: plan.bytes, default=None)  # corners or, where much is spare, plain values
 
 
 def _masked(chain: Chain, room: Room) -> WidePlan | None:
@@ -182,7 +199,9 @@ def _masked(chain: Chain, room: Room) -> WidePlan | None:
     Or all columns stay while rows stream by.
     """
     columns = Shape(chain.f, 1, chain.k, chain.l) if chain.m > 1 else Shape(chain.f, 1)
-    stay = peak_bytes(chain, "hidden", columns, room.widths) <= room.bytes
+    stay = peak_bytes(chain, "hidden", columns, room.widths) <= room.bytes and room.holds(
+        _values(chain, "hidden", columns)
+    )
     found = [_in_order(chain, "hidden", [(columns, 1)], room)] if stay else []
     panel = [Shape(0, 1, chain.k, chain.l)] if chain.f > 1 and not chain.whole_rows else []
     for kind in (*panel, Shape(0, chain.f)):
@@ -196,7 +215,7 @@ def _masked(chain: Chain, room: Room) -> WidePlan | None:
                         sizes += [(tall, count)] if count else []
                         parts = [(kind._replace(extent=size), times) for size, times in sizes]
                         found.append(_in_order(chain, "rows", parts, room))
-    return min(found, key=lambda plan: (plan.bytes, sum(count for _, count in plan.plan.runs)), default=None)
+    return min(found, key=lambda plan: (plan.bytes, plan.bands), default=None)
 
 
 def _in_order(chain: Chain, side: str, parts: list[tuple[Shape, int]], room: Room) -> WidePlan:
@@ -217,7 +236,8 @@ def _tallest(chain: Chain, kind: Shape, room: Room) -> int:
     low, high = 0, chain.m + 1
     while high - low > 1:
         middle = (low + high) // 2
-        fits = peak_bytes(chain, "rows", kind._replace(extent=middle), room.widths) <= room.bytes
+        shape = kind._replace(extent=middle)
+        fits = peak_bytes(chain, "rows", shape, room.widths) <= room.bytes and room.holds(_values(chain, "rows", shape))
         low, high = (middle, high) if fits else (low, middle)
     return low
 
@@ -234,7 +254,7 @@ def _band(chain: Chain, side: str, shape: Shape) -> Band:
     """The band in the terms of `chain`, its peak in values."""
     across = chain.f if side == "rows" else chain.m
     blocks = chain.f if shape.spilled else ceil_div(across, shape.block)
-    peak = peak_bytes(chain, side, shape, Widths(1, 1, 1, 1))
+    peak = _values(chain, side, shape)
     return Band(shape.extent, shape.block, blocks, shape.kept_first, shape.kept_second, 0, peak, shape.spilled)
 
 
@@ -275,9 +295,15 @@ def best_in_bytes(workload: Ffn | Attention, room: Room, state: bool = True) -> 
     else:
         chain, groups = attention_chain(workload, state), workload.groups
         separable = not workload.causal and chain.m <= MAX_DIMENSION and room.bytes >= 3 * room.widths.hidden
-    found = [_unfused(workload, chain, groups, room)] if separable else []
-    plan = best_chain_in_bytes(chain, room)
-    if plan is not None:
+    found: list[WideChainSchedule] = []
+    if separable:
+        with suppress(InfeasibleError):  # each product fits, but not in so few values
+            found.append(_unfused(workload, chain, groups, room))
+    apart = best_panels_apart(chain, room.bytes, room)
+    wide = None if apart is None else WidePlan(apart, room)
+    for plan in (best_chain_in_bytes(chain, room), wide):
+        if plan is None:
+            continue
         fused = fused_ffn if isinstance(workload, Ffn) else fused_attention
         same = fused(workload, "fused", plan.plan)  # type: ignore[arg-type]  # each with its own workload
         moved = (same.loads, same.stores, same.peak_elements)
@@ -310,7 +336,7 @@ def _gate_and_up(ffn: Ffn, both: WidePlan, last: WideProduct, room: Room) -> Wid
 def _unfused(workload: Ffn | Attention, chain: Chain, groups: int, room: Room) -> WideChainSchedule:
     """Each product at its best, H complete in slow memory between them, and what is done to it there."""
     m, k, f, l, widths = chain.m, chain.k, chain.f, chain.l, room.widths
-    inside = Room(room.bytes, Widths(widths.read, widths.hidden, widths.hidden, widths.read))
+    inside = replace(room, widths=Widths(widths.read, widths.hidden, widths.hidden, widths.read))
     last = best_gemm_in_bytes(Gemm(m, l, f, workload.dtype, workload.out_dtype), room)
     if chain.streams == 2 and isinstance(workload, Ffn):
         both = best_chain_in_bytes(Chain(m, k, f, 0, streams=2), inside)

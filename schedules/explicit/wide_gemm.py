@@ -11,16 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pebble.schedules.explicit.gemm import BandedProduct
+from pebble.errors import InfeasibleError
+from pebble.schedules.explicit.apart import CornerApart, corners_apart
+from pebble.schedules.explicit.gemm import BandedProduct, StationaryProduct
 from pebble.schedules.explicit.gemm_search import search_bands
 from pebble.schedules.explicit.widths import WideGemmSchedule, gemm_bytes, gemm_schedules_in_bytes, operand_bytes
 from pebble.workloads import Gemm
 from pebble.workloads.widths import Room
 
 
-@dataclass(frozen=True)
-class WideBands(BandedProduct):
-    """A GEMM in bands in a memory of bytes, which are the capacity."""
+class _InBytes(StationaryProduct):
+    """What changes in a memory of bytes, which are the capacity."""
 
     room: Room
 
@@ -28,6 +29,10 @@ class WideBands(BandedProduct):
     def taken(self) -> Mapping[str, int]:
         """Bytes that a value of each operand may take."""
         return operand_bytes(self.room.widths)
+
+    @property
+    def fits(self) -> bool:
+        return super().fits and self.room.holds(self.peak_elements)
 
     @property
     def spilled(self) -> int:
@@ -39,13 +44,26 @@ class WideBands(BandedProduct):
         """Loads plus stores in bytes, partial sums at the width of accumulators."""
         return gemm_bytes(self.gemm, self.room.widths, self.visits["A"] + self.visits["B"], self.spilled)
 
-    def to_json(self) -> dict[str, object]:
-        """Plain data for ``--json``."""
+    def moved_json(self) -> dict[str, object]:
         widths = self.room.widths.to_json()
-        return {**super().to_json(), "partial_sums_spilled": self.spilled, "widths_bytes": widths}
+        return {**super().moved_json(), "partial_sums_spilled": self.spilled, "widths_bytes": widths}
 
 
-WideProduct = WideBands | WideGemmSchedule
+@dataclass(frozen=True)
+class WideBands(_InBytes, BandedProduct):
+    """A GEMM in bands in a memory of bytes."""
+
+    room: Room
+
+
+@dataclass(frozen=True)
+class WideApart(_InBytes, CornerApart):
+    """A GEMM with a corner apart in a memory of bytes."""
+
+    room: Room
+
+
+WideProduct = WideBands | WideApart | WideGemmSchedule
 
 
 def bands_in_bytes(gemm: Gemm, room: Room) -> list[WideBands]:
@@ -57,12 +75,17 @@ def bands_in_bytes(gemm: Gemm, room: Room) -> list[WideBands]:
 
 @lru_cache(maxsize=1 << 10)
 def best_gemm_in_bytes(gemm: Gemm, room: Room) -> WideProduct:
-    """The schedule with the least bytes moved, in bands or in equal blocks; ties go to the former.
+    """The schedule with the least bytes moved, in bands, with a corner apart or in equal blocks; ties go to the first.
 
     Raises
     ------
     InfeasibleError
-        Not one value of each operand fits.
+        Not one value of each operand fits, or no schedule tried holds so few values.
     """
     found: list[WideProduct] = [*gemm_schedules_in_bytes(gemm, room)]  # says when nothing fits
-    return min([*bands_in_bytes(gemm, room)[:1], *found], key=lambda s: (s.bytes, s.elements))
+    visit = {"A": room.widths.read, "B": room.widths.read, "C": 2 * room.widths.partial}
+    apart = corners_apart(WideApart(gemm, room.bytes, "C", "m", 1, (0, 0), room), visit)
+    every = [*bands_in_bytes(gemm, room)[:1], *apart, *(s for s in found if room.holds(s.peak_elements))]
+    if not every:
+        raise InfeasibleError(f"capacity: got {room.values} values, expected more: no schedule found holds so few.")
+    return min(every, key=lambda s: (s.bytes, s.elements))

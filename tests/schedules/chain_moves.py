@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from pebble.schedules.explicit.chain import NOTHING, Band, ChainPlan, handed_on
+from pebble.schedules.explicit.chain_apart import PanelsApart
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.moves import groups_of
 
@@ -14,12 +15,12 @@ Event = tuple[str, str, tuple[int, ...]]
 Value = tuple[str, tuple[int, ...]]
 
 
-def chain_moves(plan: ChainPlan) -> Iterator[Event]:
+def chain_moves(plan: ChainPlan | PanelsApart) -> Iterator[Event]:
     """Play the plan.
 
     Parameters
     ----------
-    plan : ChainPlan
+    plan : ChainPlan or PanelsApart
         Meant for small ones: it yields at least one event per multiply-add.
 
     Yields
@@ -30,7 +31,7 @@ def chain_moves(plan: ChainPlan) -> Iterator[Event]:
         Y[i,q] += H[0,i,j] D[j,q] (the first of either begins the cell); ``finish`` of H with (i, j): activation, or
         softmax, after which, when gated, H[1, i, j] is no longer needed.
     """
-    return _Player(plan).play()
+    return panels_apart_moves(plan) if isinstance(plan, PanelsApart) else _Player(plan).play()
 
 
 def _multiply(a: Value, b: Value) -> Iterator[Event]:
@@ -41,6 +42,66 @@ def _multiply(a: Value, b: Value) -> Iterator[Event]:
 def _accumulate(y: Value, d: Value) -> Iterator[Event]:
     (i, q), (j, _) = y[1], d[1]
     yield "compute", "Y", (i, q, j)
+
+
+def panels_apart_moves(plan: PanelsApart) -> Iterator[Event]:
+    """Panels of rows that lack a corner of Y, then the corners."""
+    c, (a, u), start = plan.chain, plan.corner, 0
+    corners: list[int] = []
+    columns = range(c.l - u, c.l)
+    for height in plan.heights:
+        rows = range(start, start + height)
+        apart = rows[height - a :]
+        for i in rows:
+            for t in range(c.k):
+                yield "load", "A", (i, t)
+        for j in range(c.f):
+            for s in range(c.streams):
+                for t in range(c.k):
+                    yield "load", "B", (s, t, j)
+                    for i in rows:
+                        yield "compute", "H", (s, i, j, t)
+                    yield "delete", "B", (s, t, j)
+            for i in rows:
+                yield "finish", "H", (i, j)
+                if c.streams == 2:
+                    yield "delete", "H", (1, i, j)
+            for i in apart:
+                yield "store", "H", (0, i, j)
+            for q in range(c.l):
+                yield "load", "D", (j, q)
+                for i in rows:
+                    if i not in apart or q not in columns:
+                        yield "compute", "Y", (i, q, j)
+                yield "delete", "D", (j, q)
+            for i in rows:
+                yield "delete", "H", (0, i, j)
+        for i in rows:
+            for t in range(c.k):
+                yield "delete", "A", (i, t)
+            for q in range(c.l):
+                if i not in apart or q not in columns:
+                    yield "store", "Y", (i, q)
+                    yield "delete", "Y", (i, q)
+        corners += apart
+        start += height
+    for j in range(c.f):
+        cells, values = [("H", (0, i, j)) for i in corners], [("D", (j, q)) for q in columns]
+        held, single = (cells, values) if len(cells) <= len(values) else (values, cells)
+        for one in held:
+            yield "load", *one
+        for other in single:
+            yield "load", *other
+            for one in held:
+                (_, i, _), (_, q) = (one[1], other[1]) if held is cells else (other[1], one[1])
+                yield "compute", "Y", (i, q, j)
+            yield "delete", *other
+        for one in held:
+            yield "delete", *one
+    for i in corners:
+        for q in columns:
+            yield "store", "Y", (i, q)
+            yield "delete", "Y", (i, q)
 
 
 class _Player:

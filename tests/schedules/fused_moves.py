@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pebble.schedules.explicit.apart import GemmSchedule
 from pebble.schedules.explicit.chain import ChainPlan
+from pebble.schedules.explicit.chain_apart import PanelsApart
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
-from pebble.schedules.explicit.gemm import ExplicitSchedule
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.workloads import Ffn
 from tests.schedules.chain_moves import Event, chain_moves
@@ -54,7 +55,7 @@ def _gemm_names(schedule: FusedSchedule, which: str) -> dict[str, str]:
     return {"A": "S", "B": "V", "C": "O"} if which == "last" else {"A": "Q", "B": "K", "C": "S"}
 
 
-def _gemm(kernel: ExplicitSchedule, names: dict[str, str], finishes: bool, schedule: FusedSchedule) -> Iterator[Event]:
+def _gemm(kernel: GemmSchedule, names: dict[str, str], finishes: bool, schedule: FusedSchedule) -> Iterator[Event]:
     left: dict[tuple[int, ...], int] = {}
     for op, operand, index in gemm_moves(kernel):
         name = names[operand]
@@ -99,7 +100,7 @@ def _softmax(schedule: FusedSchedule, kernel: Kernel) -> Iterator[Event]:
         yield "delete", "state", (i, 1)
 
 
-def _renamed(schedule: FusedSchedule, plan: ChainPlan) -> Iterator[Event]:
+def _renamed(schedule: FusedSchedule, plan: ChainPlan | PanelsApart) -> Iterator[Event]:
     ffn = schedule.workload if isinstance(schedule.workload, Ffn) else None
     weights, cells = ["K"], ["S", "U"]
     others = {"A": "Q", "D": "V", "Y": "O"}

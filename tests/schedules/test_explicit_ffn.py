@@ -16,7 +16,7 @@ from pebble.schedules.explicit.attention import attention_chain
 from pebble.schedules.explicit.chain import SIDES, Chain, best_band, handed_on, wider_band
 from pebble.schedules.explicit.chain_search import best_chain_plan, plan_of_runs
 from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_chain, ffn_schedules
-from pebble.schedules.explicit.fused import FusedSchedule
+from pebble.schedules.explicit.fused import APART, FusedSchedule
 from pebble.workloads import Attention, Ffn
 from tests.schedules.fused_replay import replay
 
@@ -60,6 +60,7 @@ def test_families_at_40_mib() -> None:
     assert found["row panel"] == 4 * 2 * 4096 * 11008 + 2 * 8192 * 4096 - 3 * turned * 2 * 4096
     assert set(found) == {
         "row panel",
+        APART,
         "column panel",
         "hidden block",
         "Y stationary",

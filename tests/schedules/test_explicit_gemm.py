@@ -11,14 +11,14 @@ from pebble.certificate.statement import read_workload
 from pebble.errors import InfeasibleError
 from pebble.proof.certificate import workload_statement
 from pebble.proof.upper import upper_claim
-from pebble.schedules.explicit import ExplicitSchedule, best_gemm_schedule, gemm_schedules
+from pebble.schedules.explicit import ExplicitSchedule, GemmSchedule, best_gemm_schedule, gemm_schedules
 from pebble.schedules.explicit.corner import Corner, Side, best_corner
 from pebble.schedules.explicit.gemm import AXES, Band, other_axes
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.workloads import Gemm
 
 
-def replay(schedule: ExplicitSchedule) -> int:
+def replay(schedule: GemmSchedule) -> int:
     """Check each move against the rules of the in-place game; returns the most values held."""
     gemm = schedule.gemm
     blue = {("A", (i, l)) for i in range(gemm.m) for l in range(gemm.k)}

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 
@@ -24,7 +25,7 @@ from pebble.schedules.explicit.wide_chain import (
     peak_bytes,
 )
 from pebble.schedules.explicit.wide_gemm import WideBands, WideProduct, bands_in_bytes, best_gemm_in_bytes
-from pebble.schedules.explicit.widths import gemm_schedules_in_bytes
+from pebble.schedules.explicit.widths import WideGemmSchedule, gemm_schedules_in_bytes
 from pebble.workloads import Ffn, Gemm
 from pebble.workloads.widths import Room, Widths
 from tests.schedules.chain_weights import weigh
@@ -52,7 +53,7 @@ def replay_gemm(schedule: WideProduct) -> None:
             return widths.read
         return widths.written if left[index[:2]] in (0, gemm.k) else widths.partial  # type: ignore[index]
 
-    for op, name, index in gemm_moves(schedule) if isinstance(schedule, WideBands) else nest_moves(schedule):
+    for op, name, index in nest_moves(schedule) if isinstance(schedule, WideGemmSchedule) else gemm_moves(schedule):
         if op == "compute":
             i, j, _ = index
             red.add(("C", (i, j)))
@@ -97,6 +98,21 @@ def test_any_bands_that_fit(
     schedule = WideBands(Gemm(**size), room.bytes, axis, bands, room)
     if schedule.fits:
         replay_gemm(schedule)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 60), st.integers(2, 60), st.integers(2, 60), st.integers(40, 4000), st.integers(20, 1000))
+def test_so_many_bytes_and_so_many_values(m: int, n: int, k: int, size: int, values: int) -> None:
+    """A register holds one value, however narrow: what is found holds no more, and never moves less than without."""
+    room = Room(size, Widths(2, 4, 4, 2))
+    few = replace(room, values=values)
+    free = best_gemm_in_bytes(Gemm(m, n, k), room)
+    with suppress(InfeasibleError):
+        found = best_gemm_in_bytes(Gemm(m, n, k), few)
+        assert found.peak_elements <= values and found.bytes >= free.bytes
+        assert free.peak_elements > values or found.bytes == free.bytes
+    chain = best_in_bytes(Ffn(m, k, n), few)
+    assert chain is None or chain.peak_elements <= values
 
 
 def test_corners_of_accumulators_carry_more() -> None:

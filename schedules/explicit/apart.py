@@ -1,0 +1,158 @@
+"""A product whose stationary operand just does not fit: it stays but for a corner, which is computed apart.
+
+If an operand X (p x q) is cut into bands of q so that a band is a little more than fast memory holds, one band more
+costs a whole pass of P (p x r). Instead every band stays without its last a x b values, so that it fits. At each index
+of the streamed axis r the shorter side of a band is there and the longer passes, as everywhere; only the products of
+the corner are left out. At last the corners of all n bands, which have their a indices of p in common, make one block
+of a x n b. It reads a vectors of P and n b of Q once more: with e values too many in a band, about 2 sqrt(n e) vectors
+instead of p.
+
+Where X is an input, results of the corner's vectors are stored incomplete and loaded again. Powers of two are where
+this matters: 4096 x 4096 results in 32 MiB of bf16 leave no room for one vector, and a corner of 64 x 65 apart moves
+1 % more than the inputs, where two blocks move 36 % more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import isqrt
+from typing import TypeVar
+
+from pebble.schedules.explicit.blocks import even
+from pebble.schedules.explicit.gemm import AXES, ExplicitSchedule, StationaryProduct, operand_of, other_axes
+from pebble.units import ceil_div
+
+_FEWER = 2  # bands fewer than where nothing but what stays would have to fit
+_AROUND = 3  # sides of a corner beside the best in whole numbers
+
+A = TypeVar("A", bound="CornerApart")
+
+
+@dataclass(frozen=True)
+class CornerApart(StationaryProduct):
+    """A product in bands of one block each that lack a corner, and its exact traffic.
+
+    Attributes
+    ----------
+    stationary : {"A", "B", "C"}
+    axis : {"m", "n", "k"}
+        What is cut into bands, q.
+    count : int
+        Bands, as even as whole numbers allow, longer ones first.
+    corner : tuple of int
+        a and b: the last indices of p, and of each band, whose products are left to the end.
+    """
+
+    stationary: str
+    axis: str
+    count: int
+    corner: tuple[int, int]
+
+    @property
+    def axes(self) -> tuple[str, str, str]:
+        """p, q and r."""
+        p, r = other_axes(self.stationary, self.axis)
+        return p, self.axis, r
+
+    @property
+    def operands(self) -> tuple[str, str]:
+        """P, which every band reads, and Q, of which every band reads its part."""
+        p, q, r = self.axes
+        return operand_of(p, r), operand_of(q, r)
+
+    @property
+    def widths(self) -> list[int]:
+        """Of the bands."""
+        return [size for size, times in even(self.extent(self.axis), self.count) for _ in range(times)]
+
+    @property
+    def visits(self) -> dict[str, int]:
+        p, q, r = (self.extent(axis) for axis in self.axes)
+        (a, b), (first, second) = self.corner, self.operands
+        return {
+            **{self.stationary: p * q},
+            **{first: (self.count * p + a) * r},
+            **{second: (q + self.count * b) * r},
+        }
+
+    def _peak(self, taken: Mapping[str, int]) -> int:
+        p, q, _ = (self.extent(axis) for axis in self.axes)
+        (a, b), width = self.corner, ceil_div(q, self.count)
+        own, vector = taken[self.stationary], max(taken[name] for name in self.operands)
+        band = own * (p * width - a * b) + vector * (min(p, width) + 1)
+        return max(band, own * a * self.count * b + vector * (min(a, self.count * b) + 1))
+
+    @property
+    def name(self) -> str:
+        """For tables: ``C-stationary, 1 band of m, a corner of 64 x 65 (n x m) apart``."""
+        p, q, _ = self.axes
+        a, b = self.corner
+        bands = f"{self.count} band{'s' if self.count > 1 else ''} of {q}"
+        of_each = " of each" if self.count > 1 else ""
+        return f"{self.stationary}-stationary, {bands}, a corner of {a} x {b} ({p} x {q}){of_each} apart"
+
+    def to_json(self) -> dict[str, object]:
+        """Plain data for ``--json``."""
+        p, q, _ = self.axes
+        sides = {p: self.extent(p), q: self.widths[0]}
+        return {
+            "family": f"{self.stationary.lower()}-stationary",
+            "block": [sides[axis] for axis in AXES[self.stationary][:2]],
+            "block_dimensions": list(AXES[self.stationary][:2]),
+            "walks_first": p,
+            "bands_of": q,
+            "bands": [
+                {
+                    "count": times,
+                    "width": width,
+                    "stationary": self.stationary,
+                    "blocks": 1,
+                    "block": [width, sides[p]],
+                    "block_dimensions": [q, p],
+                    "corner_apart": [self.corner[1], self.corner[0]],
+                }
+                for width, times in even(self.extent(q), self.count)
+            ],
+            **self.moved_json(),
+        }
+
+
+def corners_apart(empty: A, visit: Mapping[str, int]) -> Iterator[A]:
+    """Of each operand, way of cutting and number of bands the best corner, where one is needed and fits.
+
+    Parameters
+    ----------
+    empty : CornerApart
+        The product and the memory.
+    visit : mapping
+        Bytes of a visit of a value of each operand.
+    """
+    for stationary, (first, second, _) in AXES.items():
+        for axis in (first, second):
+            one = replace(empty, stationary=stationary, axis=axis)
+            p, q, _ = (one.extent(letter) for letter in one.axes)
+            own, vector = one.taken[stationary], max(one.taken[name] for name in one.operands)
+            most = ceil_div(p * q * own, one.capacity)
+            for count in range(max(1, most - _FEWER), min(q, most) + 1):
+                width = ceil_div(q, count)
+                excess = ceil_div(own * p * width + vector * (min(p, width) + 1) - one.capacity, own)
+                found = [
+                    tried
+                    for sides in _sides(excess, [visit[name] for name in one.operands], count)
+                    if 0 < sides[0] < p and 0 < sides[1] < q // count
+                    if (tried := replace(one, count=count, corner=sides)).fits
+                ]
+                if excess > 0 and found:
+                    yield min(found, key=lambda s: s.bytes)
+
+
+def _sides(excess: int, weights: list[int], count: int) -> Iterator[tuple[int, int]]:
+    """Corners a x b of at least ``excess`` values with about the least ``weights[0] a + weights[1] count b``."""
+    about = isqrt(max(0, excess) * count * weights[1] // weights[0])
+    for a in range(max(1, about - _AROUND), about + _AROUND + 1):
+        b = ceil_div(excess, a)
+        yield ceil_div(excess, b) if b > 0 else a, b
+
+
+GemmSchedule = ExplicitSchedule | CornerApart

@@ -1,0 +1,133 @@
+"""Row panels that lack a corner of Y: played move by move, counted again by the checker."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from pebble.certificate import RefusedError
+from pebble.certificate.statement import read_workload
+from pebble.certificate.upper_chain import Shape
+from pebble.certificate.upper_panels import check_panels
+from pebble.families import lower_bound
+from pebble.proof.certificate import workload_statement
+from pebble.proof.upper import upper_claim
+from pebble.reports.bound import bound_workload
+from pebble.schedules.explicit.chain import Chain
+from pebble.schedules.explicit.chain_apart import PanelsApart, best_panels_apart
+from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_chain, fused_ffn
+from pebble.schedules.explicit.fused import APART
+from pebble.schedules.explicit.wide_chain import WidePlan, best_in_bytes
+from pebble.workloads import Ffn
+from pebble.workloads.widths import Room, Widths
+from tests.schedules.chain_weights import weigh
+from tests.schedules.fused_replay import replay
+
+WIDTHS = [Widths(2, 4, 4, 2), Widths(1, 4, 4, 2), Widths(4, 4, 4, 2), Widths(1, 1, 2, 2), Widths(4, 4, 2, 2)]
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> Ffn:
+    sides = [draw(st.integers(2, 9)) for _ in range(4)]
+    return Ffn(*sides, gated=draw(st.booleans()))
+
+
+@st.composite
+def panels(draw: st.DrawFn) -> tuple[Ffn, PanelsApart]:
+    """Any number of panels and any corner."""
+    ffn = draw(networks())
+    count = draw(st.integers(1, ffn.tokens))
+    assume(ffn.tokens // count > 1)
+    corner = draw(st.integers(1, ffn.tokens // count - 1)), draw(st.integers(1, ffn.d_out - 1))
+    plan = PanelsApart(ffn_chain(ffn), 0, count, corner)
+    return ffn, replace(plan, capacity=plan.peak_elements)
+
+
+@settings(max_examples=150, deadline=None)
+@given(panels())
+def test_any_corner_is_legal_and_counted(drawn: tuple[Ffn, PanelsApart]) -> None:
+    ffn, plan = drawn
+    schedule = fused_ffn(ffn, APART, plan)
+    assert replay(schedule) == schedule.peak_elements
+    claim = upper_claim(read_workload(workload_statement(ffn), "workload"), schedule)
+    assert claim["elements"] == schedule.elements
+    assert claim["moved"]["peak_elements"] == schedule.peak_elements
+
+
+@settings(max_examples=100, deadline=None)
+@given(panels(), st.sampled_from(WIDTHS))
+def test_any_corner_in_bytes(drawn: tuple[Ffn, PanelsApart], widths: Widths) -> None:
+    """What is held and moved, and the least room that the checker takes."""
+    _, plan = drawn
+    played = weigh(plan, widths)
+    room = Room(plan.taken(widths), widths)
+    assert played.held_bytes <= room.bytes
+    assert played.moved_bytes == WidePlan(replace(plan, room=room, capacity=room.bytes), room).bytes
+    c = plan.chain
+    shape, told = Shape(c.m, c.k, c.f, c.l, c.streams), {"kind": "panels apart", "panels": plan.panels}
+    told["corner"] = list(plan.corner)  # type: ignore[assignment]
+    taken = (widths.read, widths.hidden, widths.partial)
+    assert check_panels(shape, room.bytes, told, "schedule", taken).elements == plan.elements
+    with pytest.raises(RefusedError, match="the capacity is"):
+        check_panels(shape, room.bytes - 1, told, "schedule", taken)
+
+
+@settings(max_examples=100, deadline=None)
+@given(networks(), st.integers(3, 150))
+def test_the_best_is_legal(ffn: Ffn, capacity: int) -> None:
+    plan = best_panels_apart(ffn_chain(ffn), capacity)
+    assume(plan is not None)
+    assert plan is not None
+    schedule = fused_ffn(ffn, APART, plan)
+    assert replay(schedule) <= schedule.peak_elements <= capacity
+    assert schedule.elements >= lower_bound(ffn, capacity).elements
+
+
+@pytest.mark.parametrize(("sides", "mebibytes"), [((4096, 4096, 16384), 64), ((4096, 2048, 8192), 32)])
+def test_powers_of_two_lose_a_corner_instead_of_a_pass(sides: tuple[int, int, int], mebibytes: int) -> None:
+    ffn = Ffn(*sides)
+    best = best_ffn_schedule(ffn, mebibytes << 19)
+    assert best.family == APART
+    assert best.elements < 1.03 * ffn.compulsory_elements
+
+
+def test_certified_in_values_and_in_bytes() -> None:
+    for ffn, size, accumulators in (
+        (Ffn(1024, 1024, 4096), "4MiB", "off"),
+        (Ffn(1024, 1024, 4096), "6MiB", "fp32"),
+        (Ffn(1024, 1024, 4096, gated=True), "4MiB", "off"),
+    ):
+        found = bound_workload(ffn, cache=size, accumulators=accumulators)
+        assert found.upper is not None
+        claim = found.certificate()["claims"][-1]
+        assert claim["schedule"]["kind"] == "panels apart" and claim["bytes"] == found.upper.bytes
+
+
+def test_so_few_values() -> None:
+    ffn, room = Ffn(1024, 1024, 4096), Room(6 << 20, Widths(2, 4, 4, 2))
+    free = best_in_bytes(ffn, room)
+    assert free is not None
+    few = best_in_bytes(ffn, replace(room, values=free.peak_elements - 1))
+    assert few is not None and few.peak_elements < free.peak_elements and few.bytes >= free.bytes
+
+
+def test_softmax_needs_the_whole_row() -> None:
+    """A score that waits in slow memory is not what it will be, so attention has no such schedule."""
+    assert best_panels_apart(Chain(4096, 128, 4096, 128, state=3), 4096 * 256) is None
+    told = {"kind": "panels apart", "panels": 1, "corner": [2, 2]}
+    with pytest.raises(RefusedError, match="cannot be stored complete"):
+        check_panels(Shape(8, 4, 8, 4, state=3), 10_000, told, "schedule")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [({"corner": [16, 2]}, "corner"), ({"corner": [2, 8]}, "corner"), ({"corner": [0, 2]}, "corner"),
+     ({"panels": 0}, "panels"), ({"panels": 33}, "panels"), ({"corner": [1, 1]}, "the capacity is")],
+)  # fmt: skip
+def test_what_cannot_be_is_refused(change: dict[str, Any], why: str) -> None:
+    shape, told = Shape(32, 8, 50, 8), {"kind": "panels apart", "panels": 2, "corner": [5, 4]}
+    check_panels(shape, 256, told, "schedule")
+    with pytest.raises(RefusedError, match=why):
+        check_panels(shape, 256, told | change, "schedule")
