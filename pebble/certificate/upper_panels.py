@@ -1,20 +1,26 @@
-"""Upper bounds for a network in row panels that lack a corner of Y, which comes at the end.
+"""Upper bounds for a network in panels that lack a corner, which comes at the end.
 
-A (m x k) and Y (m x l) are cut into panels of rows as evenly as whole numbers allow. While a panel stays, columns of B
-and rows of D stream by, each value through one place: the cells of one column of H are computed, used and forgotten. Of
-the last a rows of a panel the last u columns of Y are left out, and their cells of H are stored, complete. At the end
-the corners of all panels are one block of Y: for each column of H its cells in these rows and the last u values of that
-row of D come once more, the shorter of the two vectors held and the longer value by value.
+``rows``: A (m x k) and Y (m x l) are cut into panels of rows as evenly as whole numbers allow. While a panel stays,
+columns of B and rows of D stream by, each value through one place: the cells of one column of H are computed, used and
+forgotten. Of the last c rows of a panel the last u columns of Y are left out, and their cells of H are stored,
+complete. At the end the corners of all panels are one block of Y: for each column of H its cells in these rows and the
+last u values of that row of D come once more. So A and Y move once, B once a panel, D once a panel and its last u
+columns once more, H of the corners' rows there and back.
 
-A and Y move once, B once a panel, D once a panel and its last u columns once more, H of the corners' rows there and
-back.
+``hidden``: the columns of B and rows of D are cut, and rows of A and Y stream by, each value through one place: the
+cells of one row of H are computed, used and forgotten. Of the last c rows of D of a panel the last u columns are left
+out, and their cells of H are stored. At the end the corners are one block of D: for each row of H these cells and u
+partial sums of Y come once more. So B and D move once, A once a panel, Y there and back for each panel but the first
+and in its last u columns once more, H of the corners' columns there and back.
+
+At the end the shorter of two vectors is held and the longer passes value by value.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from .reading import RefusedError, array, fields, integer
+from .reading import RefusedError, array, choice, fields, integer
 from .upper import Moved
 from .upper_chain import Shape
 
@@ -32,29 +38,39 @@ def check_panels(shape: Shape, capacity: int, schedule: Any, at: str, taken: Tak
     capacity : int
         What fits, in values or as ``taken`` counts.
     schedule : object
-        The number of ``panels``, and the ``corner``: its rows of each panel and its columns of Y.
+        The ``side`` that is cut, the number of ``panels``, and the ``corner``: its lines of each panel and its columns
+        of Y.
     taken : tuple of int
         What a value takes of the capacity.
     """
-    fields(schedule, at, ("kind", "panels", "corner"))
-    m, k, f, l = shape.m, shape.k, shape.f, shape.l
+    fields(schedule, at, ("kind", "side", "panels", "corner"))
+    m, k, f, l, streams = shape.m, shape.k, shape.f, shape.l, shape.streams
     if shape.state:
         raise RefusedError(at, "a cell of the hidden matrix that needs the rest of its row cannot be stored complete")
-    panels = integer(schedule["panels"], f"{at}.panels", 1, m)
+    rows = choice(schedule["side"], f"{at}.side", ("rows", "hidden")) == "rows"
+    lines, others = (m, f) if rows else (f, m)
+    panels = integer(schedule["panels"], f"{at}.panels", 1, lines)
     told = array(schedule["corner"], f"{at}.corner", 2, 2)
-    # a row or a column that is in the corner alone would have nothing to do in the panel
-    a = integer(told[0], f"{at}.corner[0]", 1, m // panels - 1)
+    # a line or a column that is in the corner alone would have nothing to do in the panel
+    c = integer(told[0], f"{at}.corner[0]", 1, lines // panels - 1)
     u = integer(told[1], f"{at}.corner[1]", 1, l - 1)
-    peak, values = (_room(shape, panels, a, u, *of) for of in (taken, ALIKE))
+    peak, values = (_room(shape, rows, panels, c, u, *of) for of in (taken, ALIKE))
     if peak > capacity:
         raise RefusedError(at, f"it holds up to {peak:,}, the capacity is {capacity:,}")
-    again = panels * a * f
-    loads = {"A": m * k, "B": panels * shape.streams * k * f, "D": (panels * l + u) * f, "H": again, "Y": 0}
-    return Moved(loads, {"H": again, "Y": m * l}, values)
+    again = panels * c * others
+    if rows:
+        loads = {"A": m * k, "B": panels * streams * k * f, "D": (panels * l + u) * f, "H": again, "Y": 0}
+    else:
+        loads = {"A": panels * m * k, "B": streams * k * f, "D": f * l, "H": again, "Y": m * ((panels - 1) * l + u)}
+    return Moved(loads, {"H": again, "Y": m * l + loads["Y"]}, values)
 
 
-def _room(shape: Shape, panels: int, a: int, u: int, value: int, begun: int, output: int) -> int:
-    rows = -(-shape.m // panels)
-    column = max(shape.streams * begun, value) * rows + value
-    panel = rows * (value * shape.k + output * shape.l) - output * a * u + column
-    return max(panel, output * panels * a * u + value * (min(panels * a, u) + 1))
+def _room(shape: Shape, rows: bool, panels: int, c: int, u: int, value: int, begun: int, output: int) -> int:
+    """The most that is held, where inputs and complete cells of H, cells of H before and cells of Y take so much."""
+    lines = -(-(shape.m if rows else shape.f) // panels)
+    wider = max(value, output)
+    own, passing = (output, value) if rows else (value, wider)
+    line = value * shape.k + output * shape.l if rows else value * (shape.streams * shape.k + shape.l)
+    beside = max(shape.streams * begun * lines + value, value * lines + passing)
+    block = own * panels * c * u + passing * (min(panels * c, u) + 1)
+    return max(lines * line - own * c * u + beside, block)

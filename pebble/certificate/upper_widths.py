@@ -49,7 +49,8 @@ def _moved(workload: Workload, widths: Widths, capacity: int, schedule: Any, at:
         return workload.groups * _chain(shape, widths, capacity, schedule, at)
     if kind == "panels apart":
         moved = check_panels(shape, capacity, schedule, at, (widths.read, widths.hidden, widths.partial))
-        return _bytes(widths, sum(moved.loads.values()) + moved.stores["H"], 0, moved.stores["Y"])
+        inputs = sum(moved.loads[x] for x in "ABDH") + moved.stores["H"]
+        return _bytes(widths, inputs, moved.loads["Y"], shape.m * shape.l)
     if workload.family != "ffn":
         raise RefusedError(at, "separate kernels in bytes are defined for a network only")
     fields(schedule, at, ("kind", "kernels"))

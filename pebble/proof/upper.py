@@ -181,7 +181,7 @@ def _banded(schedule: BandedProduct) -> dict[str, Any]:
 
 def _plan(plan: ChainPlan | PanelsApart) -> dict[str, Any]:
     if isinstance(plan, PanelsApart):
-        return {"kind": "panels apart", "panels": plan.panels, "corner": list(plan.corner)}
+        return {"kind": "panels apart", "side": plan.side, "panels": plan.panels, "corner": list(plan.corner)}
     return _bands(plan)
 
 

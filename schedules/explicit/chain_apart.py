@@ -1,9 +1,14 @@
-"""Row panels of two products that just do not fit: of Y a corner is left to the end.
+"""Panels of two products that just do not fit: of the output, or of its weights, a corner is left to the end.
 
-Panels of A and Y stay, B and D stream by, as in `chain`. If a panel holds a little more than fast memory, one panel
-more costs a whole pass of B and D. Instead the last u columns of Y of the last a rows of each of n panels are left out.
-The cells of H of these rows are stored when they are complete, and at the end loaded once more, with the last u columns
-of D: of f columns of H 2 n a f + f u values, about 2 f sqrt(2 n e) where a panel has e values too many.
+Row panels of A and Y stay while B and D stream by, or column panels of B and D while A and Y do, as in `chain`. If a
+panel holds a little more than fast memory, one panel more costs a whole pass of what streams. Instead a corner is left
+out, and the corners of all n panels are one block at the end; the cells of H that it needs are stored when they are
+complete, and loaded then.
+
+- ``rows``: of Y the last u columns of the last c rows of each panel. For each of the f columns of H n c cells come
+  again, and u values of D: 2 n c f + f u values more, about 2 f sqrt(2 n e) where a panel has e values too many.
+- ``hidden``: of D the last u columns of the last c rows of each panel. For each of the m rows n c cells of H come
+  again, and u partial sums of Y come and go: 2 m (n c + u) values more, about 4 m sqrt(n e).
 """
 
 from __future__ import annotations
@@ -13,18 +18,18 @@ from dataclasses import dataclass, replace
 from math import isqrt
 
 from pebble.schedules.explicit.blocks import even
-from pebble.schedules.explicit.chain import Chain
+from pebble.schedules.explicit.chain import SIDES, Chain
 from pebble.units import ceil_div
 from pebble.workloads.widths import Room, Widths
 
 _ALIKE = Widths(1, 1, 1, 1)
 _FEWER = 2  # panels fewer than where nothing but what stays would have to fit
-_AROUND = 3  # rows of a corner beside the best in whole numbers
+_AROUND = 3  # lines of a corner beside the best in whole numbers
 
 
 @dataclass(frozen=True)
 class PanelsApart:
-    """Panels that lack a corner of Y, and their exact traffic.
+    """Panels that lack a corner, and their exact traffic.
 
     Attributes
     ----------
@@ -32,36 +37,56 @@ class PanelsApart:
         Without softmax state or a mask.
     capacity : int
         Values that fast memory holds, or bytes where there is a ``room``.
+    side : {"rows", "hidden"}
+        What is cut into panels: rows of A and Y, or columns of H.
     panels : int
-        As even as whole numbers allow, taller ones first.
+        As even as whole numbers allow, longer ones first.
     corner : tuple of int
-        a and u: the last rows of each panel, and the last columns of Y, whose products are left to the end.
+        c and u: the last lines of each panel, and the last columns of Y, whose products are left to the end.
     room : Room, optional
         A memory of bytes.
     """
 
     chain: Chain
     capacity: int
+    side: str
     panels: int
     corner: tuple[int, int]
     room: Room | None = None
 
     @property
-    def heights(self) -> list[int]:
-        """Rows of the panels."""
-        return [size for size, times in even(self.chain.m, self.panels) for _ in range(times)]
+    def extents(self) -> list[int]:
+        """Lines of the panels."""
+        return [size for size, times in self.sizes for _ in range(times)]
+
+    @property
+    def sizes(self) -> list[tuple[int, int]]:
+        """Lines of a panel, and how many there are of them."""
+        return even(self.lines, self.panels)
+
+    @property
+    def lines(self) -> int:
+        """Rows or hidden columns, in all."""
+        return self.chain.m if self.side == "rows" else self.chain.f
+
+    @property
+    def spilled(self) -> int:
+        """Cells of H that are stored, and loaded again."""
+        return self.panels * self.corner[0] * (self.chain.f if self.side == "rows" else self.chain.m)
 
     @property
     def loads(self) -> dict[str, int]:
         """Values loaded, by operand."""
-        c, (a, u) = self.chain, self.corner
-        b, d = self.panels * c.streams * c.k * c.f, (self.panels * c.l + u) * c.f
-        return {"A": c.m * c.k, "B": b, "D": d, "H": self.panels * a * c.f, "Y": 0}
+        c, n, u = self.chain, self.panels, self.corner[1]
+        a, b, outputs = c.m * c.k, c.streams * c.k * c.f, c.m * c.l
+        if self.side == "rows":
+            return {"A": a, "B": n * b, "D": (n * c.l + u) * c.f, "H": self.spilled, "Y": 0}
+        return {"A": n * a, "B": b, "D": c.f * c.l, "H": self.spilled, "Y": (n - 1) * outputs + c.m * u}
 
     @property
     def stores(self) -> dict[str, int]:
         """Values stored, by operand."""
-        return {"H": self.panels * self.corner[0] * self.chain.f, "Y": self.chain.m * self.chain.l}
+        return {"H": self.spilled, "Y": self.loads["Y"] + self.chain.m * self.chain.l}
 
     @property
     def elements(self) -> int:
@@ -82,43 +107,58 @@ class PanelsApart:
 
     def taken(self, widths: Widths) -> int:
         """The most that is held at once, each value at its width."""
-        c, (a, u), rows = self.chain, self.corner, ceil_div(self.chain.m, self.panels)
-        w, p = widths.read, widths.partial
-        cells = max(c.streams * widths.hidden, w) * rows + w  # of one column, and a value that passes
-        panel = rows * (w * c.k + p * c.l) - p * a * u + cells
-        return max(panel, p * self.panels * a * u + w * (min(self.panels * a, u) + 1))
+        chain, (c, u), lines = self.chain, self.corner, ceil_div(self.lines, self.panels)
+        w, begun, p = widths.read, widths.hidden, widths.partial
+        rows = self.side == "rows"
+        own, passing, apart = (p, w, w) if rows else (w, max(w, p), max(w, p))
+        stays = w * chain.k + p * chain.l if rows else w * (chain.streams * chain.k + chain.l)
+        # the cells of one line across the panel, begun or complete, and a value that passes
+        beside = max(chain.streams * begun * lines + w, w * lines + passing)
+        block = own * self.panels * c * u + apart * (min(self.panels * c, u) + 1)
+        return max(lines * stays - own * c * u + beside, block)
 
     def describe(self) -> str:
         """A phrase for tables."""
-        a, u = self.corner
-        told = ", ".join(f"{times} x {size} rows (panel)" for size, times in even(self.chain.m, self.panels))
+        c, u = self.corner
+        told = ", ".join(f"{times} x {size} {self.side} (panel)" for size, times in self.sizes)
         of_each = " of each" if self.panels > 1 else ""
-        return f"{told}, {u} columns of Y of the last {a} rows{of_each} apart"
+        what = f"of Y of the last {c} rows" if self.side == "rows" else f"of W2 of the last {c} hidden"
+        return f"{told}, {u} columns {what}{of_each} apart"
 
 
 def best_panels_apart(chain: Chain, capacity: int, room: Room | None = None) -> PanelsApart | None:
     """The one that moves least among numbers of panels of which one would just not fit; None where there is none."""
-    if chain.state or chain.masked or chain.l < 2 or chain.f < 2:
+    if chain.state or chain.masked or chain.m < 2 or chain.f < 2:
         return None
     widths = _ALIKE if room is None else room.widths
-    whole = chain.m * (widths.read * chain.k + widths.partial * chain.l)
-    most = ceil_div(whole, capacity)
-    found = [
-        one
-        for panels in range(max(1, most - _FEWER), min(chain.m, most) + 1)
-        for one in _with_corners(PanelsApart(chain, capacity, panels, (0, 0), room), widths)
-    ]
-    return min(found, key=lambda one: (one.elements, one.panels), default=None)
+    found: list[PanelsApart] = []
+    for side in SIDES:
+        one = PanelsApart(chain, capacity, side, 1, (0, 0), room)
+        most = ceil_div(one.taken(widths), capacity)
+        for panels in range(max(1, most - _FEWER), min(one.lines, most) + 1):
+            found += _with_corners(replace(one, panels=panels), widths)
+    return min(found, key=lambda one: (_weight(one, widths), one.elements, one.panels), default=None)
+
+
+def _weight(one: PanelsApart, widths: Widths) -> int:
+    """Bytes moved but for outputs when they are complete."""
+    loads = one.loads
+    read = loads["A"] + loads["B"] + loads["D"] + 2 * one.spilled
+    return widths.read * read + 2 * widths.partial * loads["Y"]
 
 
 def _with_corners(bare: PanelsApart, widths: Widths) -> Iterator[PanelsApart]:
     """The same with corners that make it fit."""
-    excess = ceil_div(bare.taken(widths) - bare.capacity, widths.partial)
+    rows = bare.side == "rows"
+    own = widths.partial if rows else widths.read
+    excess = ceil_div(bare.taken(widths) - bare.capacity, own)
     if excess <= 0:
         return
-    about = isqrt(excess // (2 * bare.panels))
-    for a in range(max(1, about - _AROUND), min(bare.chain.m // bare.panels - 1, about + _AROUND) + 1):
-        u = ceil_div(excess, a)
+    # what a column of the corner costs over a line of it
+    column, line = (1, 2 * bare.panels) if rows else (2 * widths.partial, 2 * widths.read * bare.panels)
+    about = isqrt(excess * column // line)
+    for c in range(max(1, about - _AROUND), min(bare.lines // bare.panels - 1, about + _AROUND) + 1):
+        u = ceil_div(excess, c)
         one = replace(bare, corner=(ceil_div(excess, u), u))
         if u < bare.chain.l and one.fits:
             yield one

@@ -76,7 +76,7 @@ def ffn_schedules(ffn: Ffn, capacity: int) -> list[FusedSchedule]:
     """The best schedule of each family for a capacity in values, the one with the least bytes first.
 
     At most eight: the plain ``row panel``, ``column panel``, ``hidden block`` and ``Y stationary`` (H spilled),
-    ``bands of rows`` and ``bands of hidden units`` where mixing rules gives something else, ``row panel without a
+    ``bands of rows`` and ``bands of hidden units`` where mixing rules gives something else, ``panel without a
     corner`` and ``unfused``.
     Cost: O(sqrt(tokens) + sqrt(hidden) + sqrt(d_model) + sqrt(d_out)) evaluations. InfeasibleError for a capacity below
     3.

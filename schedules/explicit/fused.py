@@ -21,7 +21,7 @@ FUSED_FAMILIES = {
 }
 
 
-APART = "row panel without a corner"
+APART = "panel without a corner"
 
 
 def family_of_plan(plan: ChainPlan) -> str:

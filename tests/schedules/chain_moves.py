@@ -31,7 +31,9 @@ def chain_moves(plan: ChainPlan | PanelsApart) -> Iterator[Event]:
         Y[i,q] += H[0,i,j] D[j,q] (the first of either begins the cell); ``finish`` of H with (i, j): activation, or
         softmax, after which, when gated, H[1, i, j] is no longer needed.
     """
-    return panels_apart_moves(plan) if isinstance(plan, PanelsApart) else _Player(plan).play()
+    if isinstance(plan, PanelsApart):
+        return row_panels_apart(plan) if plan.side == "rows" else column_panels_apart(plan)
+    return _Player(plan).play()
 
 
 def _multiply(a: Value, b: Value) -> Iterator[Event]:
@@ -44,12 +46,12 @@ def _accumulate(y: Value, d: Value) -> Iterator[Event]:
     yield "compute", "Y", (i, q, j)
 
 
-def panels_apart_moves(plan: PanelsApart) -> Iterator[Event]:
+def row_panels_apart(plan: PanelsApart) -> Iterator[Event]:
     """Panels of rows that lack a corner of Y, then the corners."""
     c, (a, u), start = plan.chain, plan.corner, 0
     corners: list[int] = []
     columns = range(c.l - u, c.l)
-    for height in plan.heights:
+    for height in plan.extents:
         rows = range(start, start + height)
         apart = rows[height - a :]
         for i in rows:
@@ -102,6 +104,72 @@ def panels_apart_moves(plan: PanelsApart) -> Iterator[Event]:
         for q in columns:
             yield "store", "Y", (i, q)
             yield "delete", "Y", (i, q)
+
+
+def column_panels_apart(plan: PanelsApart) -> Iterator[Event]:
+    """Panels of hidden columns that lack a corner of D, then the corners."""
+    c, (lines, u), start = plan.chain, plan.corner, 0
+    corners: list[int] = []
+    columns = range(c.l - u, c.l)
+    for number, extent in enumerate(plan.extents):
+        panel = range(start, start + extent)
+        apart = panel[extent - lines :]
+        stays: list[Value] = [("B", (s, t, j)) for j in panel for s in range(c.streams) for t in range(c.k)]
+        stays += [("D", (j, q)) for j in panel for q in range(c.l) if j not in apart or q not in columns]
+        for one in stays:
+            yield "load", *one
+        for i in range(c.m):
+            for t in range(c.k):
+                yield "load", "A", (i, t)
+                for s in range(c.streams):
+                    for j in panel:
+                        yield "compute", "H", (s, i, j, t)
+                yield "delete", "A", (i, t)
+            for j in panel:
+                yield "finish", "H", (i, j)
+                if c.streams == 2:
+                    yield "delete", "H", (1, i, j)
+            for j in apart:
+                yield "store", "H", (0, i, j)
+            for q in range(c.l):
+                if number:
+                    yield "load", "Y", (i, q)
+                for j in panel:
+                    if j not in apart or q not in columns:
+                        yield "compute", "Y", (i, q, j)
+                yield "store", "Y", (i, q)
+                yield "delete", "Y", (i, q)
+            for j in panel:
+                yield "delete", "H", (0, i, j)
+        for one in stays:
+            yield "delete", *one
+        corners += apart
+        start += extent
+    block: list[Value] = [("D", (j, q)) for j in corners for q in columns]
+    for one in block:
+        yield "load", *one
+    for i in range(c.m):
+        cells: list[Value] = [("H", (0, i, j)) for j in corners]
+        sums: list[Value] = [("Y", (i, q)) for q in columns]
+        held, single = (cells, sums) if len(cells) <= len(sums) else (sums, cells)
+        for one in held:
+            yield "load", *one
+        for other in single:
+            yield "load", *other
+            for one in held:
+                (_, _, j), (_, q) = (one[1], other[1]) if held is cells else (other[1], one[1])
+                yield "compute", "Y", (i, q, j)
+            yield from _gone(other)
+        for one in held:
+            yield from _gone(one)
+    for one in block:
+        yield "delete", *one
+
+
+def _gone(value: Value) -> Iterator[Event]:
+    if value[0] == "Y":
+        yield "store", *value
+    yield "delete", *value
 
 
 class _Player:

@@ -15,7 +15,7 @@ from pebble.families import lower_bound
 from pebble.proof.certificate import workload_statement
 from pebble.proof.upper import upper_claim
 from pebble.reports.bound import bound_workload
-from pebble.schedules.explicit.chain import Chain
+from pebble.schedules.explicit.chain import SIDES, Chain
 from pebble.schedules.explicit.chain_apart import PanelsApart, best_panels_apart
 from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_chain, fused_ffn
 from pebble.schedules.explicit.fused import APART
@@ -37,11 +37,12 @@ def networks(draw: st.DrawFn) -> Ffn:
 @st.composite
 def panels(draw: st.DrawFn) -> tuple[Ffn, PanelsApart]:
     """Any number of panels and any corner."""
-    ffn = draw(networks())
-    count = draw(st.integers(1, ffn.tokens))
-    assume(ffn.tokens // count > 1)
-    corner = draw(st.integers(1, ffn.tokens // count - 1)), draw(st.integers(1, ffn.d_out - 1))
-    plan = PanelsApart(ffn_chain(ffn), 0, count, corner)
+    ffn, side = draw(networks()), draw(st.sampled_from(SIDES))
+    lines = ffn.tokens if side == "rows" else ffn.hidden
+    count = draw(st.integers(1, lines))
+    assume(lines // count > 1)
+    corner = draw(st.integers(1, lines // count - 1)), draw(st.integers(1, ffn.d_out - 1))
+    plan = PanelsApart(ffn_chain(ffn), 0, side, count, corner)
     return ffn, replace(plan, capacity=plan.peak_elements)
 
 
@@ -66,7 +67,10 @@ def test_any_corner_in_bytes(drawn: tuple[Ffn, PanelsApart], widths: Widths) -> 
     assert played.held_bytes <= room.bytes
     assert played.moved_bytes == WidePlan(replace(plan, room=room, capacity=room.bytes), room).bytes
     c = plan.chain
-    shape, told = Shape(c.m, c.k, c.f, c.l, c.streams), {"kind": "panels apart", "panels": plan.panels}
+    shape, told = (
+        Shape(c.m, c.k, c.f, c.l, c.streams),
+        {"kind": "panels apart", "side": plan.side, "panels": plan.panels},
+    )
     told["corner"] = list(plan.corner)  # type: ignore[assignment]
     taken = (widths.read, widths.hidden, widths.partial)
     assert check_panels(shape, room.bytes, told, "schedule", taken).elements == plan.elements
@@ -85,12 +89,12 @@ def test_the_best_is_legal(ffn: Ffn, capacity: int) -> None:
     assert schedule.elements >= lower_bound(ffn, capacity).elements
 
 
-@pytest.mark.parametrize(("sides", "mebibytes"), [((4096, 4096, 16384), 64), ((4096, 2048, 8192), 32)])
+@pytest.mark.parametrize(("sides", "mebibytes"), [((4096, 4096, 16384), 64), ((16384, 1024, 4096), 16)])
 def test_powers_of_two_lose_a_corner_instead_of_a_pass(sides: tuple[int, int, int], mebibytes: int) -> None:
     ffn = Ffn(*sides)
     best = best_ffn_schedule(ffn, mebibytes << 19)
     assert best.family == APART
-    assert best.elements < 1.03 * ffn.compulsory_elements
+    assert best.elements < 1.11 * ffn.compulsory_elements
 
 
 def test_certified_in_values_and_in_bytes() -> None:
@@ -116,7 +120,7 @@ def test_so_few_values() -> None:
 def test_softmax_needs_the_whole_row() -> None:
     """A score that waits in slow memory is not what it will be, so attention has no such schedule."""
     assert best_panels_apart(Chain(4096, 128, 4096, 128, state=3), 4096 * 256) is None
-    told = {"kind": "panels apart", "panels": 1, "corner": [2, 2]}
+    told = {"kind": "panels apart", "side": "rows", "panels": 1, "corner": [2, 2]}
     with pytest.raises(RefusedError, match="cannot be stored complete"):
         check_panels(Shape(8, 4, 8, 4, state=3), 10_000, told, "schedule")
 
@@ -124,10 +128,11 @@ def test_softmax_needs_the_whole_row() -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [({"corner": [16, 2]}, "corner"), ({"corner": [2, 8]}, "corner"), ({"corner": [0, 2]}, "corner"),
-     ({"panels": 0}, "panels"), ({"panels": 33}, "panels"), ({"corner": [1, 1]}, "the capacity is")],
+     ({"panels": 0}, "panels"), ({"panels": 33}, "panels"), ({"side": "columns"}, "side"),
+     ({"corner": [1, 1]}, "the capacity is")],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(change: dict[str, Any], why: str) -> None:
-    shape, told = Shape(32, 8, 50, 8), {"kind": "panels apart", "panels": 2, "corner": [5, 4]}
+    shape, told = Shape(32, 8, 50, 8), {"kind": "panels apart", "side": "rows", "panels": 2, "corner": [5, 4]}
     check_panels(shape, 256, told, "schedule")
     with pytest.raises(RefusedError, match=why):
         check_panels(shape, 256, told | change, "schedule")
