@@ -197,7 +197,7 @@ def _band(shape: Shape, rows_side: bool, run: Any, at: str) -> _Band:
     everything = blocks > 1 and (first, second) == (shape.k, shape.l)
     if blocks == 1 and (first or second) and not spilled:
         raise RefusedError(f"{at}.stay", "there is no second block for columns to stay for")
-    if rows_side and shape.whole_rows and blocks > 1:
+    if rows_side and shape.whole_rows and blocks > 1 and not spilled:  # all of H is computed before any is used
         raise RefusedError(f"{at}.blocks", "a strict softmax needs whole rows of scores")
     if shape.sharing and blocks > 1 and not everything:
         raise RefusedError(f"{at}.stay", "with a mask, all columns stay or there is one block")
@@ -211,14 +211,15 @@ def _band(shape: Shape, rows_side: bool, run: Any, at: str) -> _Band:
     enter = read_corner(run["enter"], f"{at}.enter", min(shape.k, shape.l), shape.f) if "enter" in run else None
     if spilled:
         whole = (first, second) == (shape.k, shape.l) and block == 1
-        if not rows_side or not whole or shape.state or shape.sharing or not shape.l or "turns" in run:
-            raise RefusedError(f"{at}.spilled", "H is spilled column by column, in bands of rows, without softmax")
+        if not rows_side or not whole or shape.sharing or not shape.l or "turns" in run:
+            raise RefusedError(f"{at}.spilled", "H is spilled column by column, in bands of rows, without a mask")
         if enter is None:
             enter = Corner(0, 0, shape.f - spilled)
         equal(enter.vectors, shape.f - spilled, f"{at}.enter", "columns of H that are not spilled")
         # A and a column of H for each hidden product, or Y and a column of H; the columns that lie beside them
         room = extent * (max(shape.k + u, shape.l + 1) + enter.plain) + 1
         room = max(room, extent * max(shape.k, shape.l) + enter.room(extent, 0, u, extent))
+        room += extent * min(shape.state, 2)  # maximum and sum, until the outputs of the row are complete
         return _Band(*known, spilled, room, to_itself, to_next, 0, (turns[0], turns[1]))
     if enter is not None:
         raise RefusedError(f"{at}.enter", "nothing comes in by a corner here")

@@ -78,6 +78,8 @@ def _chain(shape: Shape, widths: Widths, capacity: int, schedule: Any, at: str) 
     """Bytes that two products in one kernel move, or gate and up that end in H."""
     moved = check_chain(shape, _ANY, schedule, at)
     for number, run in enumerate(schedule["runs"]):
+        if shape.state and run.get("spilled"):
+            raise RefusedError(f"{at}.runs[{number}].spilled", "scores before the softmax are wider than this counts")
         for key in _NOT_IN_BYTES & run.keys():  # their room is known in values alone
             raise RefusedError(f"{at}.runs[{number}].{key}", "the room of such a band in bytes is not defined here")
     _fits(_room_of_bands(shape, widths, schedule), capacity, at)

@@ -38,11 +38,13 @@ def fused_attention(attention: Attention, family: str, plan: ChainPlan) -> Fused
     """What a plan of one group of heads, in every group, moves of each operand."""
     groups = attention.groups
     names = {"A": "Q", "B": "K", "D": "V", "Y": "O", **({"H": "S"} if plan.stores["H"] else {})}
-    family = {"row panel": "flash attention", "bands of hidden units": "bands of keys"}.get(family, family)
+    known = {"row panel": "flash attention", "Y stationary": "O stationary", "bands of hidden units": "bands of keys"}
+    family = known.get(family, family)
     each = f"{groups} groups, each " if groups > 1 else ""
     return FusedSchedule(
         family,
-        each + plan.describe(),
+        each
+        + plan.describe().replace("Y stationary", "O stationary").replace("of Y", "of O").replace("of H", "of scores"),
         attention,
         {names[name]: groups * count for name, count in plan.loads.items() if name in names},
         {names[name]: groups * count for name, count in plan.stores.items() if name in names},
@@ -87,6 +89,7 @@ def attention_schedules(attention: Attention, capacity: int, state: bool = True)
     Softmax state counts, unless ``state`` says otherwise.
 
     ``flash attention`` (queries and outputs resident, keys and values streamed), ``hidden block`` (scores resident),
+    ``O stationary`` (all scores of some queries first, stored, then outputs resident; without a mask),
     ``bands of rows`` where mixing rules gives something else, ``bands of keys`` (one band of all keys, their values
     resident as far as they fit) and, without a mask, ``unfused`` (up to 2^32 stacked queries). With strict softmax a
     block holds whole rows of scores. Cost: O(sqrt(queries) + sqrt(keys)) evaluations.
@@ -99,7 +102,7 @@ def attention_schedules(attention: Attention, capacity: int, state: bool = True)
     chain = attention_chain(attention, state)
     found = [_unfused(attention, capacity)] if _separable(attention) else []
     for family, (side, rule) in FUSED_FAMILIES.items():
-        if family in ("column panel", "Y stationary") or (family == "row panel" and chain.whole_rows):
+        if family == "column panel" or (family == "row panel" and chain.whole_rows):
             continue
         plan = best_chain_plan(chain, side, capacity, rule)
         if plan is not None and all(plan != other.plan for other in found):

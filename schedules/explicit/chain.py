@@ -268,15 +268,20 @@ def widest(chain: Chain, side: str, extent: int, room: int) -> int:
 
 
 def _spilled_band(chain: Chain, extent: int, capacity: int) -> Band | None:
-    """All of the band's H first, then Y: A and Y resident one after the other."""
+    """All of the band's H first, then Y: A and Y resident one after the other.
+
+    With softmax state scores are stored as they are; the maximum and sum of each row, known once all have been
+    computed, stay with it until its outputs are complete.
+    """
     k, l, f, u = chain.k, chain.l, chain.f, chain.streams
-    resident = extent * max(k + u, l + 1) + 1
-    if chain.state or chain.masked or l == 0 or resident > capacity:
+    state = extent * min(chain.state, 2)
+    resident = state + extent * max(k + u, l + 1) + 1
+    if chain.masked or l == 0 or resident > capacity:
         return None
     if (capacity - resident) // extent >= f:  # one block of all columns does with less
         return None
     of_column = Side(extent, 0, u, extent)
-    enter = best_corner(capacity - extent * max(k, l), of_column, min(k, l), f - 1)
+    enter = best_corner(capacity - state - extent * max(k, l), of_column, min(k, l), f - 1)
     while (peak := _room_of_spilled(chain, extent, enter)) > capacity:  # a column is computed beside those that stay
         enter = Corner(enter.group, enter.turned, enter.plain - 1) if enter.plain else NO_CORNER
     stays = enter.vectors
@@ -286,7 +291,8 @@ def _spilled_band(chain: Chain, extent: int, capacity: int) -> Band | None:
 def _room_of_spilled(chain: Chain, extent: int, enter: Corner) -> int:
     k, l, u = chain.k, chain.l, chain.streams
     plain = extent * (max(k + u, l + 1) + enter.plain) + 1
-    return max(plain, extent * max(k, l) + enter.room(Side(extent, 0, u, extent)))
+    room = max(plain, extent * max(k, l) + enter.room(Side(extent, 0, u, extent)))
+    return room + extent * min(chain.state, 2)
 
 
 def wider_band(chain: Chain, extent: int, blocks: int, capacity: int) -> Band | None:

@@ -40,7 +40,7 @@ class Costs:
         if rule == "panel":
             return (self.capacity - 1) // (first + second + c.streams + min(c.state, 2))
         if rule == "spill":
-            return (self.capacity - 1) // max(c.k + c.streams, c.l + 1)
+            return (self.capacity - 1) // (max(c.k + c.streams, c.l + 1) + min(c.state, 2))
         if self.side == "hidden":
             return (self.capacity - 2 - c.state) // c.streams
         return (self.capacity - 1) // (c.streams + c.state + 1)
@@ -65,7 +65,7 @@ class Costs:
                 turn = np.minimum(carried, f / 2) * self.passing
             return np.where(spare > extent * c.streams, count * moved - (count - 1) * turn, np.inf)
         if rule == "spill":
-            spare = self.capacity - extent * max(c.k, c.l)
+            spare = self.capacity - extent * (max(c.k, c.l) + min(c.state, 2))
             room = np.maximum(spare - extent * c.streams, 0)
             stays = vectors_carried(room, extent, np.float64(min(c.k, c.l)), c.streams, extent)
             return np.where(spare > extent * c.streams, count * (moved + 2 * extent * np.maximum(f - stays, 0)), np.inf)

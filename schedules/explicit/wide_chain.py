@@ -121,7 +121,7 @@ def _shapes(chain: Chain, side: str, extent: int, room: Room) -> Iterator[Shape]
             second = min(l, spare // per_second)
             first = min(k, (spare - second * per_second) // per_first)
             yield shape._replace(kept_first=first, kept_second=second)
-    if side == "rows" and l and not chain.state:
+    if side == "rows" and l and not chain.state:  # scores before the softmax are wide, in slow memory too
         spilled = Shape(extent, 1, k, l, chain.f)
         if (spare := left(spilled)) >= 0 and (stay := spare // (w * extent)) < chain.f:
             yield spilled._replace(spilled=chain.f - stay)

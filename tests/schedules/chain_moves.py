@@ -385,7 +385,8 @@ class _Player:
                 a: list[Value] = [("A", (i, t)) for i in rows]
                 b: list[Value] = [("B", (s, t, j)) for s in range(c.streams)]
                 yield from self.sweep(a, b, True, j + 1 < c.f, _multiply)
-            yield from self.finished(rows, [j])
+            if not c.state:  # softmax needs the maximum and the sum of the row
+                yield from self.finished(rows, [j])
             for i in rows if j < band.spilled else ():
                 yield "store", "H", (0, i, j)
                 yield "delete", "H", (0, i, j)
@@ -407,6 +408,8 @@ class _Player:
         for j in reversed(alone):
             for i in rows if j < band.spilled else ():
                 yield "load", "H", (0, i, j)
+            if c.state:
+                yield from self.finished(rows, [j])
             for q in range(c.l):
                 y: list[Value] = [("Y", (i, q)) for i in rows]
                 yield from self.sweep(y, [("D", (j, q))], True, j > 0, _accumulate)
@@ -445,7 +448,9 @@ class _Player:
                 handed = handed_on(c, self.plan.side, self.plan.capacity, band, bands[number + 1], seen)
             self.next_kept = 0 if handed.leave.vectors else handed.values
             if band.spilled:
+                yield from self.state_of(extent, "begin")
                 yield from self.spilled(band, extent)
+                yield from self.state_of(extent, "delete")
                 continue
             if came.vectors or handed.leave.vectors:
                 order = range(c.f) if forward else range(c.f - 1, -1, -1)

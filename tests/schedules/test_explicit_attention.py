@@ -6,11 +6,23 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from pebble.certificate import RefusedError
+from pebble.certificate.schedules import moved_by
+from pebble.certificate.statement import read_workload
+from pebble.certificate.upper_widths import check_upper_bytes
 from pebble.errors import InfeasibleError
 from pebble.families import lower_bound
-from pebble.schedules.explicit.attention import attention_schedules, best_attention_schedule
+from pebble.proof.certificate import workload_statement
+from pebble.proof.upper import upper_claim
+from pebble.reports.bound import bound_workload
+from pebble.schedules.explicit.attention import (
+    attention_chain,
+    attention_schedules,
+    best_attention_schedule,
+    fused_attention,
+)
 from pebble.schedules.explicit.chain import Chain, best_band
-from pebble.schedules.explicit.chain_search import plan_of_runs
+from pebble.schedules.explicit.chain_search import best_chain_plan, plan_of_runs
 from pebble.workloads import Attention, named_workload
 from tests.schedules.fused_replay import replay
 
@@ -106,3 +118,49 @@ def test_the_largest_attention_has_a_schedule(causal):
     for attention in (wide, long):
         best = best_attention_schedule(attention, 2**19)
         assert best.elements >= lower_bound(attention, 2**19).elements
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(2, 7), st.integers(2, 7), st.integers(1, 6), st.integers(8, 60), st.sampled_from(["online", "strict"])
+)
+def test_scores_are_spilled_with_the_state_of_their_rows(
+    n: int, keys: int, d: int, capacity: int, softmax: str
+) -> None:
+    """Played: maximum and sum of a row stay from its first score to its outputs; the checker counts the same."""
+    attention = Attention(n, keys, d, softmax=softmax)
+    plan = best_chain_plan(attention_chain(attention), "rows", capacity, "spill")
+    assume(plan is not None and plan.stores["H"] > 0)
+    assert plan is not None
+    schedule = fused_attention(attention, "Y stationary", plan)
+    assert replay(schedule) <= schedule.peak_elements <= capacity
+    claim = upper_claim(read_workload(workload_statement(attention), "workload"), schedule)
+    assert claim["elements"] == schedule.elements
+    run = claim["schedule"]["runs"][0]
+    told = {**claim["schedule"], "runs": [{**run, "stay": [run["stay"][0], run["stay"][1] + 1]}]}
+    with pytest.raises(RefusedError):
+        moved_by(read_workload(workload_statement(attention), "workload"), capacity, told, "schedule")
+
+
+def test_long_vectors_in_little_memory_spill_their_scores() -> None:
+    attention, capacity = Attention(8192, 8192, 256), 96 * 512
+    found = {s.family: s for s in attention_schedules(attention, capacity)}
+    best = best_attention_schedule(attention, capacity)
+    assert best.family == "O stationary" and "of scores spilled" in best.detail
+    assert best.elements < 0.9 * found["flash attention"].elements
+    wide = bound_workload(attention, cache="96KiB", accumulators="fp32")  # scores before the softmax take 4 bytes
+    assert wide.upper is not None and "spilled" not in wide.upper.name
+
+
+def test_a_certificate_in_bytes_spills_no_scores() -> None:
+    workload = read_workload(workload_statement(Attention(8, 8, 4)), "workload")
+    run = {"extent": 8, "count": 1, "blocks": 8, "stay": [4, 4], "kept": [0, 0], "spilled": 8}
+    claim = {
+        "claim": "upper bound in bytes",
+        "widths_bytes": {"partial_hidden": 4, "partial_output": 4},
+        "capacity_bytes": 4000,
+        "bytes": 1,
+        "schedule": {"kind": "bands", "side": "rows", "runs": [run]},
+    }
+    with pytest.raises(RefusedError, match="before the softmax"):
+        check_upper_bytes(workload, claim, "claim")
