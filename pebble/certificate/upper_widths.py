@@ -33,7 +33,10 @@ def check_upper_bytes(workload: Workload, claim: dict[str, Any], at: str) -> str
     capacity = integer(claim["capacity_bytes"], f"{at}.capacity_bytes", 3)
     total = _moved(workload, widths, capacity, claim["schedule"], f"{at}.schedule")
     equal(claim["bytes"], total, f"{at}.bytes", "bytes moved")
-    return f"a schedule of {workload.label} fits in {capacity:,} bytes with these widths and moves {total:,} bytes"
+    begun = f"a partial sum takes {widths.partial} bytes"
+    if workload.family not in ("gemm", "conv2d"):
+        begun += f", one of an intermediate {widths.hidden}"
+    return f"a schedule of {workload.label} fits in {capacity:,} bytes where {begun} and moves {total:,} bytes"
 
 
 def _moved(workload: Workload, widths: Widths, capacity: int, schedule: Any, at: str) -> int:

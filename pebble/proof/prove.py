@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import ceil
+from typing import Any
 
 from pebble.bounds import (
     Accounting,
@@ -29,7 +30,7 @@ from pebble.proof.lines import line_proof
 from pebble.proof.passes import pass_proof
 from pebble.proof.shares import Share, segment_shares, total
 from pebble.proof.text import Block, decimal, latex, markdown, number, tail, written
-from pebble.proof.upper import Single
+from pebble.proof.upper import Single, upper_bytes_claim
 from pebble.proof.widths import wide_blocks
 from pebble.workloads.base import Workload
 
@@ -85,6 +86,8 @@ def _after(found: Answer, command: str) -> list[str]:
         """)
     if isinstance(found.upper, Single):
         parts.append(_schedule(found.upper, found.lower))
+    elif found.upper is not None and (claim := upper_bytes_claim(found.upper)) is not None:
+        parts.append(_in_bytes(claim, found.lower))
     parts.append(f"""
         ## Checking it
 
@@ -329,6 +332,19 @@ def _result(stated: Statement, bound: LowerBound) -> str:
 
         In bytes: each transfer moves at least ${stated.narrow}$, and wider values are charged their width on the
         transfers that surely happen: ${number(bound.bytes)}$ bytes. $\Box$
+        """
+
+
+def _in_bytes(claim: dict[str, Any], bound: LowerBound) -> str:
+    widths, moved = claim["widths_bytes"], claim["bytes"]
+    thousandths = ceil(Fraction(moved * 1000, bound.bytes))
+    return f"""
+        ## A schedule
+
+        A schedule that fits in ${number(claim["capacity_bytes"])}$ bytes, where a partial sum takes
+        ${widths["partial_output"]}$ of them, moves ${number(moved)}$ bytes,
+        ${thousandths // 1000}.{thousandths % 1000:03d}$ times the bound. Its blocks are in the certificate, from which
+        the checker recomputes room and traffic.
         """
 
 

@@ -13,7 +13,7 @@ from pebble.errors import InputError
 from pebble.families.parts import PartSchedule
 from pebble.proof.shares import NotCertifiedError
 from pebble.schedules.explicit import ExplicitSchedule
-from pebble.schedules.explicit.apart import CornerApart
+from pebble.schedules.explicit.apart import BandsApart, CornerApart
 from pebble.schedules.explicit.chain import NOTHING, ChainPlan, handed_on
 from pebble.schedules.explicit.chain_apart import PanelsApart
 from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule, ConvTiles, WideConvProduct, WideConvSchedule
@@ -104,7 +104,7 @@ def _product(schedule: WideProduct) -> dict[str, Any]:
     return _banded(schedule) if isinstance(schedule, WideBands) else _blocks(schedule)
 
 
-def _apart(schedule: CornerApart) -> dict[str, Any]:
+def _apart(schedule: BandsApart) -> dict[str, Any]:
     told = {"stationary": schedule.stationary, "axis": schedule.axis, "bands": schedule.count}
     return {"kind": "apart", **told, "corner": list(schedule.corner)}
 

@@ -26,11 +26,11 @@ from pebble.units import ceil_div
 _FEWER = 2  # bands fewer than where nothing but what stays would have to fit
 _AROUND = 3  # sides of a corner beside the best in whole numbers
 
-A = TypeVar("A", bound="CornerApart")
+A = TypeVar("A", bound="BandsApart")
 
 
 @dataclass(frozen=True)
-class CornerApart(StationaryProduct):
+class BandsApart(StationaryProduct):
     """A product in bands of one block each that lack a corner, and its exact traffic.
 
     Attributes
@@ -70,11 +70,8 @@ class CornerApart(StationaryProduct):
     def visits(self) -> dict[str, int]:
         p, q, r = (self.extent(axis) for axis in self.axes)
         (a, b), (first, second) = self.corner, self.operands
-        return {
-            **{self.stationary: p * q},
-            **{first: (self.count * p + a) * r},
-            **{second: (q + self.count * b) * r},
-        }
+        found = {self.stationary: p * q, first: (self.count * p + a) * r, second: (q + self.count * b) * r}
+        return {name: found[name] for name in "ABC"}
 
     def _peak(self, taken: Mapping[str, int]) -> int:
         p, q, _ = (self.extent(axis) for axis in self.axes)
@@ -118,12 +115,16 @@ class CornerApart(StationaryProduct):
         }
 
 
+class CornerApart(BandsApart):
+    """A product with a corner apart in a memory of values."""
+
+
 def corners_apart(empty: A, visit: Mapping[str, int]) -> Iterator[A]:
     """Of each operand, way of cutting and number of bands the best corner, where one is needed and fits.
 
     Parameters
     ----------
-    empty : CornerApart
+    empty : BandsApart
         The product and the memory.
     visit : mapping
         Bytes of a visit of a value of each operand.

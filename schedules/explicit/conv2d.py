@@ -260,7 +260,8 @@ class ConvTiles:
         tile = f"{self.images} images x {self.rows} rows x {self.columns} columns x {self.channels} channels"
         text = f"{self.stays} stay, tiles of {tile}"
         if self.passing.channels:
-            text += f", {self.passing.channels} of {self.conv.in_channels} input channels of {self.passing.shared} pass"
+            of_what = f"{self.passing.channels} of {self.conv.in_channels} input channels of {self.passing.shared}"
+            text += f", {of_what} stay for the next tile"
         return f"compulsory: {text}" if self.elements == self.conv.compulsory_elements else text
 
     def to_json(self) -> dict[str, object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pebble.schedules.explicit.apart import CornerApart
+from pebble.schedules.explicit.apart import BandsApart
 from pebble.schedules.explicit.corner import NO_CORNER, Corner
 from pebble.schedules.explicit.gemm import Band, BandedProduct, StationaryProduct, operand_of, other_axes
 from pebble.workloads import Gemm
@@ -22,7 +22,7 @@ def gemm_moves(schedule: StationaryProduct) -> Iterator[Event]:
     Yields ``load``, ``store`` or ``delete`` of a value of A, B or C by row and column, or ``compute`` of the update
     (i, j, l): C[i, j] += A[i, l] B[l, j].
     """
-    if isinstance(schedule, CornerApart):
+    if isinstance(schedule, BandsApart):
         return _Apart(schedule).play()
     assert isinstance(schedule, BandedProduct)
     return _Bands(schedule).play()
@@ -97,7 +97,7 @@ class _Player:
 
 
 class _Apart(_Player):
-    def __init__(self, schedule: CornerApart) -> None:
+    def __init__(self, schedule: BandsApart) -> None:
         super().__init__(schedule.gemm)
         self.schedule = schedule
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pebble.errors import InfeasibleError
-from pebble.schedules.explicit.apart import CornerApart, corners_apart
+from pebble.schedules.explicit.apart import BandsApart, corners_apart
 from pebble.schedules.explicit.gemm import BandedProduct, StationaryProduct
 from pebble.schedules.explicit.gemm_search import search_bands
 from pebble.schedules.explicit.widths import WideGemmSchedule, gemm_bytes, gemm_schedules_in_bytes, operand_bytes
@@ -57,7 +57,7 @@ class WideBands(_InBytes, BandedProduct):
 
 
 @dataclass(frozen=True)
-class WideApart(_InBytes, CornerApart):
+class WideApart(_InBytes, BandsApart):
     """A GEMM with a corner apart in a memory of bytes."""
 
     room: Room

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -61,3 +62,14 @@ def test_the_command_it_names_writes_the_certificate(capsys: pytest.CaptureFixtu
     found = re.search(r"`pebble (bound [^`]+) --certificate c.json`", text)
     assert found is not None
     assert main([*found[1].split(), "--json"]) == 0
+
+
+def test_a_schedule_in_bytes_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its room and traffic in bytes, as `bound` says."""
+    words = "gemm -m 1024 -n 1024 -k 4096 --cache 4MiB --accumulate fp32"
+    assert main(["bound", *words.split(), "--json"]) == 0
+    moved = json.loads(capsys.readouterr().out)["upper_bound"]["bytes"]
+    assert main(["prove", *words.split()]) == 0
+    text = capsys.readouterr().out
+    assert "## A schedule" in text and "fits in $4\\,194\\,304$ bytes" in text
+    assert f"moves ${moved:,}$ bytes".replace(",", "\\,") in text

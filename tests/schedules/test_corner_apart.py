@@ -18,7 +18,7 @@ from pebble.schedules.explicit import best_gemm_schedule, gemm_schedules
 from pebble.schedules.explicit.apart import CornerApart, corners_apart
 from pebble.schedules.explicit.ffn import ffn_schedules
 from pebble.schedules.explicit.wide_gemm import WideApart
-from pebble.workloads import Ffn, Gemm
+from pebble.workloads import Conv2d, Ffn, Gemm
 from pebble.workloads.base import Workload
 from pebble.workloads.widths import Room, Widths
 from tests.schedules.test_explicit_gemm import replay
@@ -106,6 +106,30 @@ def test_certified(accumulators: str) -> None:
     )
     claim = found.certificate()["claims"][-1]
     assert claim["schedule"]["kind"] == "apart" and claim["bytes"] == found.upper.bytes  # type: ignore[union-attr]
+    in_bytes = accumulators == "fp32"
+    assert claim["claim"] == ("upper bound in bytes" if in_bytes else "upper bound")
+    assert claim["capacity_bytes" if in_bytes else "capacity_elements"] == (4 << 20 if in_bytes else 1 << 20)
+
+
+@pytest.mark.parametrize("sides", [(14, 28, 21), (65536, 4096, 4096)])
+def test_spilled_sums_are_certified_in_bytes(sides: tuple[int, int, int]) -> None:
+    """An input stays, so that sums of the corner's vectors are stored wide: not what a count of values says."""
+    found = bound_workload(Gemm(*sides), cache="637B" if sides[0] == 14 else "32MiB", accumulators="fp32")
+    assert isinstance(found.upper, WideApart) and found.upper.spilled > 0
+    claim = found.certificate()["claims"][-1]
+    assert claim["claim"] == "upper bound in bytes" and claim["bytes"] == found.upper.bytes
+
+
+@pytest.mark.parametrize("accumulators", ["off", "fp32"])
+def test_windows_without_overlap_name_their_operands(accumulators: str) -> None:
+    """A convolution that is a product: what is told of X, W and Y is what the checker counts of each."""
+    conv = Conv2d(1, 64, 9, 4, 3, 1)
+    for size in range(90, 400, 5):
+        found = bound_workload(
+            conv, cache=f"{size}B" if accumulators == "fp32" else f"{size}el", accumulators=accumulators
+        )
+        found.certificate()
+    assert bound_workload(conv, cache="105el").upper.loads == {"X": 1088, "W": 768, "Y": 0}  # type: ignore[union-attr]
 
 
 def test_kernels_of_a_network() -> None:
