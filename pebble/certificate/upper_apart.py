@@ -13,9 +13,9 @@ from typing import Any
 
 from .reading import RefusedError, array, choice, fields, integer
 from .upper import AXES, Moved, operand_of
+from .upper_banded import ALIKE
 
 MAX_BANDS = 2**40
-ALIKE = {"A": 1, "B": 1, "C": 1}
 
 
 def check_apart(

@@ -9,10 +9,7 @@ from pebble.schedules.explicit.chain import NOTHING, Band, ChainPlan, handed_on
 from pebble.schedules.explicit.chain_apart import PanelsApart
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.moves import groups_of
-
-# (move, operand, index); operands A[i, t], B[s, t, j], H[s, i, j], D[j, q], Y[i, q] and state[i, number]
-Event = tuple[str, str, tuple[int, ...]]
-Value = tuple[str, tuple[int, ...]]
+from tests.schedules.panel_moves import Event, Value, panels_apart_moves
 
 
 def chain_moves(plan: ChainPlan | PanelsApart) -> Iterator[Event]:
@@ -31,9 +28,7 @@ def chain_moves(plan: ChainPlan | PanelsApart) -> Iterator[Event]:
         Y[i,q] += H[0,i,j] D[j,q] (the first of either begins the cell); ``finish`` of H with (i, j): activation, or
         softmax, after which, when gated, H[1, i, j] is no longer needed.
     """
-    if isinstance(plan, PanelsApart):
-        return row_panels_apart(plan) if plan.side == "rows" else column_panels_apart(plan)
-    return _Player(plan).play()
+    return panels_apart_moves(plan) if isinstance(plan, PanelsApart) else _Player(plan).play()
 
 
 def _multiply(a: Value, b: Value) -> Iterator[Event]:
@@ -44,132 +39,6 @@ def _multiply(a: Value, b: Value) -> Iterator[Event]:
 def _accumulate(y: Value, d: Value) -> Iterator[Event]:
     (i, q), (j, _) = y[1], d[1]
     yield "compute", "Y", (i, q, j)
-
-
-def row_panels_apart(plan: PanelsApart) -> Iterator[Event]:
-    """Panels of rows that lack a corner of Y, then the corners."""
-    c, (a, u), start = plan.chain, plan.corner, 0
-    corners: list[int] = []
-    columns = range(c.l - u, c.l)
-    for height in plan.extents:
-        rows = range(start, start + height)
-        apart = rows[height - a :]
-        for i in rows:
-            for t in range(c.k):
-                yield "load", "A", (i, t)
-        for j in range(c.f):
-            for s in range(c.streams):
-                for t in range(c.k):
-                    yield "load", "B", (s, t, j)
-                    for i in rows:
-                        yield "compute", "H", (s, i, j, t)
-                    yield "delete", "B", (s, t, j)
-            for i in rows:
-                yield "finish", "H", (i, j)
-                if c.streams == 2:
-                    yield "delete", "H", (1, i, j)
-            for i in apart:
-                yield "store", "H", (0, i, j)
-            for q in range(c.l):
-                yield "load", "D", (j, q)
-                for i in rows:
-                    if i not in apart or q not in columns:
-                        yield "compute", "Y", (i, q, j)
-                yield "delete", "D", (j, q)
-            for i in rows:
-                yield "delete", "H", (0, i, j)
-        for i in rows:
-            for t in range(c.k):
-                yield "delete", "A", (i, t)
-            for q in range(c.l):
-                if i not in apart or q not in columns:
-                    yield "store", "Y", (i, q)
-                    yield "delete", "Y", (i, q)
-        corners += apart
-        start += height
-    for j in range(c.f):
-        cells, values = [("H", (0, i, j)) for i in corners], [("D", (j, q)) for q in columns]
-        held, single = (cells, values) if len(cells) <= len(values) else (values, cells)
-        for one in held:
-            yield "load", *one
-        for other in single:
-            yield "load", *other
-            for one in held:
-                (_, i, _), (_, q) = (one[1], other[1]) if held is cells else (other[1], one[1])
-                yield "compute", "Y", (i, q, j)
-            yield "delete", *other
-        for one in held:
-            yield "delete", *one
-    for i in corners:
-        for q in columns:
-            yield "store", "Y", (i, q)
-            yield "delete", "Y", (i, q)
-
-
-def column_panels_apart(plan: PanelsApart) -> Iterator[Event]:
-    """Panels of hidden columns that lack a corner of D, then the corners."""
-    c, (lines, u), start = plan.chain, plan.corner, 0
-    corners: list[int] = []
-    columns = range(c.l - u, c.l)
-    for number, extent in enumerate(plan.extents):
-        panel = range(start, start + extent)
-        apart = panel[extent - lines :]
-        stays: list[Value] = [("B", (s, t, j)) for j in panel for s in range(c.streams) for t in range(c.k)]
-        stays += [("D", (j, q)) for j in panel for q in range(c.l) if j not in apart or q not in columns]
-        for one in stays:
-            yield "load", *one
-        for i in range(c.m):
-            for t in range(c.k):
-                yield "load", "A", (i, t)
-                for s in range(c.streams):
-                    for j in panel:
-                        yield "compute", "H", (s, i, j, t)
-                yield "delete", "A", (i, t)
-            for j in panel:
-                yield "finish", "H", (i, j)
-                if c.streams == 2:
-                    yield "delete", "H", (1, i, j)
-            for j in apart:
-                yield "store", "H", (0, i, j)
-            for q in range(c.l):
-                if number:
-                    yield "load", "Y", (i, q)
-                for j in panel:
-                    if j not in apart or q not in columns:
-                        yield "compute", "Y", (i, q, j)
-                yield "store", "Y", (i, q)
-                yield "delete", "Y", (i, q)
-            for j in panel:
-                yield "delete", "H", (0, i, j)
-        for one in stays:
-            yield "delete", *one
-        corners += apart
-        start += extent
-    block: list[Value] = [("D", (j, q)) for j in corners for q in columns]
-    for one in block:
-        yield "load", *one
-    for i in range(c.m):
-        cells: list[Value] = [("H", (0, i, j)) for j in corners]
-        sums: list[Value] = [("Y", (i, q)) for q in columns]
-        held, single = (cells, sums) if len(cells) <= len(sums) else (sums, cells)
-        for one in held:
-            yield "load", *one
-        for other in single:
-            yield "load", *other
-            for one in held:
-                (_, _, j), (_, q) = (one[1], other[1]) if held is cells else (other[1], one[1])
-                yield "compute", "Y", (i, q, j)
-            yield from _gone(other)
-        for one in held:
-            yield from _gone(one)
-    for one in block:
-        yield "delete", *one
-
-
-def _gone(value: Value) -> Iterator[Event]:
-    if value[0] == "Y":
-        yield "store", *value
-    yield "delete", *value
 
 
 class _Player:
