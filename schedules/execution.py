@@ -40,7 +40,7 @@ EXECUTION_HELP = (
     "how blocks run: waves (a barrier before each), free (no barrier; needs a machine); gemm: also persistent, "
     "staggered, dynamic-S (skew of S percent), split-k-S, stream-k, stream-k-hybrid (waves)"
 )
-_NUMBERED = re.compile(r"(dynamic|split-k)-([0-9]{1,4})")
+_NUMBERED = re.compile(r"(dynamic|split-k)-([0-9]{1,18})")
 MAX_SPLITS, MAX_SKEW, MAX_CLUSTER = 256, 100, 16
 _LEAST_SPEED = 0.2
 
@@ -119,9 +119,9 @@ def parse_execution(text: str, cluster: str = "1x1", seed: int = 0) -> Execution
     shape = (int(sides[0]), int(sides[1]))
     match = _NUMBERED.fullmatch(name)
     if match:
-        number, most = int(match[2]), MAX_SKEW if match[1] == "dynamic" else MAX_SPLITS
-        if number > most or (match[1] == "split-k" and number < 1):
-            raise InputError(f"execution: got {text!r}, expected a number up to {most}.")
+        number, (least, most) = int(match[2]), (0, MAX_SKEW) if match[1] == "dynamic" else (1, MAX_SPLITS)
+        if not least <= number <= most:
+            raise InputError(f"--execution: got {text!r}, expected {match[1]}-N with N from {least} to {most}.")
         return Execution(match[1], number, shape, seed)
     if name == "dynamic":
         return Execution("dynamic", 5, shape, seed)

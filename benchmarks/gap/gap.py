@@ -85,27 +85,35 @@ def read_table(path: Path) -> list[Row]:
 
 
 def draw(tables: dict[str, list[Row]], path: Path) -> None:
-    """The gap of each instance, a panel a family, a mark a table."""
+    """The gap of each instance, a panel a family, a mark a table; mean and largest in the legend."""
     families = list(dict.fromkeys(r["family"] for rows in tables.values() for r in rows if r["gap"]))
     with page(11, 3.0 * len(families)) as figure:
         for number, family in enumerate(families):
             ax = figure.add_subplot(len(families), 1, number + 1)
             names: dict[tuple[str, str], int] = {}
-            marks = zip(tables.items(), "osD^v", (GREY, BLUE, GREEN, ORANGE, RED), strict=False)
+            marks = zip(tables.items(), "osD^vP", (GREY, BLUE, GREEN, ORANGE, RED, "black"), strict=False)
             for (label, rows), marker, colour in marks:
                 ours = [r for r in rows if r["family"] == family and r["gap"]]
                 if not ours:
                     continue
                 at = [names.setdefault((r["instance"], r["kibibytes"]), len(names)) for r in ours]
                 gaps = [float(r["gap"]) for r in ours]
-                text = f"{label}: mean {sum(gaps) / len(gaps):.3f}, max {max(gaps):.3f}"
+                text = f"{label} {sum(gaps) / len(gaps):.3f}, {max(gaps):.3f}"
                 ax.plot(at, gaps, marker, color=colour, ms=4, label=text)
             ticks = [f"{name.split(' ', 1)[1]} @ {_size(int(kib))}" for name, kib in names]
             ax.set_xticks(range(len(ticks)), ticks, rotation=90, fontsize=6)
             ax.axhline(1, color="black", lw=0.6)
             ax.set_ylabel("schedule / bound" if look().title else f"{family}: schedule / bound", fontsize=8)
             ax.set_title(family, fontsize=9, loc="left")
-            ax.legend(fontsize=7, frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=len(tables))
+            ax.legend(
+                fontsize=7,
+                frameon=False,
+                loc="lower right",
+                bbox_to_anchor=(1, 1),
+                ncols=len(tables),
+                columnspacing=1,
+                handletextpad=0,
+            )
     save_figure(figure, str(path))  # once the page is fitted
 
 

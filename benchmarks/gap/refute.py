@@ -2,9 +2,10 @@
 
     python benchmarks/gap/refute.py gemm 100000 [--bytes] [--seed 1]
 
-Of every instance each theorem is asked by itself (segments, lines and passes; with ``--bytes`` B1 to B5, of random
-widths), and the best schedule. Prints how many there were, how often a schedule that moves something twice meets a
-theorem, how close they come then, and every instance where a theorem is above a schedule; exit code 1 if there is one.
+Of every instance each theorem is asked by itself (segments, lines, prices and passes; with ``--bytes`` B1 to B5 and
+prices, of random widths), and the best schedule. Prints how many there were, how often a schedule that moves something
+twice meets a theorem, how close they come then, and every instance where a theorem is above a schedule; exit code 1 if
+there is one.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from math import exp, log
 
-from pebble.bounds import Accounting
+from pebble.bounds import Accounting, Chain, Problem
 from pebble.bounds.line_search import line_bound
 from pebble.bounds.passes import pass_bound
-from pebble.bounds.wide_lines import chain_line_bytes, line_bytes
+from pebble.bounds.priced import METHOD, priced_chains
+from pebble.bounds.priced_search import Search
+from pebble.bounds.wide_lines import chain_line_bytes, line_bytes, unit_of
 from pebble.bounds.wide_passes import pass_bytes
 from pebble.bounds.widths import best_use, chain_uses, product_uses
 from pebble.errors import InfeasibleError
@@ -70,6 +73,19 @@ def proved_values(told: Accounting, capacity: int) -> Iterator[Found]:
         yield "lines", told.groups * line_bound(problem, capacity).elements
     if told.grid is not None and (passes := pass_bound(told.grid, capacity)) is not None:
         yield "passes", told.groups * passes.elements
+    if told.chain is not None and told.lines:
+        yield from (("prices", told.groups * found) for found in priced(told.chain, told.lines, capacity))
+
+
+def priced(chain: Chain, lines: Sequence[Problem], capacity: int, widths: Widths | None = None) -> Iterator[int]:
+    """What Theorem 10 says with a few prices, whether or not it is worth a search, in units."""
+    unit = 1 if widths is None else unit_of(widths)
+    for problem in priced_chains(chain, widths, unit):
+        h = max((line_bound(one, capacity) for one in lines), key=lambda one: one.elements).segments
+        search = Search(problem, capacity // unit)
+        search.solve(max(2, min(h, problem.work // 2)), close=0.02)
+        if (found := search.exact(METHOD)) is not None:
+            yield unit * found.elements
 
 
 def proved_bytes(told: Accounting, room: Room) -> Iterator[Found]:
@@ -80,6 +96,9 @@ def proved_bytes(told: Accounting, room: Room) -> Iterator[Found]:
     lines = line_bytes(told.lines, room.widths, room.bytes) if chain is None else ()
     for found in lines if chain is None else chain_line_bytes(chain, room.widths, room.bytes):
         yield "lines in bytes", told.groups * found.bytes
+    if chain is not None and told.lines:
+        found_by_prices = priced(chain, told.lines, room.bytes, room.widths)
+        yield from (("prices in bytes", told.groups * found) for found in found_by_prices)
     if told.grid is not None:
         for passes in pass_bytes(told.grid, room.widths, room.bytes, 0, 0):
             yield "passes in bytes", told.groups * passes.bytes + least_bytes(told.workload, room.widths)

@@ -11,6 +11,7 @@ from pebble.bounds.line_search import LineBound, line_bound
 from pebble.bounds.lines import Lines, Problem
 from pebble.bounds.parts import Part, Parts
 from pebble.bounds.passes import Grid, PassBound
+from pebble.bounds.priced import PricedBound, PricedBytes
 from pebble.bounds.published import Formula
 from pebble.bounds.tied import Tied
 from pebble.bounds.widths import Wide
@@ -30,6 +31,8 @@ __all__ = [
     "Parts",
     "PassBound",
     "Piece",
+    "PricedBound",
+    "PricedBytes",
     "Problem",
     "Proof",
     "Recomputed",

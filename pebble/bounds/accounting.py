@@ -24,6 +24,9 @@ from pebble.bounds.line_search import LineBound, line_bound
 from pebble.bounds.lines import Problem
 from pebble.bounds.parts import Part, bound_parts
 from pebble.bounds.passes import Grid, pass_bound
+from pebble.bounds.priced import METHOD_BYTES as PRICED_BYTES_METHOD
+from pebble.bounds.priced import PricedBound, PricedBytes, priced_chains
+from pebble.bounds.priced_search import priced_bound
 from pebble.bounds.tied import tied_bound
 from pebble.bounds.wide_lines import METHOD as LINE_METHOD
 from pebble.bounds.wide_lines import LineBytes, chain_line_bytes, line_bytes
@@ -48,7 +51,7 @@ COMPULSORY = "compulsory"
 COMPULSORY_STRICT = "compulsory, and the scores that a strict softmax must store and load"
 STRICT = "equation (3), and the scores that a strict softmax must store"
 SEPARATE_LINE_METHOD = f"{LINE_METHOD}, kernel by kernel"
-InBytes = Bytes | LineBytes | PassBytes
+InBytes = Bytes | LineBytes | PassBytes | PricedBytes
 Kernel = tuple[InBytes | None, int, int]  # what proves it, bytes that surely move, how many there are
 
 
@@ -64,6 +67,7 @@ class Accounting:
     groups: int = 1  #: equal groups that share no value
     chain: Chain | None = None  #: the two products of a group; None where every cell is an output
     parts: tuple[Part, ...] = ()  #: parts of unlike kind, whose bounds add up
+    priced: bool = True  #: whether a partial sum that leaves and returns is stored and loaded, as Theorem 10 counts
     computed_once: bool = False  #: whether parts hold only when nothing is computed twice
     spilled: Callable[[int], int] = lambda capacity: 0  #: scores of a group that must be stored at S
     compulsory_kernels: str = COMPULSORY  #: what the bound kernel by kernel is called where it is compulsory
@@ -88,7 +92,8 @@ def lower_bound(told: Accounting, capacity: int, recompute: bool = False) -> Low
     Returns
     -------
     LowerBound
-        In elements and in bytes, for every replacement policy. Falls as the capacity grows.
+        In elements and in bytes, for every replacement policy. Falls as the capacity grows, but for what the search for
+        prices leaves (Theorem 10): some ten-thousandths.
 
     Raises
     ------
@@ -98,7 +103,7 @@ def lower_bound(told: Accounting, capacity: int, recompute: bool = False) -> Low
     Notes
     -----
     Some milliseconds for any size, in exact integers; a gated chain with large memory takes some hundredths of a
-    second once.
+    second once, a chain of long vectors some tenths, for the prices of Theorem 10.
     """
     check_capacity(capacity)
     workload, chain = told.workload, told.chain
@@ -106,10 +111,12 @@ def lower_bound(told: Accounting, capacity: int, recompute: bool = False) -> Low
     spilled = 0 if recompute else told.spilled(capacity)
     least, products = workload.compulsory_elements // told.groups, workload.flops // (2 * told.groups)
     found: list[Proof] = [Compulsory(COMPULSORY, least, products)]
+    lines: list[LineBound] = []
     if not recompute or (chain is None and not told.computed_once):
         found += [bound_parts(told.parts, capacity)] if told.parts else []
         found += [piece.bound(capacity, spilled, STRICT if spilled else None) for piece in told.pieces]
-        found += [line_bound(problem, capacity) for problem in told.lines]
+        lines = [line_bound(problem, capacity) for problem in told.lines]
+        found += lines
         found += [passes] if told.grid is not None and (passes := pass_bound(told.grid, capacity)) else []
     if spilled:
         found.append(Compulsory(COMPULSORY_STRICT, least, products, 2 * spilled))
@@ -119,7 +126,18 @@ def lower_bound(told: Accounting, capacity: int, recompute: bool = False) -> Low
             tied = tied_bound(chain, capacity, max(proof.elements for proof in found))
             found[1:1] = [tied] if tied is not None else []
     best = max(found, key=lambda proof: proof.elements)  # the first of equals
+    if chain is not None and lines and told.priced:
+        priced = _priced(chain, lines, capacity, best.elements)
+        best = max([best, *priced], key=lambda proof: proof.elements)
     return _finish(told, capacity, best, 2 * spilled, recompute=recompute)
+
+
+def _priced(chain: Chain, lines: Sequence[LineBound], capacity: int, least: int) -> list[PricedBound]:
+    """Theorem 10, where it may prove more than ``least``: in the form and about the segments of Theorem 8."""
+    hint = max(lines, key=lambda proof: proof.elements)
+    (problem,) = (one for one in priced_chains(chain) if one.form == hint.form)
+    found = priced_bound(problem, capacity, hint.segments, hint.elements, least)
+    return [found] if found is not None else []
 
 
 def separate_bound(told: Accounting, capacity: int) -> LowerBound:
@@ -182,11 +200,16 @@ def in_bytes(told: Accounting, found: LowerBound, room: Room) -> LowerBound:
             kernels = _kernels_in_bytes(told, told.chain, room)
         else:
             least = told.workload.compulsory_bytes // told.groups
-            others: tuple[LineBytes | PassBytes, ...] = chain_line_bytes(told.chain, widths, room.bytes)
+            lines = chain_line_bytes(told.chain, widths, room.bytes)
+            others: tuple[LineBytes | PassBytes | PricedBytes, ...] = lines
             if told.grid is not None:
                 products = told.workload.flops // (2 * told.groups)
                 others += pass_bytes(told.grid, widths, room.bytes, least, products)
             kernels = [_best(chain_uses(told.chain, widths), others, room, least, told.groups)]
+            if lines and told.priced:
+                best = least if kernels[0][0] is None else kernels[0][0].bytes
+                priced = _priced_bytes(told.chain, lines, room, max(best, found.bytes // told.groups))
+                kernels = [(priced or kernels[0][0], least, told.groups)]
     elif told.chain is None and told.pieces:
         uses = product_uses(told.pieces[0], widths)
         lines = line_bytes(told.lines, widths, room.bytes)
@@ -207,11 +230,23 @@ def in_bytes(told: Accounting, found: LowerBound, room: Room) -> LowerBound:
         method = SEPARATE_LINE_METHOD if found.separate else LINE_METHOD
     if any(isinstance(one, PassBytes) for one, _, _ in kernels):
         method = PASS_METHOD
+    if any(isinstance(one, PricedBytes) for one, _, _ in kernels):
+        method = PRICED_BYTES_METHOD
     proof = Wide(method, widths, tuple(kernels), found)
     if proof.bytes <= found.bytes:
         return found
     instance = {**found.instance, "capacity_bytes": room.bytes}
     return replace(found, bytes=proof.bytes, proof=proof, instance=instance)
+
+
+def _priced_bytes(chain: Chain, lines: Sequence[LineBytes], room: Room, least: int) -> PricedBytes | None:
+    """Theorem 10 in bytes, where it proves more than ``least``."""
+    hint = max(lines, key=lambda proof: proof.bytes)
+    problems = priced_chains(chain, room.widths, hint.unit)
+    (problem,) = (one for one in problems if one.form == hint.found.form)
+    told = hint.found.segments, hint.bytes // hint.unit, least // hint.unit, PRICED_BYTES_METHOD
+    found = priced_bound(problem, room.bytes // hint.unit, *told)
+    return PricedBytes(found, hint.unit) if found is not None and found.elements * hint.unit > least else None
 
 
 def _least_bytes(piece: Piece, widths: Widths) -> int:
@@ -222,7 +257,7 @@ def _least_bytes(piece: Piece, widths: Widths) -> int:
 
 
 def _best(
-    uses: tuple[Use, ...], others: tuple[LineBytes | PassBytes, ...], room: Room, least: int, count: int
+    uses: tuple[Use, ...], others: tuple[LineBytes | PassBytes | PricedBytes, ...], room: Room, least: int, count: int
 ) -> Kernel:
     """The theorem that proves most for one kernel; None where what surely moves is as much."""
     tried: list[InBytes] = [best_use(uses, room.bytes), *others]

@@ -12,9 +12,9 @@ from pebble.errors import InfeasibleError
 class Proof(Protocol):
     """A theorem, and the numbers that recompute its bound on an instance.
 
-    `Compulsory`, `Segments`, `LineBound`, `PassBound`, `Kernels`, `Recomputed`, `Tied`, `Parts`, `Sum` and `Memories`
-    are the proofs there are; each stands with its theorem. What writes a certificate or a text looks at the type, never
-    at names.
+    `Compulsory`, `Segments`, `LineBound`, `PricedBound`, `PassBound`, `Kernels`, `Recomputed`, `Tied`, `Parts`, `Sum`
+    and `Memories` are the proofs there are; each stands with its theorem. What writes a certificate or a text looks at
+    the type, never at names.
     """
 
     @property

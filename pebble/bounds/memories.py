@@ -174,13 +174,14 @@ def of_sms(told: Accounting) -> Accounting:
     """The same for a memory that stands for several SMs: by lines at a price of room of 1, by passes with atomic adds.
 
     Partial sums of different SMs may meet in slow memory, by atomic adds: each then costs a store, where Theorem 7 at
-    prices above 1, and Theorem 9, count a store and a load.
+    prices above 1, Theorem 9 and Theorem 10 count a store and a load.
     """
     return replace(
         told,
         lines=_at_one(told.lines),
         parts=tuple(replace(part, lines=_at_one(part.lines)) for part in told.parts),
         grid=None if told.grid is None else replace(told.grid, atomic=True),
+        priced=False,
     )
 
 

@@ -71,6 +71,7 @@ from typing import TYPE_CHECKING, Any
 
 from pebble.bounds.box import FRACTION_BITS, Piece, best_segments, shares_of
 from pebble.bounds.chain import Chain
+from pebble.bounds.priced import PricedBytes
 from pebble.bounds.wide_lines import LineBytes
 from pebble.bounds.wide_passes import PassBytes
 from pebble.units import floor_cbrt
@@ -197,7 +198,7 @@ class Wide:
     ----------
     method : str
     widths : Widths
-    kernels : tuple of (Bytes, LineBytes, PassBytes or None, int, int)
+    kernels : tuple of (Bytes, LineBytes, PassBytes, PricedBytes or None, int, int)
         Of each kernel or part: the theorem, or None where what surely moves is more; bytes that surely move; how many
         equal ones there are.
     values : LowerBound
@@ -206,7 +207,7 @@ class Wide:
 
     method: str
     widths: Widths
-    kernels: tuple[tuple[Bytes | LineBytes | PassBytes | None, int, int], ...]
+    kernels: tuple[tuple[Bytes | LineBytes | PassBytes | PricedBytes | None, int, int], ...]
     values: LowerBound
 
     @property

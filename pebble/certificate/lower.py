@@ -32,11 +32,13 @@ from .chain_lines import Hidden
 from .geometry import MAX_LEAVES, Box, prove_by_means, prove_redone, prove_touched
 from .lines import MAX_KERNEL, Kind, Lines, by_lines, read_times
 from .passes import prove_passes, row_and_column
+from .priced_lines import Units, by_prices
 from .reading import RefusedError, array, choice, equal, fields, fraction, integer, tagged
 from .statement import Piece, Workload
 from .tied import prove_tied
 
 MAX_SEGMENTS = 2**128
+REDONE = ("recompute, cut by second products", "recompute, cut by distinct products")
 LineForms = dict[str, tuple[Sequence[Kind], int, int]]  # by name: kinds of values, products, what moves besides
 
 
@@ -128,7 +130,7 @@ def _fused(workload: Workload, redo: bool, capacity: int, proof: Any, at: str) -
     certain = 2 * spilled * workload.groups
     among: tuple[str, ...] = ("compulsory", "segments", "lines")
     if workload.linked:
-        among = (*among, "passes", "recompute, cut by second products", "recompute, cut by distinct products")
+        among = (*among, "passes", "priced lines", *REDONE)
     if workload.streams == 2 and not redo:
         among = (*among, "tied segments")
     theorem = _stated(proof, at, among)
@@ -137,7 +139,7 @@ def _fused(workload: Workload, redo: bool, capacity: int, proof: Any, at: str) -
     if theorem == "compulsory":
         # a stored score is loaded again: both moves come on top
         return workload.compulsory // workload.groups + 2 * spilled, certain
-    if theorem in ("segments", "lines", "passes"):
+    if theorem in ("segments", "lines", "passes", "priced lines"):
         if redo and workload.linked:
             raise RefusedError(f"{at}.theorem", "this theorem is about schedules that compute nothing again")
         if theorem == "passes":
@@ -145,12 +147,14 @@ def _fused(workload: Workload, redo: bool, capacity: int, proof: Any, at: str) -
             vectors = row_and_column(workload, *_chain(workload)[:4])
             again = prove_passes(*vectors, capacity, proof["cuttings"], f"{at}.cuttings")
             return workload.compulsory // workload.groups + again, certain
+        if theorem == "priced lines":
+            return by_prices(_chain(workload), workload.streams, Units(1, 1, 1, 1), capacity, proof, at), certain
         if theorem == "lines":
             return _by_lines(workload, capacity, proof, at, line_forms(workload)), certain
         return _by_form(workload, capacity, proof, at) + spilled, certain
     _, k, f, *_ = _chain(workload)
     more = k * f if workload.streams == 2 else 0  # the up weights, which the gate's chain does not have
-    rule = _cut_by_second if theorem == "recompute, cut by second products" else _cut_by_distinct
+    rule = _cut_by_second if theorem == REDONE[0] else _cut_by_distinct
     return rule(*_chain(workload), capacity, proof, at) + more, certain
 
 

@@ -53,7 +53,10 @@ def moved_by(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved
     if workload.family == "gemm":
         return _product(workload.size, workload.option["accumulate_into"], capacity, schedule, at)
     known = {"bands": check_chain, "panels apart": check_panels}
-    if (kind := tagged(schedule, at, "kind", (*known, "kernels"))) != "kernels":
+    kind = tagged(schedule, at, "kind", (*known, "kernels", "kernels with row state"))
+    if kind == "kernels with row state":
+        return _with_row_state(workload, capacity, schedule, at).times(workload.groups)
+    if kind != "kernels":
         one = known[kind](chain_shape(workload), capacity, schedule, at)
         return one.times(workload.groups, _names(workload).__getitem__)
     return _kernels(workload, capacity, schedule, at).times(workload.groups)
@@ -105,6 +108,34 @@ def _kind(kernel: Any) -> str | None:
     """What a kernel is; a product is one whatever its blocks."""
     kind = kernel.get("kind") if type(kernel) is dict else None
     return "blocks" if kind in ("banded", "apart") else kind
+
+
+def _with_row_state(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved:
+    """Scores, then outputs, both in bands of rows; the maximum and sum of each row pass from one kernel to the other.
+
+    All of a row's scores are computed, or loaded and used, within its band, so its two values are held with at most
+    those of the band's other rows. Each is stored and loaded once.
+    """
+    shape = chain_shape(workload)
+    if workload.family != "attention" or shape.sharing:
+        raise RefusedError(at, "only attention without a mask has kernels with row state")
+    fields(schedule, at, ("kind", "kernels"))
+    sizes = {"m": shape.m, "n": shape.f, "k": shape.k}, {"m": shape.m, "n": shape.l, "k": shape.f}
+    names = {"A": "Q", "B": "K", "C": "S"}, {"A": "S", "B": "V", "C": "O"}
+    passed = {"row state": 2 * shape.m}
+    whole = Moved(dict(passed), dict(passed), 0)
+    for number, kernel in enumerate(array(schedule["kernels"], f"{at}.kernels", 2, 2)):
+        where = f"{at}.kernels[{number}]"
+        tagged(kernel, where, "kind", ("banded",))
+        moved = check_banded(sizes[number], False, capacity, kernel, where)  # refuses bands that are none
+        if kernel["axis"] != "m":
+            raise RefusedError(f"{where}.axis", "the bands are of rows, whose maximum and sum stay with them")
+        held = moved.peak + 2 * max(band["width"] for band in kernel["bands"])
+        if held > capacity:
+            raise RefusedError(where, f"it holds {held:,} values, the capacity is {capacity:,}")
+        moved = moved.times(1, names[number].__getitem__)
+        whole = whole.and_then(Moved(moved.loads, moved.stores, held))
+    return whole
 
 
 def _kernels(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved:

@@ -8,6 +8,7 @@ and loaded again at p; the last store is complete. A cell of H that is spilled i
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from .corner import Corner, read_turn
@@ -22,6 +23,7 @@ from .upper_conv import check_conv
 from .upper_panels import check_panels
 from .widths import Widths, read_widths
 
+_KINDS = ("bands", "panels apart", "kernels", "kernels with row state", "phases")
 _NOT_IN_BYTES = {"first", "enter"}
 _ANY = 2**200  # room in values: here it is bytes that count
 
@@ -48,14 +50,18 @@ def _moved(workload: Workload, widths: Widths, capacity: int, schedule: Any, at:
     if workload.family not in ("ffn", "attention"):
         raise RefusedError(at, f"no schedule in bytes of a {workload.family} is defined here")
     shape = chain_shape(workload)
-    if (kind := tagged(schedule, at, "kind", ("bands", "panels apart", "kernels"))) == "bands":
+    if (kind := tagged(schedule, at, "kind", _KINDS)) == "bands":
         return workload.groups * _chain(shape, widths, capacity, schedule, at)
     if kind == "panels apart":
         moved = check_panels(shape, capacity, schedule, at, (widths.read, widths.hidden, widths.partial))
         inputs = sum(moved.loads[x] for x in "ABDH") + moved.stores["H"]
         return _bytes(widths, inputs, moved.loads["Y"], shape.m * shape.l)
+    if kind == "kernels with row state":
+        return workload.groups * _with_row_state(workload, shape, widths, capacity, schedule, at)
     if workload.family != "ffn":
-        raise RefusedError(at, "separate kernels in bytes are defined for a network only")
+        raise RefusedError(at, "two phases and separate kernels in bytes are defined for a network only")
+    if kind == "phases":
+        return _phases(shape, widths, capacity, schedule, at)
     fields(schedule, at, ("kind", "kernels"))
     first, last = array(schedule["kernels"], f"{at}.kernels", 2, 2)
     inside = Widths(widths.read, widths.hidden, widths.hidden, widths.read)
@@ -67,6 +73,34 @@ def _moved(workload: Workload, widths: Widths, capacity: int, schedule: Any, at:
         tagged(first, f"{at}.kernels[0]", "kind", ("bands",))
         total = _chain(both, inside, capacity, first, f"{at}.kernels[0]")
     return total + _product(down, False, widths, capacity, last, f"{at}.kernels[1]")
+
+
+def _with_row_state(
+    workload: Workload, shape: Shape, widths: Widths, capacity: int, schedule: dict[str, Any], at: str
+) -> int:
+    """Bytes that two kernels of attention move, between which the maximum and sum of each row pass.
+
+    Each kernel takes the rows band by band. All of a row's scores are computed, or loaded and used, within its band, so
+    its two values are held with at most those of the band's other rows. Each is stored and loaded once, at the wider of
+    p and p_H.
+    """
+    if workload.family != "attention" or shape.sharing:
+        raise RefusedError(at, "only attention without a mask has kernels with row state")
+    fields(schedule, at, ("kind", "kernels"))
+    of_row = 2 * max(widths.hidden, widths.partial)
+    inside = Widths(widths.read, widths.hidden, widths.hidden, widths.read)
+    sizes = {"m": shape.m, "n": shape.f, "k": shape.k}, {"m": shape.m, "n": shape.l, "k": shape.f}
+    told = array(schedule["kernels"], f"{at}.kernels", 2, 2)
+    total = 2 * of_row * shape.m
+    for number, (size, width, kernel) in enumerate(zip(sizes, (inside, widths), told, strict=True)):
+        where = f"{at}.kernels[{number}]"
+        tagged(kernel, where, "kind", ("banded",))
+        total += _product(size, False, width, capacity, kernel, where)  # refuses bands that are none
+        if kernel["axis"] != "m":
+            raise RefusedError(f"{where}.axis", "the bands are of rows, whose maximum and sum stay with them")
+        rows: int = max(band["width"] for band in kernel["bands"])
+        _product(size, False, width, max(0, capacity - of_row * rows), kernel, where)
+    return total
 
 
 def _convolution(workload: Workload, widths: Widths, capacity: int, schedule: Any, at: str) -> int:
@@ -88,6 +122,58 @@ def _chain(shape: Shape, widths: Widths, capacity: int, schedule: Any, at: str) 
     _fits(_room_of_bands(shape, widths, schedule), capacity, at)
     inputs = sum(moved.loads.get(x, 0) for x in "ABDH") + moved.stores.get("H", 0)
     return _bytes(widths, inputs, moved.loads.get("Y", 0), shape.m * shape.l)
+
+
+def _phases(shape: Shape, widths: Widths, capacity: int, schedule: dict[str, Any], at: str) -> int:
+    """Bytes of a network in two phases: a chain with the first columns of Y that also stores H, and a product.
+
+    The product is that of H and the other columns of D. What is ``handed`` on, [leave, enter], are columns of H of the
+    rows of its first block: the last rows of the last panel, where these columns come last and in the product first.
+    """
+    fields(schedule, at, ("kind", "columns", "first", "rest"), ("handed",))
+    columns = integer(schedule["columns"], f"{at}.columns", 0, shape.l - 1)
+    along, left = replace(shape, l=columns), {"m": shape.m, "n": shape.l - columns, "k": shape.f}
+    tagged(schedule["first"], f"{at}.first", "kind", ("bands",))
+    total = _chain(along, widths, capacity, schedule["first"], f"{at}.first")
+    for number, run in enumerate(schedule["first"]["runs"]):
+        if run.get("spilled"):
+            raise RefusedError(f"{at}.first.runs[{number}].spilled", "all of H is stored here")
+    total += _product(left, False, widths, capacity, schedule["rest"], f"{at}.rest")
+    total += widths.read * shape.m * shape.f if columns else 0  # without Y the chain has counted H
+    if "handed" in schedule:
+        total -= 2 * widths.read * _handed(along, shape.l - columns, widths, capacity, schedule, at)
+    return total
+
+
+def _handed(along: Shape, left: int, widths: Widths, capacity: int, schedule: dict[str, Any], at: str) -> int:
+    """Cells of H that pass from one phase to the other; ``left``: columns of Y in the second."""
+    where, runs, rest = f"{at}.handed", schedule["first"]["runs"], schedule["rest"]
+    leave, enter = read_turn(schedule["handed"], where, along.k, left, along.f)
+    last: dict[str, Any] = runs[-1]
+    before: dict[str, Any] = runs[-2] if last["count"] == 1 and len(runs) > 1 else last
+    step = 0 if before is last else 1
+    panel = schedule["first"]["side"] == "rows" and last["blocks"] > 1 and last["stay"] == [along.k, along.l]
+    if not panel or before["kept"][step]:
+        raise RefusedError(where, "the last band keeps all of A and Y, and finds nothing that was kept for it")
+    if rest["kind"] != "banded" or rest["axis"] != "m" or rest["bands"][0]["stationary"] != "C":
+        raise RefusedError(where, "the first block afterwards is not one of rows of Y")
+    block: dict[str, Any] = rest["bands"][0]
+    if block["blocks"] > 1 or block["width"] > last["extent"]:
+        raise RefusedError(where, "the first block afterwards has all columns of Y, and rows of the last band")
+    came: int = sum(before["turns"][step][1][1:]) if "turns" in before else 0
+    goes: int = sum(block["down" if block["count"] > 1 else "next"][0][1:])
+    if max(came, goes) + leave.vectors > along.f:
+        raise RefusedError(where, "a block would keep columns for both sides at once")
+    w, p, rows = widths.read, widths.partial, block["width"]
+    plain = w * rows * leave.plain  # complete columns beside the panel, those of the block's rows
+    room = _room_of_band(along, widths, True, last) + plain
+    if leave.turned:  # columns of H that are begun come, columns of A go, rows of B are the pivot
+        corner = Corner(leave.group, leave.turned, 0)
+        panel_holds = last["extent"] * (w * along.k + p * along.l)
+        beside = corner.room(last["extent"], 0, along.streams, widths=(w, widths.hidden, w, w))
+        room = max(room, panel_holds + plain + beside)
+    _fits(max(room, p * rows * left + enter.room(rows, widths=(p, w, w, p))), capacity, where)
+    return int(rows * leave.vectors)
 
 
 def _bytes(widths: Widths, inputs: int, spilled: int, outputs: int) -> int:

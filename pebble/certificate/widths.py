@@ -34,6 +34,7 @@ from typing import Any
 from .geometry import prove_by_means
 from .lower import MAX_SEGMENTS, LineForms, _chain, _parts, kernel_lines, line_forms
 from .passes import prove_passes, row_and_column
+from .priced_lines import Units, by_prices
 from .reading import RefusedError, array, choice, equal, fields, fraction, integer, tagged
 from .statement import Workload
 from .wide_lines import chain_in_bytes, product_in_bytes
@@ -121,13 +122,15 @@ class Kernel:
 
     def moves(self, widths: Widths, capacity: int, proof: Any, at: str) -> int:
         """Bytes of one of them, as the proof says."""
-        theorem = tagged(proof, at, "theorem", ("compulsory", "segments", "lines", "passes"))
+        theorem = tagged(proof, at, "theorem", ("compulsory", "segments", "lines", "passes", "priced lines"))
         if theorem == "compulsory":
             fields(proof, at, ("theorem",))
             return self.least
-        if theorem == "passes":
+        if theorem in ("passes", "priced lines"):
             if not self.workload.linked or self.product is not None:
                 raise RefusedError(f"{at}.theorem", "this theorem is about two products in one kernel")
+            if theorem == "priced lines":
+                return _by_prices(self.workload, widths, capacity, proof, at)
             return self.least + _by_passes(self.workload, widths, capacity, proof, at)
         if theorem == "lines" and self.workload.linked and self.product is None:
             return chain_in_bytes(_chain(self.workload), self.workload.streams, widths, capacity, proof, at)
@@ -171,6 +174,13 @@ def _by_passes(workload: Workload, widths: Widths, capacity: int, proof: Any, at
     rows = rows._replace(values=(w * rows.values[0], p * rows.values[1]))
     columns = columns._replace(values=(w * columns.values[0], 0))
     return unit * prove_passes(rows, columns, capacity // unit, proof["cuttings"], f"{at}.cuttings", w)
+
+
+def _by_prices(workload: Workload, widths: Widths, capacity: int, proof: Any, at: str) -> int:
+    """Bytes, counted in units of the greatest common divisor of all widths."""
+    unit = gcd(widths.read, widths.hidden, widths.partial, widths.written)
+    units = Units(*(x // unit for x in (widths.read, widths.hidden, widths.partial, widths.written)))
+    return unit * by_prices(_chain(workload), workload.streams, units, capacity // unit, proof, at)
 
 
 def _kernels(workload: Workload, widths: Widths, separate: bool) -> list[Kernel]:

@@ -8,9 +8,12 @@ A subcommand module has ``add_arguments(parser)`` and ``run(args) -> int`` (the 
 from __future__ import annotations
 
 import argparse
+import ast
 import atexit
 import difflib
+import errno
 import gc
+import inspect
 import io
 import itertools
 import os
@@ -22,6 +25,7 @@ import textwrap
 import threading
 from collections.abc import Sequence
 from importlib import import_module
+from types import ModuleType
 
 from pebble import __version__
 from pebble.errors import InputError, PebbleError, UnknownNameError
@@ -174,6 +178,11 @@ def _join_negative_values(arguments: Sequence[str]) -> list[str]:
     return joined
 
 
+def doc_of(module: ModuleType) -> str:
+    """A module's docstring, which help is made of; from its source under ``python -OO``, which drops it."""
+    return module.__doc__ or ast.get_docstring(ast.parse(inspect.getsource(module)), clean=False) or ""
+
+
 def _dispatch(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(_usage())
@@ -185,7 +194,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
     if name not in COMMANDS:
         raise UnknownNameError("command", name, COMMANDS, "pebble --help")
     module = import_module(f"pebble.cli.{name}")
-    about, examples, rest = (module.__doc__ or "").partition("\nexamples:")
+    about, examples, rest = doc_of(module).partition("\nexamples:")
     parser = _Parser(
         prog=f"pebble {name}",
         description=about,
@@ -231,9 +240,10 @@ def _end_at_once(code: int) -> None:
 
 
 def _answer(arguments: list[str]) -> int:
-    for stream in ("stdout", "stderr"):
-        if getattr(sys, stream) is None:  # started with it closed
-            setattr(sys, stream, open(os.devnull, "w"))  # noqa: SIM115
+    if sys.stderr is None:  # started with it closed
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stdout is None:  # what is written there fails, as it would on the closed one
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the terminal cannot show is no reason to fail
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
@@ -258,8 +268,9 @@ def _answer(arguments: list[str]) -> int:
     except OSError as error:
         if error.filename is not None or error.errno is None:
             raise
-        print(
-            f"pebble: cannot write the output: {error.strerror}; free some space or write elsewhere.", file=sys.stderr
-        )
+        why = f"{error.strerror}; free some space or write elsewhere"
+        if error.errno == errno.EBADF:
+            why = "standard output is closed; write it to a file or to /dev/null"
+        print(f"pebble: cannot write the output: {why}.", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing more to flush at exit
         return 2

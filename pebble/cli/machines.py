@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 
-from pebble.cli import _output
+from pebble.cli import _output, doc_of
 from pebble.errors import InputError
 from pebble.models import machine
 from pebble.models.quantity import Quantity
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--machine", metavar="FILE", help="explain a machine file of your own (format below)")
     # the format is told once, in the module that reads it
-    told = (machine.__doc__ or "").partition("\n\n")[2].rstrip()
+    told = doc_of(machine).partition("\n\n")[2].rstrip()
     parser.epilog = f"machine file (TOML):\n\n{told}\n\n{parser.epilog}"
 
 

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, add in (("report", _file), ("which", _which), ("compare", _compare), ("dims", _dims), ("row", _row)):
         action = actions.add_parser(
-            name, allow_abbrev=False, description=__doc__, formatter_class=parser.formatter_class
+            name, allow_abbrev=False, description=parser.description, formatter_class=parser.formatter_class
         )
         action.add_argument(
             "--json", action="store_true", default=argparse.SUPPRESS, help="one JSON document on stdout"

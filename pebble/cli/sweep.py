@@ -42,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble sweep``."""
     parser.add_argument("sweep", metavar="FILE", help="a sweep file, TOML")
     parser.add_argument("--store", required=True, metavar="FILE", help="where results go: .duckdb or .db")
-    parser.add_argument("--resume", action="store_true", help="the store exists: compute only what it lacks")
+    parser.add_argument(
+        "--resume", action="store_true", help="compute only what the store lacks; one that is not there is begun"
+    )
     parser.add_argument("--jobs", metavar="N", help="processes of this computer (one a core)")
     parser.add_argument("--retries", default="2", metavar="N", help="how often a failed task is begun again (2)")
     group = parser.add_argument_group("on a Dask cluster (needs the extra redblue-pebble[sweep])")

@@ -23,6 +23,7 @@ from pebble.cli import _output
 from pebble.cli._progress import stderr_bar
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel, seconds
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
+from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.reports.target import whole
 from pebble.reports.tune import SECONDS, Tuned, Tuning, tune
@@ -47,7 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--top", default="10", metavar="N", help="schedules to show (10)")
     parser.add_argument("--time-limit", default=f"{SECONDS:g}", metavar="S", help=f"seconds ({SECONDS:g})")
-    parser.add_argument("--save", metavar="FILE", help="write the best as a table (.json), which `pebble export` reads")
+    parser.add_argument(
+        "--save", metavar="FILE", help="write the best that has a table (.json), which `pebble export` reads"
+    )
     parser.add_argument(
         "--save-pinned", metavar="FILE",
         help="write the schedule that moves least with a set-aside as a table (.json), as --save does the best",
@@ -67,21 +70,34 @@ def run(args: argparse.Namespace) -> int:
             check_output(path, option, (".json",))
     with _progress() as show:
         found = tune(workload, robust=args.robust, time_limit=limit, progress=show, **kernel(args))
+    if args.json:
+        document = found.document()
+        _output.print_report(found, schedules=document["schedules"][:top])
+    else:
+        _print(found, top)
     if args.save is not None:
-        found.save(args.save)
-        print(f"table: {args.save}", file=sys.stderr)
+        _save(found, args.save)
     if args.save_pinned is not None:
         if found.set_aside is None:
             print("no set-aside moves less than the best without: --save-pinned writes nothing", file=sys.stderr)
         else:
             found.save(args.save_pinned, found.set_aside.schedule)
             print(f"table: {args.save_pinned}, run with {found.set_aside.flag}", file=sys.stderr)
-    if args.json:
-        document = found.document()
-        _output.print_report(found, schedules=document["schedules"][:top])
-    else:
-        _print(found, top)
     return 130 if found.ended == "interrupted" else 0
+
+
+def _save(found: Tuning, path: str) -> None:
+    """Write the best schedule, or the best of those that have a table, and say which."""
+    kept = found.best_table
+    if kept is None:
+        raise InputError("--save: no schedule that was found has a table; it writes nothing.")
+    found.save(path, kept)
+    which = ""
+    if kept is not found.best:
+        over = kept.worst.dram_bytes / found.best.worst.dram_bytes - 1
+        which = f", the best of those that have one: tile {kept.kernel.tile}, {kept.name}, which moves {over:.1%} "
+        which += f"more than {found.best.name}, of which there is none"
+    print(f"table: {path}{which}", file=sys.stderr)
 
 
 def _progress() -> AbstractContextManager[Progress]:

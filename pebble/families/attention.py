@@ -41,7 +41,7 @@ from pebble.schedules.attention import (
 )
 from pebble.schedules.explicit.attention import best_attention_schedule
 from pebble.schedules.explicit.parallel_chain import best_attention_on_sms
-from pebble.schedules.explicit.wide_chain import best_in_bytes
+from pebble.schedules.explicit.wide_kernels import best_in_bytes
 from pebble.schedules.tables import TileTable
 from pebble.schedules.tables.own import OwnSchedule
 from pebble.schedules.tile import TileShape

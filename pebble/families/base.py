@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -104,8 +105,14 @@ class Family(ABC, Generic[W]):
             Capacity below the least that works.
         """
         told = self.accounting(workload)
-        found = lower_bound(told, capacity, recompute)
-        return found if room is None else in_bytes(told, found, room)
+        if room is None:
+            return lower_bound(told, capacity, recompute)
+        # prices are looked for where lines prove more, in bytes or in values
+        plain = replace(told, priced=False)
+        values = lower_bound(plain, capacity, recompute)
+        if in_bytes(plain, values, room) is values:
+            values = lower_bound(told, capacity, recompute)
+        return in_bytes(told, values, room)
 
     def instead(self, workload: W) -> str:
         """Of a family without kernels: what to ask in place of a simulation."""
@@ -242,6 +249,10 @@ class KernelFamily(Family[W], Generic[W, S]):
             return self.parse_schedule(given)  # type: ignore[arg-type]  # it says what it got
         except UnknownNameError:
             packaged = packaged_order(given) if isinstance(given, str) else None
+            if packaged is None and isinstance(given, str) and "," in given:
+                raise InputError(
+                    f"--schedule: got {given[:80]!r}, expected one; `pebble compare --schedules` takes several."
+                ) from None
             if packaged is None:
                 raise
             return packaged

@@ -18,7 +18,7 @@ from pebble.families.schedules import Explicit, OnSms
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.schedules.explicit.parallel_chain import best_ffn_on_sms
-from pebble.schedules.explicit.wide_chain import best_in_bytes
+from pebble.schedules.explicit.wide_kernels import best_in_bytes
 from pebble.schedules.ffn import FfnKernel, FfnSchedule, all_ffn_schedules, ffn_groups, parse_ffn_schedule
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from pebble.errors import UnknownNameError
 from pebble.families import kernel_family
 from pebble.plots.bars import lines_of, name_of_bar, places_of
 from pebble.plots.look import look
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from pebble.reports.kernel_compare import Comparison
     from pebble.simulation import Traffic
 
+S = TypeVar("S")
 _PER_ROW = 7
 _MOST_CELLS = 96
 _MOST_BARS = 32
@@ -86,6 +89,14 @@ def _bars(result: Comparison) -> list[tuple[str, tuple[Traffic, ...]]]:
     return bars[: max(1, int(np.searchsorted(lines, _MOST_LINES, side="right")))] if look().narrow else bars
 
 
+def _named(parse: Callable[[str], S], name: str) -> S | None:
+    """The schedule of that name; None for one of the user's own, whose tiles a result does not keep."""
+    try:
+        return parse(name)
+    except UnknownNameError:
+        return None
+
+
 def plot_walk(order: TileOrder, result: Comparison, ax: Axes) -> Axes:
     """The tile grid coloured by when each tile is computed, dark first; lines join the first tiles of the walk."""
     kernel = result.kernel.config
@@ -117,7 +128,9 @@ def plot_bands(result: Comparison, ax: Axes) -> Axes:
     families: dict[str, dict[int, float]] = {}
     separate = []
     for traffic in result.orders:
-        schedule = parse_ffn_schedule(traffic.order)
+        schedule = _named(parse_ffn_schedule, traffic.order)
+        if schedule is None:
+            continue
         ratio = result.ratio(traffic.dram_bytes)
         if schedule.kind == "separate":
             separate.append(ratio)
@@ -165,7 +178,8 @@ def comparison_figure(result: Comparison) -> Figure:
     walks: list[TileOrder] = []
     grid = kernel_family(result.workload).grid(result.workload, result.kernel.config.tile)
     if grid not in (None, (1, 1)) and not look().narrow:
-        walks = list({o.plain_name: o for o in (parse_order(t.order) for t in result.orders)}.values())
+        named = (order for t in result.orders if (order := _named(parse_order, t.order)) is not None)
+        walks = list({order.plain_name: order for order in named}.values())
     strip_rows = -(-len(walks) // _PER_ROW)
     bar_height = 1.4 + 0.17 * sum(lines_of(name) for name, _ in _bars(result))
     strip_height = 1.0 * strip_rows + 0.35 if walks else 0

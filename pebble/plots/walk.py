@@ -55,7 +55,7 @@ def plot_order(order: TileOrder, rows: int, cols: int, params: OrderParams, ax: 
     first = tiles[: max(2, len(tiles) // 2)]
     ax.plot(first[:, 1], first[:, 0], color="white", lw=0.7)
     ax.plot(first[0, 1], first[0, 0], marker="o", ms=3, color="white", mec="black", mew=0.5, clip_on=False)
-    ax.set_title(order.plain_name, fontsize=7, pad=3)
+    ax.set_title(order.name, fontsize=7, pad=3)
     ax.set_xticks([])
     ax.set_yticks([])
     return ax
@@ -67,7 +67,7 @@ def plot_reuse(orders: Sequence[TileOrder], rows: int, cols: int, params: OrderP
         distances = reuse_distances(order.tiles(rows, cols, params), rows)
         sizes = np.arange(0, rows + cols + 1)
         hits = [float(np.mean((distances >= 0) & (distances < size))) for size in sizes]
-        ax.step(sizes, hits, where="post", color=colour, ls=line, lw=1.3, label=order.plain_name)
+        ax.step(sizes, hits, where="post", color=colour, ls=line, lw=1.3, label=order.name)
     ax.set_xlabel("panels of A and B that stay (LRU)")
     ax.set_ylabel("share of uses found")
     ax.set_xlim(0, rows + cols)

@@ -15,6 +15,7 @@ from pebble.bounds import (
     LowerBound,
     Parts,
     PassBound,
+    PricedBound,
     Proof,
     Recomputed,
     Segments,
@@ -28,6 +29,7 @@ from pebble.certificate.tied import CELL_BITS
 from pebble.families.parts import PartSchedule
 from pebble.proof.lines import lines_json
 from pebble.proof.passes import passes_json
+from pebble.proof.priced import priced_json
 from pebble.proof.shares import NotCertifiedError, Share, recomputed_shares, segment_shares
 from pebble.proof.upper import Single, upper_bytes_claim, upper_claim
 from pebble.proof.widths import bytes_claim
@@ -124,6 +126,8 @@ def _proof(proof: Proof) -> dict[str, Any]:
             return lines_json(proof)
         case PassBound():
             return passes_json(proof)
+        case PricedBound():
+            return priced_json(proof)
         case Kernels():
             parts = zip(proof.kernels, proof.least, strict=True)
             return {"theorem": "kernel by kernel", "kernels": [_kernel(kernel, least) for kernel, least in parts]}

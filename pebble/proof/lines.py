@@ -34,7 +34,7 @@ def line_proof(proof: LineBound) -> str:
 
         $$ Q \ge \sum_{{\text{{values}}}} \min_s \big[ a + (s - 1) \min(b, \rho) + \mu\, \mathrm{{E}}(L, s) \big]
         - \mu \sum_i v_i \ln v_i - \rho (h - 1) S.
-        {_HIDDEN + _GATED.get(problem.form, "") if any(isinstance(kind, Hidden) for kind in problem.kinds) else ""}
+        {_HIDDEN + GATED.get(problem.form, "") if any(isinstance(kind, Hidden) for kind in problem.kinds) else ""}
         ## Arithmetic
 
         {line_sum(proof)}
@@ -80,7 +80,7 @@ _HIDDEN = r"""
         """
 
 
-_GATED = {
+GATED = {
     "gated chain": r"""
         The columns of gate and up stand side by side. $H$ takes the place of the gate's cell; an up cell has first
         products only, begins free and ends nowhere.

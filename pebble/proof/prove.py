@@ -14,6 +14,7 @@ from pebble.bounds import (
     LowerBound,
     Parts,
     PassBound,
+    PricedBound,
     Recomputed,
     Segments,
     Tied,
@@ -28,6 +29,7 @@ from pebble.proof.certificate import Answer, workload_statement
 from pebble.proof.chains import recomputed_text, tied_text
 from pebble.proof.lines import line_proof
 from pebble.proof.passes import pass_proof
+from pebble.proof.priced import priced_proof
 from pebble.proof.shares import Share, segment_shares, total
 from pebble.proof.text import Block, decimal, latex, markdown, number, tail, written
 from pebble.proof.upper import Single, upper_bytes_claim
@@ -148,6 +150,8 @@ def _proof(stated: Statement, bound: LowerBound) -> str:
             return line_proof(proof)
         case PassBound() as proof:
             return pass_proof(proof)
+        case PricedBound() as proof:
+            return priced_proof(proof)
         case Parts() as proof:
             return _parts(proof)
         case Recomputed() as proof:

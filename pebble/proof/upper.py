@@ -12,7 +12,7 @@ from pebble.certificate.upper_chain import MAX_MASKED_BANDS
 from pebble.errors import InputError
 from pebble.families.parts import PartSchedule
 from pebble.proof.shares import NotCertifiedError
-from pebble.schedules.explicit import ExplicitSchedule
+from pebble.schedules.explicit import ExplicitSchedule, row_state
 from pebble.schedules.explicit.apart import BandsApart, CornerApart
 from pebble.schedules.explicit.chain import NOTHING, ChainPlan, handed_on
 from pebble.schedules.explicit.chain_apart import PanelsApart
@@ -20,8 +20,10 @@ from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule, ConvTile
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
 from pebble.schedules.explicit.gemm import BandedProduct
-from pebble.schedules.explicit.wide_chain import WideChainSchedule, WidePlan
+from pebble.schedules.explicit.phases import Phases
+from pebble.schedules.explicit.wide_chain import WidePlan
 from pebble.schedules.explicit.wide_gemm import WideApart, WideBands, WideProduct
+from pebble.schedules.explicit.wide_kernels import WideChainSchedule
 from pebble.schedules.explicit.widths import WideGemmSchedule
 from pebble.workloads import Ffn
 
@@ -77,6 +79,8 @@ def upper_bytes_claim(schedule: object) -> dict[str, Any] | None:
             parameters = _tiles(schedule)
         case WideChainSchedule(plan=WidePlan() as plan):
             parameters = _plan(plan.plan)
+        case WideChainSchedule(family=row_state.FAMILY, kernels=(WideBands() as scores, WideBands() as outputs)):
+            parameters = {"kind": "kernels with row state", "kernels": [_banded(scores), _banded(outputs)]}
         case WideChainSchedule(workload=Ffn(), kernels=(first, WideBands() | WideApart() | WideGemmSchedule() as last)):
             up = _plan(first.plan) if isinstance(first, WidePlan) else _product(first)
             parameters = {"kind": "kernels", "kernels": [up, _product(last)]}
@@ -127,6 +131,8 @@ def _parameters(schedule: Single | ChainPlan | Kernel) -> dict[str, Any]:
             return _bands(schedule)
         case FusedSchedule(plan=ChainPlan() | PanelsApart() as plan):
             return _plan(plan)
+        case FusedSchedule(family=row_state.FAMILY):
+            return {"kind": "kernels with row state", "kernels": [_parameters(kernel) for kernel in schedule.kernels]}
         case FusedSchedule():
             return {"kind": "kernels", "kernels": [_parameters(kernel) for kernel in schedule.kernels]}
     if schedule.name == "softmax":
@@ -179,7 +185,12 @@ def _banded(schedule: BandedProduct) -> dict[str, Any]:
     }
 
 
-def _plan(plan: ChainPlan | PanelsApart) -> dict[str, Any]:
+def _plan(plan: ChainPlan | PanelsApart | Phases) -> dict[str, Any]:
+    if isinstance(plan, Phases):
+        handed = [_corner(plan.handed.leave), _corner(plan.handed.enter)]
+        more: dict[str, Any] = {"handed": handed} if plan.handed.cells else {}
+        told = {"columns": plan.columns, "first": _bands(plan.first), "rest": _product(plan.rest)}
+        return {"kind": "phases", **told, **more}
     if isinstance(plan, PanelsApart):
         return {"kind": "panels apart", "side": plan.side, "panels": plan.panels, "corner": list(plan.corner)}
     return _bands(plan)

@@ -6,12 +6,13 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
-from pebble.bounds import LowerBound, Wide
+from pebble.bounds import LowerBound, PricedBytes, Wide
 from pebble.bounds.wide_lines import LineBytes, Weighted
 from pebble.bounds.wide_passes import PassBytes
 from pebble.bounds.widths import Bytes
 from pebble.proof.lines import line_sum, lines_json
 from pebble.proof.passes import pass_bytes_proof, passes_json
+from pebble.proof.priced import priced_bytes_proof, priced_json
 from pebble.proof.shares import NotCertifiedError, least_sum
 from pebble.proof.text import number
 
@@ -38,12 +39,14 @@ def bytes_claim(bound: LowerBound, proof: Wide) -> dict[str, Any]:
     }
 
 
-def _kernel(proof: Bytes | LineBytes | PassBytes | None) -> dict[str, Any]:
+def _kernel(proof: Bytes | LineBytes | PassBytes | PricedBytes | None) -> dict[str, Any]:
     """What the checker needs of one kernel."""
     if proof is None:
         return {"theorem": "compulsory"}
     if isinstance(proof, PassBytes):
         return passes_json(proof.found)
+    if isinstance(proof, PricedBytes):
+        return priced_json(proof.found)
     if isinstance(proof, Bytes):
         return _segments(proof)
     problem = proof.found.problem
@@ -162,9 +165,11 @@ def wide_blocks(label: str, bound: LowerBound, proof: Wide) -> list[str]:
     ]
 
 
-def _kernel_text(proof: Bytes | LineBytes | PassBytes | None, least: int, count: int) -> str:
+def _kernel_text(proof: Bytes | LineBytes | PassBytes | PricedBytes | None, least: int, count: int) -> str:
     if isinstance(proof, PassBytes):
         return pass_bytes_proof(proof)
+    if isinstance(proof, PricedBytes):
+        return priced_bytes_proof(proof)
     if isinstance(proof, LineBytes):
         unit = f"Bytes are counted in units of ${proof.unit}$, which divides every width, here and in $Q$: $S$ is "
         unit = f"{unit}${number(proof.found.capacity)}$ of them. " if proof.unit > 1 else ""

@@ -128,13 +128,16 @@ def trace_capacity(
     held_bytes : int
         What the values that blocks hold take, accumulators in fp32.
     accumulator_bytes : int
-        What a partial sum takes; 0: what it ends as, and then bytes count each value at the narrowest width.
+        What a partial sum takes; 0: what it ends as.
     rounded : bool
         Whether the cache may hold partial sums of the output at the output's width.
     """
     width = workload.narrowest_bytes
     elements = cache_bytes // width + held
     detail = f"cache of {cache_bytes} bytes and {held} values held by {blocks} blocks"
-    total = cache_bytes + held_bytes if accumulator_bytes else elements * width
+    fits = cache_bytes // workload.widest_bytes + held
     room = _room(cache_bytes + held_bytes, workload, accumulator_bytes, rounded) if held_bytes else None
-    return Capacity(elements, total, "trace", detail, cache_bytes // workload.widest_bytes + held, room)
+    if room is None:
+        return Capacity(elements, elements * width, "trace", detail, fits)
+    # a block's place for a narrow tile holds no cell of a wide output: what surely fits, fits in the bytes, too
+    return Capacity(elements, room.bytes, "trace", detail, min(fits, room.bytes // workload.widest_bytes), room)

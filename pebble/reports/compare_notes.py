@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pebble.models.machine import Machine
 from pebble.simulation import Traffic
-from pebble.units import format_bytes
+from pebble.units import format_bytes, format_capacity
 
 
 def what_counters_do_not_see(moved: Sequence[Traffic]) -> list[str]:
@@ -35,4 +36,25 @@ def what_lru_ranks_first(lru_bytes: Mapping[str, int]) -> str:
     return (
         f"LRU MB: the total under one fully associative LRU of the nominal L2 size, which is not this chip's cache; it "
         f"would rank {first}{f' (and {len(tied)} more)' * bool(tied)} first; `--policy lru` shows it alone"
+    )
+
+
+def what_stays_in_the_cache(moved: Sequence[Traffic], separate_bytes: int) -> list[str]:
+    """Simulated kernels one after the other that move less than those whose intermediate goes through memory whole."""
+    less = [t for t in moved if t.order.startswith(("separate:", "unfused")) and t.dram_bytes < separate_bytes]
+    if not less:
+        return []
+    least = min(less, key=lambda t: t.dram_bytes)
+    return [
+        f"{least.order} moves less than the bound of separate kernels ({format_bytes(least.dram_bytes)}, "
+        f"{format_bytes(separate_bytes)}): its second kernel finds in L2 what the first left there, while that bound "
+        "is for an intermediate that is written to DRAM and read again whole"
+    ]
+
+
+def what_no_chip_holds(held_bytes: int, machine: Machine) -> str:
+    """Why no bound of the chip stands beside a kernel that was simulated although it does not fit."""
+    return (
+        f"no chip bound: the kernel holds {format_capacity(held_bytes)}, more than all on-chip stores of "
+        f"{machine.name} ({format_capacity(machine.on_chip_bytes)})"
     )

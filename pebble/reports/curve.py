@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from pebble.bounds.base import LowerBound
-from pebble.errors import InputError, check_flag
+from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.bounded import bounded, held_by_trace
 from pebble.reports.chosen import chosen_schedules
+from pebble.reports.given import check_residual, check_seed
 from pebble.reports.target import Kernel, KernelOptions, read_kernel, whole
 from pebble.simulation import ScheduleCurve, curve_of
 from pebble.traces import LINE_BYTES
@@ -156,7 +157,8 @@ def curve(
     """
     family = kernel_family(workload)
     kernel = read_kernel(workload, **options)
-    check_flag("residual", residual)
+    check_seed(options, kernel.config.execution.kind)
+    check_residual(workload, residual)
     config, policy = kernel.config, parse_policy(kernel.config.policy)
     if policy.warm:
         raise InputError("curve: got a policy with +warm, expected a cold start: the bounds count every first load.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -220,10 +221,13 @@ def _known(overrides: dict[str, float | str | None]) -> dict[str, float | str]:
 def number(name: str, value: float | str) -> float:
     """A number of a user's, or one sentence; ``name`` as in `OVERRIDES`."""
     try:
-        return float(value)
+        found = float(value)
     except (TypeError, ValueError):
+        found = 0.0
+    if not 0 < found < math.inf:
         option = f"--{name.replace('_', '-')}"
-        raise InputError(f"{option}: got {str(value)[:40]!r}, expected a number above zero such as 10.21.") from None
+        raise InputError(f"{option}: got {str(value)[:40]!r}, expected a number above zero such as 10.21.")
+    return found
 
 
 def _with_mma(constants: SmConstants, mma: tuple[int, int, int], own_cycles: bool) -> SmConstants:

@@ -13,7 +13,8 @@ from pebble.families import kernel_family
 from pebble.models.machine import Machine, load_machine, machine_names
 from pebble.reports.base import Report
 from pebble.reports.chosen import Own
-from pebble.reports.target import Kernel, KernelOptions, check_options, read_kernel
+from pebble.reports.given import check_seed
+from pebble.reports.target import Kernel, KernelOptions, check_options, find_gpu, read_kernel
 from pebble.schedules.export.cuda import cuda_header
 from pebble.schedules.export.slots import statement
 from pebble.schedules.export.triton import triton_source
@@ -147,19 +148,38 @@ def export(
     else:
         check_options(options, KernelOptions.__optional_keys__, "export")
         table, notes = _made(schedule, workload, options)
+    if format == "triton":
+        _check_vendor(table.launch.machine, options)
     content = FORMATS[format][1](table)
     return Exported(table, format, content.encode() if isinstance(content, str) else content, notes)
+
+
+def _check_vendor(sku: str, options: KernelOptions) -> None:
+    """Refuse a chip that the file of ``triton`` does not run on; of one that nobody knows nothing is said."""
+    given = options.get("gpu") or options.get("machine")
+    machine = find_gpu(given) if given is not None else load_machine(sku) if sku in machine_names() else None
+    if machine is not None and machine.vendor not in ("", "NVIDIA"):
+        raise InputError(
+            f"--format triton: got it for {machine.name}, expected an NVIDIA GPU, which the file needs; "
+            "--format csv, npy or json writes the table for a kernel of your own."
+        )
 
 
 def _made(schedule: Own, workload: Workload, options: KernelOptions) -> tuple[TileTable, tuple[str, ...]]:
     """The table of a schedule of a workload, with what is predicted for it."""
     family = kernel_family(workload)
     kernel = read_kernel(workload, **options)
+    check_seed(options, kernel.config.execution.kind)
     config = kernel.config
-    if config.execution.kind not in _HOW or config.execution.blocks_in_cluster > 1:
+    if config.execution.blocks_in_cluster > 1:
         raise InputError(
-            f"export: got --execution {config.execution.name}, expected waves (blocks of a wave wait for each "
-            "other), free, persistent or dynamic-S (they run free) or staggered, without clusters."
+            f"--cluster: got {options.get('cluster')} with export, expected none: tables have no clusters; leave it "
+            "out."
+        )
+    if config.execution.kind not in _HOW:
+        raise InputError(
+            f"--execution: got {config.execution.name}, expected for a table waves (blocks of a wave wait for "
+            "each other), free, persistent or dynamic-S (they run free) or staggered."
         )
     chosen = family.read_schedule(schedule)
     table = family.table(workload, chosen, config)

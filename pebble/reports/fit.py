@@ -15,7 +15,7 @@ from pebble.units import format_capacity
 from pebble.workloads.base import Workload
 
 _LEAST_SIDE = 8
-_ALLOW = "simulate it all the same with --allow-infeasible"
+ALLOW = "simulate it all the same with --allow-infeasible"
 
 
 class Fitted(NamedTuple):
@@ -83,7 +83,7 @@ def fit_kernel(
         option, got, why, fix = _refusal(family.tile_text(cut), fit)
         if not allow_infeasible:
             raise InputError(
-                f"{option}: got {got}, expected a kernel that {machine.name} can run: {why}; {fix}, or {_ALLOW}."
+                f"{option}: got {got}, expected a kernel that {machine.name} can run: {why}; {fix}, or {ALLOW}."
             )
         notes += (f"{machine.name} cannot run this kernel, simulated as asked: {why}",)
     return Fitted(cut, fit.needs.stages, fit, notes)
@@ -109,7 +109,7 @@ def check_chip(machine: Machine | None, sms: int, policy: CachePolicy, allow_inf
             f"{'at most ' + format_capacity(has) if has else 'none'}, as {machine.name} has"
         )
     if broken and not allow_infeasible:
-        raise InputError(f"{broken[0]}; or {_ALLOW}.")
+        raise InputError(f"{broken[0]}; or {ALLOW}.")
     return tuple(f"no such chip exists, simulated as asked: {each}" for each in broken)
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
-from pebble.errors import check_flag
 from pebble.families import Explicit, kernel_family
 from pebble.models.caches import parse_policy
 from pebble.models.caches.persisting import without_persisting
@@ -17,7 +16,14 @@ from pebble.reports.base import Report
 from pebble.reports.bounded import Bounded, bounded, trace_bound
 from pebble.reports.capacity import cache_capacity, chip_capacity
 from pebble.reports.chosen import Own, chosen_schedules, walk_alike
-from pebble.reports.compare_notes import what_counters_do_not_see, what_execution_changes, what_lru_ranks_first
+from pebble.reports.compare_notes import (
+    what_counters_do_not_see,
+    what_execution_changes,
+    what_lru_ranks_first,
+    what_no_chip_holds,
+    what_stays_in_the_cache,
+)
+from pebble.reports.given import check_residual
 from pebble.reports.known import best_in_kernel
 from pebble.reports.target import Kernel, KernelOptions, read_kernel
 from pebble.reports.timed import Timed, check_time_options
@@ -47,11 +53,12 @@ class Comparison(Report):
     trace : Bounded
         What the simulated kernel can hold; holds for every schedule in ``orders``.
     chip : Bounded or None
-        Every on-chip store of the GPU, when one was named.
+        Every on-chip store of the GPU, when one was named; None for a kernel that holds more than that.
     cache_only : Bounded
         One explicitly managed memory of the cache's size; real kernels may go below it.
     separate : Bounded or None
-        For chains: the least when each kernel passes its whole result through memory, at the trace capacity.
+        For chains: the least when each kernel passes its whole result through memory, at the trace capacity. Simulated
+        separate kernels may move less: the second finds in the cache what the first left there.
     explicit : Explicit or None
         The best schedule under explicit control at the trace capacity.
     orders : tuple of Traffic
@@ -298,7 +305,7 @@ def compare_kernels(
     """What each schedule moves between L2 and DRAM, against the least; arguments and errors as for `pebble.compare`."""
     family = kernel_family(workload)
     kernel = read_kernel(workload, **options)
-    check_flag("residual", residual)
+    check_residual(workload, residual)
     sums = check_time_options(kernel.target.machine, accumulator, energy)
     chosen = chosen_schedules(workload, kernel, schedules, schedule)
     config = kernel.config
@@ -310,15 +317,21 @@ def compare_kernels(
     chip = None
     if kernel.target.machine is not None:
         chip = bounded(workload, chip_capacity(kernel.target.machine, workload, wide))
+        if chip.capacity.bytes < trace.capacity.bytes or chip.bound.bytes > trace.bound.bytes:
+            chip = None  # the kernel holds more than the chip has, which no bound of the chip is for
     separate = family.separate_bound(workload, trace.capacity.elements, trace.capacity.room)
     explicit = best_in_kernel(workload, trace.capacity)
     assert explicit is not None
     notes = [*kernel.notes, *family.notes(residual)]
+    if chip is None and kernel.target.machine is not None:
+        notes.append(what_no_chip_holds(trace.capacity.bytes, kernel.target.machine))
     if wide:
         notes.append(f"the bounds and the best schedule are for partial sums in fp32: {PARTIAL_SUMS}")
     done, others, complete = _simulate_all(workload, kernel, chosen, residual, progress(len(chosen)))
     beside = {name: {t.order: by_name[t.order].dram_bytes for t in done} for name, by_name in others.items()}
     notes += what_counters_do_not_see(done)
+    if separate is not None:
+        notes += what_stays_in_the_cache(done, separate.bytes)
     for name, there in beside.items() if done else ():
         if name == "lru":
             notes.append(what_lru_ranks_first(there))

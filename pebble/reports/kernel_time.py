@@ -12,6 +12,7 @@ from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.bounded import trace_bound
 from pebble.reports.chosen import Own, chosen_schedules, walk_alike
+from pebble.reports.given import check_seed
 from pebble.reports.target import Kernel, KernelOptions, read_kernel
 from pebble.system.parallel import each
 from pebble.timing.floor import TimeFloor, time_floor
@@ -123,6 +124,7 @@ def timed_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> tuple[
     if options.get("cache") is not None and options.get("gpu") is None and options.get("machine") is None:
         raise InputError("time: got --cache, expected --gpu or --machine, whose rates tell how long a kernel runs.")
     kernel = read_kernel(workload, **options)
+    check_seed(options, kernel.config.execution.kind)
     machine = kernel.target.machine
     assert machine is not None
     return kernel, sustained_rates(machine, workload.dtype)

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-import numpy as np
-
 from pebble.errors import InputError, check_flag, check_text
 from pebble.families import kernel_family
 from pebble.families.beside import pair_beside, simulate_beside
@@ -19,6 +17,7 @@ from pebble.reports.bounded import Bounded, trace_bound
 from pebble.reports.cache_notes import read_cache_model
 from pebble.reports.chosen import Own
 from pebble.reports.fit import fit_kernel
+from pebble.reports.given import LESS_THAN_BOUND, check_residual, check_seed, check_trace_of, check_trace_options
 from pebble.reports.kernel_compare import simulated
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.sensitivity import sensitivity as vary
@@ -34,7 +33,6 @@ from pebble.reports.target import (
 from pebble.schedules.tables.own import FixedTable
 from pebble.simulation import Traffic, simulate_trace
 from pebble.system.files import check_output, check_path
-from pebble.traces import LINE_BYTES, Trace
 from pebble.traces.files import read_trace, write_trace
 from pebble.units import format_bytes, format_capacity, format_ratio
 from pebble.workloads.base import Workload
@@ -245,6 +243,7 @@ def _simulate_schedule(
     if beside is None:
         options = _with_its_tile(workload, schedule, options)
     kernel = read_kernel(workload, **options)
+    check_seed(options, kernel.config.execution.kind)
     if beside is not None:
         if sensitive:
             raise InputError("--sensitivity: got --beside with it, expected one workload.")
@@ -281,6 +280,7 @@ def _write_schedule_trace(
     family = kernel_family(workload)
     options = _with_its_tile(workload, schedule, options)
     kernel = read_kernel(workload, **options)
+    check_seed(options, kernel.config.execution.kind)
     chosen = family.read_schedule(schedule)
     trace = family.trace(workload, chosen, kernel.config, residual)
     write_trace(trace, str(path))
@@ -298,18 +298,15 @@ def _simulate_file(path: str, workload: Workload | None, options: KernelOptions)
         sizes = {"bytes": found.bound.bytes, "capacity_bytes": found.capacity.bytes}
         bound = {**sizes, "what": "trace", "workload": workload.label}
     trace = read_trace(path)
+    if workload is not None:
+        check_trace_of(workload, trace, str(path))
     traffic = simulate_trace(Path(path).name, trace, cache_bytes, policy)
-    footprint = _footprint_bytes(trace)
+    footprint = trace.footprint_bytes
+    if bound is not None and traffic.dram_bytes < found.bound.bytes:
+        notes = [*notes, LESS_THAN_BOUND]
     return TraceSimulation(
         str(path), target, trace.touches, trace.sms, cache_bytes, policy, traffic, footprint, bound, tuple(notes)
     )
-
-
-def _footprint_bytes(trace: Trace) -> int:
-    touched = np.zeros(len(trace.tile_lines), bool)
-    for chunk in trace.chunks():
-        touched[chunk.ids] = True
-    return int(trace.tile_lines[touched].sum(dtype=np.int64)) * LINE_BYTES
 
 
 def simulate(
@@ -375,11 +372,13 @@ def simulate(
         for option, value in asked.items():
             if value is not None:
                 raise InputError(f"--trace: got --{option} beside it; a trace says itself what runs when.")
+        check_trace_options(workload, residual, options)
         return _simulate_file(trace, workload, options)
     if workload is None or schedule is None:
         raise InputError(
             "simulate: expected WORKLOAD and --schedule NAME, or --trace FILE; see `pebble simulate --help`."
         )
+    check_residual(workload, residual)
     if beside is None and (beside_sms is not None or beside_schedule is not None):
         raise InputError("--beside-sms, --beside-schedule: expected --beside MODEL:mlp with them.")
     if write_trace is not None:

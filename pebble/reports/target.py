@@ -15,6 +15,7 @@ from pebble.models.speeds import speeds_of
 from pebble.reports.accumulators import game_of, read_accumulators
 from pebble.reports.cache_notes import IDEAL, read_cache_model
 from pebble.reports.fit import check_chip, fit_kernel
+from pebble.reports.given import check_seed
 from pebble.schedules.execution import WAVES, parse_execution
 from pebble.simulation import KernelConfig
 from pebble.units import Size, format_capacity, parse_size
@@ -339,7 +340,8 @@ def read_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> Kernel:
     asked = options.get("stages")
     stages = None if asked is None else whole("--stages", asked, 1, MAX_STAGES)
     allow = options.get("allow_infeasible", False)
-    check_flag("allow_infeasible", allow)
+    if check_flag("allow_infeasible", allow) and target.machine is None:
+        raise InputError("--allow-infeasible: got it with --cache, where no chip limits the kernel; leave it out.")
     fitted = fit_kernel(
         family, workload, target.machine, options.get("tile"),
         blocks_per_sm=blocks, stages=stages, allow_infeasible=allow,
@@ -350,6 +352,11 @@ def read_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> Kernel:
     if execution.is_free:
         notes.append(FREE_NOTE)
     elif not execution.is_reference:
+        if not family.timed and execution.blocks_in_cluster > 1:
+            raise InputError(
+                f"--cluster: got {options.get('cluster')} with {workload.label}, expected none: clusters are for gemm; "
+                "leave it out."
+            )
         if not family.timed:
             raise InputError(
                 f"--execution: got {execution.name} with {workload.label}, expected waves or free; others are for gemm."
@@ -368,6 +375,8 @@ def read_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> Kernel:
     if execution.is_reference:
         simulates = speeds and not parse_policy(policy).looks_ahead
         notes.append(WAVES_NOTE + (", which execution free simulates" if simulates else " and may move more or less"))
+    if execution.is_reference and speeds is None:  # with speeds it is of the column of free-running blocks
+        check_seed(options, execution.kind)
     notes += [*check_chip(target.machine, sms, parse_policy(policy), allow), *about]
     if unknown and execution.is_reference:
         notes.append(unknown)

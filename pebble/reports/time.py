@@ -8,6 +8,7 @@ from typing import Any, Unpack
 from pebble.errors import InputError, check_flag
 from pebble.families import kernel_family, read_workload
 from pebble.reports.chosen import Own
+from pebble.reports.given import check_residual
 from pebble.reports.kernel_time import Timing, time_schedules
 from pebble.reports.target import KernelOptions, whole
 from pebble.reports.time_beside import SideBySide, time_beside
@@ -76,6 +77,7 @@ def time(
     if beside is None and (beside_schedules is not None or beside_sms is not None):
         raise InputError("--beside-schedules, --beside-sms: expected --beside WORKLOAD with them.")
     if beside is None and sweep is None:
+        check_residual(workload, residual)
         return time_schedules(workload, schedules, schedule, residual, **options)
     if schedule is not None or residual:
         raise InputError("--schedule, --residual: got it with --beside or --sweep, expected names of schedules.")

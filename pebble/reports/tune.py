@@ -148,6 +148,20 @@ class Tuning(Report):
         return self.schedules[0]
 
     @property
+    def best_table(self) -> Tuned | None:
+        """The best of those that have a table, which `save` writes; interleaved kernels, for one, have none."""
+        return next((s for s in self.schedules if self._has_table(s)), None)
+
+    def _has_table(self, found: Tuned) -> bool:
+        if isinstance(found.schedule, TileTable):
+            return True
+        try:
+            kernel_family(self.workload).table(self.workload, found.schedule, found.kernel.config)
+        except InputError:
+            return False
+        return True
+
+    @property
     def least_by_execution(self) -> tuple[Tuned, ...]:
         """The schedule that moves least under each of them alone."""
         return tuple(min(self.schedules, key=lambda s: s.traffic[i].dram_bytes) for i in range(len(self.executions)))

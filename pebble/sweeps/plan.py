@@ -89,6 +89,11 @@ def _too_many() -> InputError:
 
 
 def _workloads(axes: Axes) -> Iterator[Workload]:
+    if axes.tokens and not any(isinstance(entry, str) for entry in axes.workloads):
+        raise InputError(
+            f"tokens: got {list(axes.tokens)[:4]} without a layer of a named model, expected one among the workloads, "
+            "such as 'llama-3-8b:gate_up'; a table has its own sizes; leave it out."
+        )
     for number, entry in enumerate(axes.workloads, start=1):
         if isinstance(entry, str):
             if ":" not in entry:

@@ -18,6 +18,7 @@ from typing import Any
 from pebble import __version__
 from pebble.errors import InputError
 from pebble.sweeps.columns import COLUMNS, FAILED, NAMES, TABLE
+from pebble.system.clock import interrupts_wait
 from pebble.system.files import check_output, check_path, exists, shown
 
 SCHEMA = 1  # of the table; it rises when a column goes or changes its meaning
@@ -76,10 +77,16 @@ def is_of_file(error: Exception) -> bool:
 
 @contextmanager
 def file_faults(path: Path) -> Iterator[None]:
-    """Turn what the library says of the store's file into one sentence."""
+    """Turn what the library says of the store's file into one sentence, and of a Ctrl-C into what that usually is."""
     try:
         yield
+    except RuntimeError as error:
+        if "interrupted" in str(error).lower():  # it swallows the KeyboardInterrupt that ends its query
+            raise KeyboardInterrupt from None
+        raise
     except duckdb().Error as error:
+        if isinstance(error, duckdb().InterruptException):
+            raise KeyboardInterrupt from None
         if not is_of_file(error):
             raise
         reason = str(error).strip().partition("\n")[0]
@@ -171,11 +178,12 @@ class Store:
                 raise _taken(self.path)
             if not there:
                 duckdb()
-                _create(self.path)
+                with interrupts_wait():
+                    _create(self.path)
             self._empty = not there
             self._connection = _connect(self.path, read_only=False)
             try:
-                with file_faults(self.path):
+                with interrupts_wait(), file_faults(self.path):
                     version = _check(self._connection, self.path)
                     _shut(self._connection)
                 if version != __version__:
@@ -192,12 +200,12 @@ class Store:
 
     def done(self) -> frozenset[str]:
         """The ids of tasks that have an answer; those that failed are asked again."""
-        with file_faults(self.path):
+        with interrupts_wait(), file_faults(self.path):
             rows = self._connection.execute(f"SELECT task_id FROM {TABLE} WHERE status <> ?", [FAILED]).fetchall()
         return frozenset(row[0] for row in rows)
 
     def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Add rows, all of them or none; one that failed before is replaced.
+        """Add rows, all of them or none, Ctrl-C or not; one that failed before is replaced.
 
         Raises
         ------
@@ -207,7 +215,7 @@ class Store:
         full = [{name: row.get(name) for name in NAMES} for row in rows]
         connection = self._connection
         self._empty = False
-        with file_faults(self.path):
+        with interrupts_wait(), file_faults(self.path):
             connection.execute("BEGIN TRANSACTION")
             try:
                 connection.execute(
@@ -222,8 +230,9 @@ class Store:
 
     def close(self) -> None:
         """Let others use it."""
-        self._connection.close()
-        _open.discard(self._key)
+        with interrupts_wait():  # what it writes last
+            self._connection.close()
+            _open.discard(self._key)
 
     def __enter__(self) -> Store:
         return self

@@ -20,6 +20,7 @@ from pebble.sweeps.runner import Local, Runner
 from pebble.sweeps.store import Store
 from pebble.sweeps.task import Batch, Task
 from pebble.sweeps.work import told_by
+from pebble.system.clock import interrupts_wait
 from pebble.system.files import shown
 from pebble.system.parallel import cores
 
@@ -150,9 +151,10 @@ class _Work:
             else:
                 kept.append(_full(task, row, asked.attempt))
         if kept:
-            self._store.write(kept)
-            for row in kept:
-                self.statuses[row["status"]] += 1
+            with interrupts_wait():  # what is stored is counted
+                self._store.write(kept)
+                for row in kept:
+                    self.statuses[row["status"]] += 1
 
     @property
     def computed(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
@@ -15,9 +16,11 @@ from pebble.errors import GapOpenError, InputError, PebbleError
 from pebble.families import FAMILIES, KernelFamily, find_dag_family
 from pebble.models.machine import Machine, load_machine, read_machine_bytes
 from pebble.reports.bounded import trace_bound
+from pebble.reports.fit import ALLOW
 from pebble.reports.known import best_in_kernel
 from pebble.reports.solve import solve
 from pebble.reports.target import Kernel, read_kernel
+from pebble.schedules.execution import parse_execution
 from pebble.simulation import Traffic
 from pebble.sweeps.columns import DONE, FAILED, REFUSED
 from pebble.sweeps.task import GAME, canonical
@@ -55,8 +58,8 @@ def _guarded(work: Any) -> dict[str, Any]:
         row = {"status": DONE, "reason": None, **work()}
     except GapOpenError as error:  # a question of time, which another attempt may have
         row = {"status": FAILED, "reason": str(error)}
-    except PebbleError as error:  # the same at every attempt
-        row = {"status": REFUSED, "reason": str(error)}
+    except PebbleError as error:  # the same at every attempt; a sweep has no option that allows it
+        row = {"status": REFUSED, "reason": re.sub(rf"[,;] or {re.escape(ALLOW)}", "", str(error))}
     except Exception as error:
         row = {"status": FAILED, "reason": f"{type(error).__name__}: {error}"[:1000]}
     return {**row, "seconds": time.perf_counter() - began}
@@ -97,7 +100,9 @@ def told_by(question: Mapping[str, Any]) -> dict[str, Any]:
 def kernel_of(question: Mapping[str, Any], workload: Workload, machine: Machine | None) -> Kernel:
     """How the kernel of a task runs; errors as for `read_kernel`."""
     asked = {key: question[key] for key in ("tile", "sms", "stages", "policy")}
-    options = {key: question[key] for key in ("blocks_per_sm", "execution", "seed")}
+    options = {key: question[key] for key in ("blocks_per_sm", "execution")}
+    if parse_execution(question["execution"]).kind in ("dynamic", "free"):  # the only ones that draw
+        options["seed"] = question["seed"]
     cache = question["cache_bytes"]
     if machine is None:
         return read_kernel(workload, cache=Size(cache, None, f"{cache}B"), **asked, **options)

@@ -37,6 +37,7 @@ from pebble.traces.trace import Trace, chunked
 
 MAX_CSV_TOUCHES = 20_000_000
 MAX_NPZ_TOUCHES = 400_000_000
+_VERSION = "1"  # of CSV files
 _MAX_SMS = 100_000
 _MAX_NAMES = 255
 _SHAPE_LIMIT = 2**31
@@ -138,6 +139,11 @@ def _read_csv(file: TextIO, where: str) -> _Content:
         text = line.strip()
         if text.startswith("#"):
             words = text[1:].split()
+            if words[:2] == ["pebble", "trace"] and words[2:] != [_VERSION]:
+                got = " ".join(words[2:])[:40]
+                raise InputError(
+                    f"{where}, line {number}: got a trace of version {got!r}, expected {_VERSION}, which pebble reads."
+                )
             if words[:1] == ["operand"]:
                 content.names.append(_second(words, where, number))
                 content.shapes.append(_shape(words[2:], where, number))
@@ -264,7 +270,7 @@ def _names(trace: Trace) -> list[str]:
 def _write_csv(trace: Trace, path: Path) -> None:
     names = _names(trace)
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.write("# pebble trace 1\n")
+        file.write(f"# pebble trace {_VERSION}\n")
         for name, s in zip(names, trace.operands, strict=True):
             copies = f" copies={s.copies}" if s.copies > 1 else ""
             fields = " ".join(f"{key}={getattr(s, key)}" for key in _FIELDS)

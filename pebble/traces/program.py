@@ -277,6 +277,7 @@ def _side_by_side(groups: Sequence[Group], sms: int) -> Iterator[TraceChunk]:
     first = np.cumsum([0, *(group.wave_blocks for group in groups)]).tolist()
     sources = [_turns(groups, me, first[me], finished) for me in range(len(groups))]
     pieces: list[_Piece] = []
+    gathered = 0  # touches in pieces: to count them anew in each turn would take quadratic time
     while sources:
         waiting = 0
         for source in list(sources):
@@ -286,13 +287,15 @@ def _side_by_side(groups: Sequence[Group], sms: int) -> Iterator[TraceChunk]:
                 sources.remove(source)
                 continue
             waiting += piece is None
-            pieces += [] if piece is None else [piece]
+            if piece is not None:
+                pieces.append(piece)
+                gathered += len(piece[0])
         if sources and waiting == len(sources):
             raise AssertionError("phases wait for each other")
-        if pieces and (not sources or sum(len(ids) for ids, _, _ in pieces) >= CHUNK):
+        if pieces and (not sources or gathered >= CHUNK):
             ids, ops, slots = (np.concatenate(part) for part in zip(*pieces, strict=True))
             yield TraceChunk(ids, ops, sm_source=lambda slots=slots: slots % np.int32(sms))  # type: ignore[misc]
-            pieces = []
+            pieces, gathered = [], 0
 
 
 def traced(

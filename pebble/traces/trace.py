@@ -108,6 +108,14 @@ class Trace:
     sms: int = 0
     follows: bool = False
 
+    @property
+    def footprint_bytes(self) -> int:
+        """Of the tiles that it touches, each once."""
+        touched = np.zeros(len(self.tile_lines), bool)
+        for chunk in self.chunks():
+            touched[chunk.ids] = True
+        return int(self.tile_lines[touched].sum(dtype=np.int64)) * LINE_BYTES
+
     def chunks(self) -> Iterator[TraceChunk]:
         """The touches from the start; to one that follows its cache, what missed is sent: `following`."""
         return self.source()

@@ -24,7 +24,7 @@ from pebble.schedules.explicit.gemm import AXES, ExplicitSchedule, StationaryPro
 from pebble.units import ceil_div
 
 _FEWER = 2  # bands fewer than where nothing but what stays would have to fit
-_AROUND = 3  # sides of a corner beside the best in whole numbers
+_AROUND = 3  # sides of a corner beside the best, of the smallest
 
 A = TypeVar("A", bound="BandsApart")
 
@@ -135,25 +135,25 @@ def corners_apart(empty: A, visit: Mapping[str, int]) -> Iterator[A]:
             p, q, _ = (one.extent(letter) for letter in one.axes)
             own, vector = one.taken[stationary], max(one.taken[name] for name in one.operands)
             most = ceil_div(p * q * own, one.capacity)
-            for count in range(max(1, most - _FEWER), min(q, most) + 1):
+            for count in range(max(1, most - _FEWER), min(q, most + 1) + 1):
                 width = ceil_div(q, count)
                 excess = ceil_div(own * p * width + vector * (min(p, width) + 1) - one.capacity, own)
-                found = [
-                    tried
-                    for sides in _sides(excess, [visit[name] for name in one.operands], count)
-                    if 0 < sides[0] < p and 0 < sides[1] < q // count
-                    if (tried := replace(one, count=count, corner=sides)).fits
-                ]
-                if excess > 0 and found:
-                    yield min(found, key=lambda s: s.bytes)
+                sides = _sides(excess, [visit[name] for name in one.operands], count) if excess > 0 else ()
+                for a, b in sides:
+                    if 0 < a < p and 0 < b < q // count and (tried := replace(one, count=count, corner=(a, b))).fits:
+                        yield tried
+                        break
 
 
-def _sides(excess: int, weights: list[int], count: int) -> Iterator[tuple[int, int]]:
-    """Corners a x b of at least ``excess`` values with about the least ``weights[0] a + weights[1] count b``."""
-    about = isqrt(max(0, excess) * count * weights[1] // weights[0])
-    for a in range(max(1, about - _AROUND), about + _AROUND + 1):
-        b = ceil_div(excess, a)
-        yield ceil_div(excess, b) if b > 0 else a, b
+def _sides(excess: int, weights: list[int], count: int) -> list[tuple[int, int]]:
+    """Corners a x b of at least ``excess`` values, least ``weights[0] a + weights[1] count b`` first."""
+    about = isqrt(excess * count * weights[1] // weights[0])
+    around = _AROUND + isqrt(about)  # whole numbers move the best by about so much
+    found = {
+        (ceil_div(excess, ceil_div(excess, a)), ceil_div(excess, a))
+        for a in range(max(1, about - around), about + around + 1)
+    }
+    return sorted(found, key=lambda one: (weights[0] * one[0] + weights[1] * count * one[1], one))
 
 
 GemmSchedule = ExplicitSchedule | CornerApart

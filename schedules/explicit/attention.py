@@ -10,6 +10,7 @@ from pebble.schedules.explicit.chain import SIDES, Chain, ChainPlan
 from pebble.schedules.explicit.chain_search import best_chain_plan
 from pebble.schedules.explicit.fused import FUSED_FAMILIES, FusedSchedule, Kernel, family_of_plan
 from pebble.schedules.explicit.gemm_search import best_gemm_schedule
+from pebble.schedules.explicit.row_state import FAMILY, PASSED, STATE, best_row_state_in_values, tallest
 from pebble.workloads import Attention, Gemm
 from pebble.workloads.base import MAX_DIMENSION
 
@@ -83,6 +84,35 @@ def _unfused(attention: Attention, capacity: int) -> FusedSchedule:
     )
 
 
+def _with_row_state(attention: Attention, capacity: int, state: bool) -> list[FusedSchedule]:
+    """Two kernels, between which the maximum and sum of each row pass; none where they do not fit."""
+    groups = attention.groups
+    m, k, f, l = attention.stacked_queries, attention.head_dim, attention.keys, attention.value_dim
+    products = Gemm(m, f, k, attention.dtype, attention.dtype), Gemm(m, l, f, attention.dtype, attention.out_dtype)
+    both = best_row_state_in_values(*products, capacity, state)
+    if both is None:
+        return []
+    first, last = both
+    held = STATE if state else 0
+    passed = {PASSED: groups * held * m} if state else {}
+    loads = {"Q": first.loads["A"], "K": first.loads["B"], "V": last.loads["B"], "O": last.loads["C"]}
+    loads["S"] = first.loads["C"] + last.loads["A"]
+    stores = {"S": first.stores["C"], "O": last.stores["C"]}
+    return [
+        FusedSchedule(
+            FAMILY,
+            f"{first.name}; maximum and sum of each row; {last.name}",
+            attention,
+            {name: groups * count for name, count in loads.items()} | passed,
+            {name: groups * count for name, count in stores.items()} | passed,
+            max(one.peak_elements + held * tallest(one) for one in both),
+            capacity,
+            None,
+            both,
+        )
+    ]
+
+
 def attention_schedules(attention: Attention, capacity: int, state: bool = True) -> list[FusedSchedule]:
     """The best schedule of each family that fits a capacity in values, the least bytes first.
 
@@ -91,7 +121,8 @@ def attention_schedules(attention: Attention, capacity: int, state: bool = True)
     ``flash attention`` (queries and outputs resident, keys and values streamed), ``hidden block`` (scores resident),
     ``O stationary`` (all scores of some queries first, stored, then outputs resident; without a mask),
     ``bands of rows`` where mixing rules gives something else, ``bands of keys`` (one band of all keys, their values
-    resident as far as they fit) and, without a mask, ``unfused`` (up to 2^32 stacked queries). With strict softmax a
+    resident as far as they fit) and, without a mask, ``unfused`` and ``unfused with row state`` (up to 2^32 stacked
+    queries). With strict softmax a
     block holds whole rows of scores. Cost: O(sqrt(queries) + sqrt(keys)) evaluations.
 
     Raises
@@ -100,11 +131,13 @@ def attention_schedules(attention: Attention, capacity: int, state: bool = True)
         No family fits: below 3 values; with a causal mask, below what one query needs.
     """
     chain = attention_chain(attention, state)
-    found = [_unfused(attention, capacity)] if _separable(attention) else []
+    found = []
+    if _separable(attention):
+        found = [_unfused(attention, capacity), *_with_row_state(attention, capacity, state)]
     for family, (side, rule) in FUSED_FAMILIES.items():
         if family == "column panel" or (family == "row panel" and chain.whole_rows):
             continue
-        plan = best_chain_plan(chain, side, capacity, rule)
+        plan = best_chain_plan(chain, side, capacity, rule, widths=(attention.out_bytes, attention.in_bytes))
         if plan is not None and all(plan != other.plan for other in found):
             found.append(fused_attention(attention, family, plan))
     return _sorted(found, chain, capacity)
@@ -134,11 +167,14 @@ def best_attention_schedule(attention: Attention, capacity: int, state: bool = T
         below = min((s.elements for s in found), default=inf)
         if below == attention.compulsory_elements:
             break
-        plan = best_chain_plan(chain, side, capacity, below=below / attention.groups)
+        widths = attention.out_bytes, attention.in_bytes
+        plan = best_chain_plan(chain, side, capacity, below=below / attention.groups, widths=widths)
         if plan is not None:
             found.append(fused_attention(attention, family_of_plan(plan), plan))
-    # separate kernels store the scores, load them for the softmax, and both again
-    scores = 4 * attention.groups * chain.m * chain.f * attention.in_bytes
-    if _separable(attention) and all(s.bytes > attention.compulsory_bytes + scores for s in found):
+    # separate kernels store the scores and load them; one for the softmax does both again
+    scores, least = 2 * attention.groups * chain.m * chain.f * attention.in_bytes, attention.compulsory_bytes
+    if _separable(attention) and all(s.bytes > least + scores for s in found):
+        found += _with_row_state(attention, capacity, state)
+    if _separable(attention) and all(s.bytes > least + 2 * scores for s in found):
         found.append(_unfused(attention, capacity))
     return _sorted(found, chain, capacity)[0]

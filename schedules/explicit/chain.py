@@ -278,12 +278,12 @@ def _spilled_band(chain: Chain, extent: int, capacity: int) -> Band | None:
     resident = state + extent * max(k + u, l + 1) + 1
     if chain.masked or l == 0 or resident > capacity:
         return None
-    if (capacity - resident) // extent >= f:  # one block of all columns does with less
+    if u == 1 and (capacity - resident) // extent >= f:  # one block of all columns does with less
         return None
     of_column = Side(extent, 0, u, extent)
-    enter = best_corner(capacity - state - extent * max(k, l), of_column, min(k, l), f - 1)
-    while (peak := _room_of_spilled(chain, extent, enter)) > capacity:  # a column is computed beside those that stay
-        enter = Corner(enter.group, enter.turned, enter.plain - 1) if enter.plain else NO_CORNER
+    beside = (capacity - resident) // extent  # a column is computed beside those that stay
+    enter = best_corner(capacity - state - extent * max(k, l), of_column, min(k, l), f - 1, beside)
+    peak = _room_of_spilled(chain, extent, enter)
     stays = enter.vectors
     return Band(extent, 1, f, k, l, extent * (k + l + 2 * (f - stays)), peak, f - stays, 0, enter)
 

@@ -24,7 +24,7 @@ from pebble.workloads.widths import Room, Widths
 
 _ALIKE = Widths(1, 1, 1, 1)
 _FEWER = 2  # panels fewer than where nothing but what stays would have to fit
-_AROUND = 3  # lines of a corner beside the best in whole numbers
+_AROUND = 3  # lines of a corner beside the best, of the smallest
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def best_panels_apart(chain: Chain, capacity: int, room: Room | None = None) -> 
     for side in SIDES:
         one = PanelsApart(chain, capacity, side, 1, (0, 0), room)
         most = ceil_div(one.taken(widths), capacity)
-        for panels in range(max(1, most - _FEWER), min(one.lines, most) + 1):
+        for panels in range(max(1, most - _FEWER), min(one.lines, most + 1) + 1):
             found += _with_corners(replace(one, panels=panels), widths)
     return min(found, key=lambda one: (_weight(one, widths), one.elements, one.panels), default=None)
 
@@ -157,7 +157,8 @@ def _with_corners(bare: PanelsApart, widths: Widths) -> Iterator[PanelsApart]:
     # what a column of the corner costs over a line of it
     column, line = (1, 2 * bare.panels) if rows else (2 * widths.partial, 2 * widths.read * bare.panels)
     about = isqrt(excess * column // line)
-    for c in range(max(1, about - _AROUND), min(bare.lines // bare.panels - 1, about + _AROUND) + 1):
+    around = _AROUND + isqrt(about)  # whole numbers move the best by about so much
+    for c in range(max(1, about - around), min(bare.lines // bare.panels - 1, about + around) + 1):
         u = ceil_div(excess, c)
         one = replace(bare, corner=(ceil_div(excess, u), u))
         if u < bare.chain.l and one.fits:

@@ -12,6 +12,10 @@ from pebble.units import ceil_div
 
 _MOST_MIXED = 24  # bands of a kind, beyond which nothing is mixed with it
 _LOOK_CLOSELY = 8
+_FEW_CELLS = 1 << 14  # of H in a small chain, where estimates are rough and the best changes with every value of memory
+_LOOK_AT_SMALL, _ROUGH = 24, 1.15
+_BELOW = 4  # capacities for which its bands are proposed
+_FEW_HEIGHTS = 16  # of bands under a mask, all of which are tried
 _NEAR = 1.03  # estimates are that good where it matters
 _MOVE_SPLIT = 2  # mixtures whose split is moved row by row
 _HEIGHTS = 25  # heights of the first kind of bands
@@ -27,7 +31,7 @@ def _fewest_first(estimate: tuple[float, Cut]) -> tuple[float, int]:
     return value, sum(count for _, _, count in cut)
 
 
-def _uniform(costs: Costs, rules: tuple[str, ...], extent: int) -> list[tuple[float, Cut]]:
+def _uniform(costs: Costs, rules: tuple[str, ...], extent: int, close: int) -> list[tuple[float, Cut]]:
     """Bands of one rule and nearly one extent, the cheapest first."""
     found: list[tuple[float, Cut]] = []
     for rule in rules:
@@ -36,14 +40,14 @@ def _uniform(costs: Costs, rules: tuple[str, ...], extent: int) -> list[tuple[fl
         tried = {*range(fewest, fewest + 40), *more.tolist(), extent}  # np.unique would load numpy.ma
         counts = np.array(sorted(count for count in tried if 1 <= count <= extent))
         value = costs.evened(rule, np.float64(extent), counts.astype(float))
-        order = np.argsort(value, kind="stable")[:_LOOK_CLOSELY]
+        order = np.argsort(value, kind="stable")[:close]
         found += [(float(value[i]), [(rule, extent, int(counts[i]))]) for i in order if np.isfinite(value[i])]
         found += [(np.inf, [(rule, extent, int(counts[0]))])]  # the estimate may refuse what just fits
     return sorted(found, key=_fewest_first)
 
 
 def _mixed(
-    costs: Costs, rules: tuple[str, ...], extent: int, plain: list[tuple[float, Cut]]
+    costs: Costs, rules: tuple[str, ...], extent: int, plain: list[tuple[float, Cut]], close: int
 ) -> list[tuple[float, Cut]]:
     """Two kinds of bands one after the other, for each pair of numbers the best height of the first."""
     found: list[tuple[float, Cut]] = []
@@ -73,7 +77,7 @@ def _mixed(
                     total = int(rows[i, j])
                     cut = [(one, total, int(first[i, 0])), (two, extent - total, int(second[i, 0]))]
                     found.append((float(value[i, j]), cut))
-    return sorted(found, key=_fewest_first)[:_LOOK_CLOSELY]
+    return sorted(found, key=_fewest_first)[:close]
 
 
 def _few_high(chain: Chain, side: str, capacity: int, rule: str) -> list[ChainPlan]:
@@ -90,7 +94,8 @@ def _few_high(chain: Chain, side: str, capacity: int, rule: str) -> list[ChainPl
         cuts.append([(rule, extent, ceil_div(extent, size))])
         if chain.masked and len(cuts) > 3:
             break
-    for high in (e for e in fit if 2 * e >= fit[-1]):
+    few = range(1, fit[-1] + 1) if fit[-1] <= _FEW_HEIGHTS else (e for e in fit if 2 * e >= fit[-1])
+    for high in few:
         most = extent // high
         for count in range(max(1, most - 1), most + 1):
             rest = extent - count * high
@@ -102,22 +107,33 @@ def _plans(chain: Chain, side: str, capacity: int, rule: str, below: float) -> l
     """The plans that look best, built exactly; only what may well move less than ``below``."""
     if chain.masked or chain.whole_rows:
         return _few_high(chain, side, capacity, rule)
-    extent, costs, rules = (chain.m if side == "rows" else chain.f), Costs(chain, side, capacity), RULES[rule]
+    extent, rules = (chain.m if side == "rows" else chain.f), RULES[rule]
     if side == "hidden":
         rules = tuple(one for one in rules if one != "spill")
     if chain.one_pass and side == "hidden":
         return [plan for one in rules if (plan := _built(chain, side, capacity, [(one, extent, 1)]))]
-    plain = _uniform(costs, rules, extent)
-    cuts = sorted([*plain, *_mixed(costs, rules, extent, plain)], key=_fewest_first)
+    small = chain.m * chain.f <= _FEW_CELLS
+    near = (_ROUGH if small else _NEAR) * below
+    cuts: dict[tuple[tuple[str, int, int], ...], None] = {}
+    for less in range(capacity, max(capacity - (_BELOW if small else 1), 2), -1):  # what fits less memory fits more
+        looks = _looks_best(Costs(chain, side, less), rules, extent, _LOOK_AT_SMALL if small else _LOOK_CLOSELY)
+        cuts |= dict.fromkeys(tuple(cut) for about, cut in looks if about < near or below == np.inf)
     found: list[tuple[int, int, ChainPlan, Cut]] = []
-    for about, cut in [*cuts[:_LOOK_CLOSELY], *cuts[-len(rules) :]]:
-        if (about < _NEAR * below or below == np.inf) and (plan := _built(chain, side, capacity, cut)):
+    for cut in map(list, cuts):
+        if plan := _built(chain, side, capacity, cut):
             found.append((plan.elements, len(found), plan, cut))
     found.sort(key=lambda one: one[:2])
     return [
-        _moved_split(plan, cut) if len(cut) == 2 and i < _MOVE_SPLIT and plan.elements < _NEAR * below else plan
+        _moved_split(plan, cut) if len(cut) == 2 and i < _MOVE_SPLIT and plan.elements < near else plan
         for i, (*_, plan, cut) in enumerate(found)
     ]
+
+
+def _looks_best(costs: Costs, rules: tuple[str, ...], extent: int, close: int) -> list[tuple[float, Cut]]:
+    """What looks best of one kind of bands and of two; at the end each rule as the estimate may refuse it."""
+    plain = _uniform(costs, rules, extent, close)
+    cuts = sorted([*plain, *_mixed(costs, rules, extent, plain, close)], key=_fewest_first)
+    return [*cuts[:close], *cuts[-len(rules) :]]
 
 
 def _built(chain: Chain, side: str, capacity: int, cut: Cut) -> ChainPlan | None:
@@ -250,7 +266,12 @@ def _totals(
 
 
 def best_chain_plan(
-    chain: Chain, side: str, capacity: int, rule: str = "any", below: float = np.inf
+    chain: Chain,
+    side: str,
+    capacity: int,
+    rule: str = "any",
+    below: float = np.inf,
+    widths: tuple[int, int] = (1, 1),
 ) -> ChainPlan | None:
     """The plan along one side that moves least, or None when no band fits.
 
@@ -263,6 +284,8 @@ def best_chain_plan(
         ``spill``: Y stationary, H spilled.
     below : float
         Values that another schedule moves: what looks worse by some per cent need not be built.
+    widths : tuple of int
+        Bytes of a value of Y, and of any other.
 
     Raises
     ------
@@ -277,5 +300,11 @@ def best_chain_plan(
         raise InfeasibleError(
             f"capacity: got {capacity} elements, expected at least 3 (two operands and a result): no schedule exists."
         )
-    plans = _plans(chain, side, capacity, rule, below)
-    return min(plans, key=lambda p: (p.elements, sum(count for _, count in p.runs), p.peak_elements), default=None)
+    written, read = widths
+    plans = _plans(chain, side, capacity, rule, below if written == read else np.inf)
+
+    def moved(plan: ChainPlan) -> int:
+        outputs = plan.loads["Y"] + plan.stores["Y"]
+        return written * outputs + read * (plan.elements - outputs)
+
+    return min(plans, key=lambda p: (moved(p), sum(count for _, count in p.runs), p.peak_elements), default=None)

@@ -146,7 +146,7 @@ def _turned(spare: int, side: Side, depth: int, limit: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=1 << 14)
-def best_corner(spare: int, side: Side, depth: int, limit: int) -> Corner:
+def best_corner(spare: int, side: Side, depth: int, limit: int, beside: int | None = None) -> Corner:
     """The corner that carries most, of at most ``limit`` vectors.
 
     Parameters
@@ -157,6 +157,8 @@ def best_corner(spare: int, side: Side, depth: int, limit: int) -> Corner:
     depth : int
         The other extent of the block, d.
     limit : int
+    beside : int, optional
+        The most of them that may lie beside the block.
 
     Notes
     -----
@@ -165,7 +167,7 @@ def best_corner(spare: int, side: Side, depth: int, limit: int) -> Corner:
     if spare < 2 or limit < 1:
         return NO_CORNER
     each, best, pivot = side.vector * side.plain, NO_CORNER, side.pivot * side.streams
-    most_plain = min(limit, max(0, spare - pivot) // each)
+    most_plain = min(limit, max(0, spare - pivot) // each, limit if beside is None else beside)
     # with E spare about sqrt(E taken / (pivot u vector shared)) vectors turn; the next place turns less than it
     # keeps plainly once E is above this
     balanced = (spare - each * each * side.taken // (4 * pivot * side.vector * side.shared)) // each

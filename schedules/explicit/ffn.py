@@ -11,6 +11,7 @@ from pebble.schedules.explicit.chain_apart import PanelsApart, best_panels_apart
 from pebble.schedules.explicit.chain_search import best_chain_plan
 from pebble.schedules.explicit.fused import APART, FUSED_FAMILIES, FusedSchedule, Kernel, family_of_plan
 from pebble.schedules.explicit.gemm_search import best_gemm_schedule
+from pebble.schedules.explicit.phases import Phases
 from pebble.workloads import Ffn, Gemm
 
 
@@ -24,7 +25,7 @@ def _weights(ffn: Ffn) -> str:
     return "Wg+Wu" if ffn.gated else "W1"
 
 
-def fused_ffn(ffn: Ffn, family: str, plan: ChainPlan | PanelsApart) -> FusedSchedule:
+def fused_ffn(ffn: Ffn, family: str, plan: ChainPlan | PanelsApart | Phases) -> FusedSchedule:
     """What a plan of the two products moves of each operand of the FFN."""
     loads = {"X": plan.loads["A"], _weights(ffn): plan.loads["B"], "W2": plan.loads["D"], "Y": plan.loads["Y"]}
     stores = {"Y": plan.stores["Y"]}
@@ -84,7 +85,7 @@ def ffn_schedules(ffn: Ffn, capacity: int) -> list[FusedSchedule]:
     chain = ffn_chain(ffn)
     found = [_unfused(ffn, capacity)]
     for family, (side, rule) in FUSED_FAMILIES.items():
-        plan = best_chain_plan(chain, side, capacity, rule)
+        plan = best_chain_plan(chain, side, capacity, rule, widths=(ffn.out_bytes, ffn.in_bytes))
         if plan is not None and all(plan != other.plan for other in found):
             found.append(fused_ffn(ffn, family, plan))
     if (apart := best_panels_apart(chain, capacity)) is not None:
@@ -100,7 +101,7 @@ def best_ffn_schedule(ffn: Ffn, capacity: int) -> FusedSchedule:
         below = min((s.elements for s in found), default=inf)
         if below == ffn.compulsory_elements:
             break
-        plan = best_chain_plan(ffn_chain(ffn), side, capacity, below=below)
+        plan = best_chain_plan(ffn_chain(ffn), side, capacity, below=below, widths=(ffn.out_bytes, ffn.in_bytes))
         if plan is not None:
             found.append(fused_ffn(ffn, family_of_plan(plan), plan))
     if (apart := best_panels_apart(ffn_chain(ffn), capacity)) is not None:

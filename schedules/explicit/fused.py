@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pebble.schedules.explicit.apart import GemmSchedule
 from pebble.schedules.explicit.chain import ChainPlan
 from pebble.schedules.explicit.chain_apart import PanelsApart
+from pebble.schedules.explicit.phases import Phases
 from pebble.workloads import Attention, Ffn
 
 # family -> side that is cut into bands, rule inside a band; the plain ones first
@@ -95,20 +96,20 @@ class ChainSchedule:
 class FusedSchedule(ChainSchedule):
     """In a memory of values.
 
-    The family is a key of ``FUSED_FAMILIES``, `APART`, ``"flash attention"`` or ``"unfused"``.
+    The family is a key of ``FUSED_FAMILIES``, `APART`, ``"flash attention"``, ``"unfused"`` or `row_state.FAMILY`.
 
     Attributes
     ----------
     capacity : int
         Values that fast memory holds.
-    plan : ChainPlan or PanelsApart, optional
+    plan : ChainPlan, PanelsApart or Phases, optional
         The bands, when fused; of one group, when there are several.
     kernels : tuple
         The kernels, when not.
     """
 
     capacity: int
-    plan: ChainPlan | PanelsApart | None = None
+    plan: ChainPlan | PanelsApart | Phases | None = None
     kernels: tuple[GemmSchedule | ChainPlan | Kernel, ...] = ()
 
     @property

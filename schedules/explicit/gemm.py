@@ -183,7 +183,11 @@ class BandedProduct(StationaryProduct):
             return NO_CORNER
         p, _, r = self.layout(band)
         limit = r if band.blocks == 2 else r // 2  # a block is through with what it got before it keeps more
-        return best_corner(self.spare(band), self.sides(band, self.taken)[0], p // band.blocks, limit)
+        return self._corner(band, 0, p // band.blocks, limit)
+
+    def _corner(self, band: Band, end: int, depth: int, limit: int) -> Corner:
+        """The best at a step inside a band (0), or at its end (1)."""
+        return best_corner(self.spare(band), self.sides(band, self.taken)[end], depth, limit)
 
     def _turn(self, *sides: tuple[Band, Corner]) -> Turn:
         most = None
@@ -194,7 +198,7 @@ class BandedProduct(StationaryProduct):
                 alone = band.blocks == 1 and sum(b.count for b in self.bands) > 2
                 limit = r // 2 if alone else r - across.vectors
                 limit = limit if most is None else min(limit, most)
-                found.append(best_corner(self.spare(band), self.sides(band, self.taken)[1], band.width, limit))
+                found.append(self._corner(band, 1, band.width, limit))
             most = min(corner.vectors for corner in found)
         leave, enter = found
         return (leave, enter) if leave.vectors == enter.vectors else (NO_CORNER, NO_CORNER)

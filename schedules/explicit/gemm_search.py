@@ -24,6 +24,9 @@ _KINDS = 8  # kinds of bands that are mixed
 _COUNTS = 10  # numbers of bands of the first kind
 _SPLITS = 9  # widths of the first kind in all
 _LOOK_CLOSELY = 12
+_FEW_UPDATES = 1 << 24  # of a small product, where what looks best changes with every value of memory
+_BELOW = 4  # capacities for which its bands are proposed
+_LOOK_AT_SMALL, _ROUGH = 64, 1.15  # its bands of one kind: how many, and how good an estimate is
 _MOVE_SPLIT = 2  # mixtures whose split is moved value by value
 
 IntArray = npt.NDArray[np.int64]
@@ -113,7 +116,7 @@ def _uniform(kinds: _Kinds, q: int) -> tuple[FloatArray, IntArray, IntArray]:
     return cost[order], index[order], count[order].astype(np.int64)
 
 
-def _mixed(kinds: _Kinds, q: int) -> Iterator[tuple[float, list[Part]]]:
+def _mixed(kinds: _Kinds, q: int) -> Iterator[tuple[float, tuple[Part, ...]]]:
     """Two kinds side by side, for each number of bands of both the best split of the width."""
     total = len(kinds.blocks)
     one, two, step, more = (x.ravel() for x in np.meshgrid(*map(np.arange, (total, total, _COUNTS, 2)), indexing="ij"))
@@ -142,16 +145,16 @@ def _mixed(kinds: _Kinds, q: int) -> Iterator[tuple[float, list[Part]]]:
     for i in np.argsort(least, kind="stable")[:_LOOK_CLOSELY]:
         split = int(width[i, best[i]])
         parts = [(one[i, 0], split, int(first[i, 0])), (two[i, 0], q - split, int(second[i, 0]))]
-        yield float(least[i]), [(str(kinds.stationary[k]), int(kinds.blocks[k]), w, c) for k, w, c in parts]
+        yield float(least[i]), tuple((str(kinds.stationary[k]), int(kinds.blocks[k]), w, c) for k, w, c in parts)
 
 
-def _bands(parts: list[Part]) -> tuple[Band, ...]:
+def _bands(parts: tuple[Part, ...]) -> tuple[Band, ...]:
     return tuple(
         Band(kind, width, blocks, n) for kind, blocks, total, count in parts for width, n in even(total, count)
     )
 
 
-def _moved_split(best: S, parts: list[Part]) -> S:
+def _moved_split(best: S, parts: tuple[Part, ...]) -> S:
     """The same with the split between two kinds where it is best, by steps of half the length."""
     (one, blocks, width, count), (other, cut, rest, number) = parts
     step = max(1, min(width, rest) // 16)
@@ -159,7 +162,7 @@ def _moved_split(best: S, parts: list[Part]) -> S:
         tried = []
         for moved in (width - step, width + step):
             if moved >= count and width + rest - moved >= number:
-                split = [(one, blocks, moved, count), (other, cut, width + rest - moved, number)]
+                split = (one, blocks, moved, count), (other, cut, width + rest - moved, number)
                 tried.append((replace(best, bands=_bands(split)), moved))
         fit = [(s.bytes, moved, s) for s, moved in tried if s.fits]
         least = min(fit, key=lambda t: t[:2], default=None)
@@ -179,30 +182,51 @@ def gemm_schedules(gemm: Gemm, capacity: int) -> list[ExplicitSchedule]:
         raise InfeasibleError(
             f"capacity: got {capacity} elements, expected at least 3 (a value each of A, B and C): no schedule exists."
         )
-    return search_bands(
-        ExplicitSchedule(gemm, capacity, "m", ()), {"A": gemm.in_bytes, "B": gemm.in_bytes}, gemm.out_bytes
-    )
+    empty, inputs = ExplicitSchedule(gemm, capacity, "m", ()), {"A": gemm.in_bytes, "B": gemm.in_bytes}
+    return search_bands(empty, inputs, gemm.out_bytes)[:_LOOK_CLOSELY]
 
 
-def search_bands(empty: S, inputs: Mapping[str, int], partial: int) -> list[S]:
-    """`gemm_schedules` for schedules like one without bands; bytes of the inputs, and of a partial sum that moves."""
-    gemm, capacity, taken = empty.gemm, empty.capacity, empty.taken
-    visit = {**inputs, "C": 2 * partial}  # a value of C comes and goes
-    plans: list[tuple[float, str, list[Part]]] = []
-    for axis in "mnk":
+def _is_small(gemm: Gemm) -> bool:
+    return gemm.m * gemm.n * gemm.k <= _FEW_UPDATES
+
+
+def _proposed(
+    gemm: Gemm, capacity: int, taken: Mapping[str, int], visit: Mapping[str, int], axes: str
+) -> list[tuple[str, tuple[Part, ...]]]:
+    """The axis and the parts of what looks best for a capacity."""
+    plans: list[tuple[float, str, tuple[Part, ...]]] = []
+    one_kind: list[tuple[float, str, tuple[Part, ...]]] = []
+    for axis in axes:
         kinds, q = _Kinds.of(gemm, capacity, axis, taken, visit), getattr(gemm, axis)
         if not len(kinds.blocks):
             continue
         cost, index, count = _uniform(kinds, q)
-        for i in range(min(_LOOK_CLOSELY, int(np.isfinite(cost).sum()))):
+        for i in range(min(_LOOK_AT_SMALL if _is_small(gemm) else _LOOK_CLOSELY, int(np.isfinite(cost).sum()))):
             kind = index[i]
             part = (str(kinds.stationary[kind]), int(kinds.blocks[kind]), q, int(count[i]))
-            plans.append((float(cost[i]), axis, [part]))
+            one_kind.append((float(cost[i]), axis, (part,)))
         best = list(dict.fromkeys(index[np.isfinite(cost)].tolist()))[:_KINDS]
-        plans += [(value, axis, parts) for value, parts in _mixed(kinds.take(np.array(best)), q)]
-    plans.sort(key=lambda plan: plan[0])
-    found: list[tuple[int, int, int, S, list[Part]]] = []
-    for _, axis, parts in plans[:_LOOK_CLOSELY]:
+        plans += [(value, axis, tuple(parts)) for value, parts in _mixed(kinds.take(np.array(best)), q)]
+    both = sorted([*one_kind, *plans], key=lambda plan: plan[0])
+    best = both[:_LOOK_CLOSELY]
+    if _is_small(gemm):  # estimates are rough where a corner is a few vectors
+        best += [plan for plan in one_kind if plan[0] < _ROUGH * both[0][0]]
+    return [(axis, parts) for _, axis, parts in best]
+
+
+def search_bands(empty: S, inputs: Mapping[str, int], partial: int, axes: str = "mnk") -> list[S]:
+    """`gemm_schedules` for schedules like one without bands, along some axes.
+
+    ``inputs`` and ``partial``: bytes of a value of the inputs, and of a partial sum that moves.
+    """
+    gemm, capacity, taken = empty.gemm, empty.capacity, empty.taken
+    visit = {**inputs, "C": 2 * partial}  # a value of C comes and goes
+    plans: dict[tuple[str, tuple[Part, ...]], None] = {}
+    below = _BELOW if _is_small(gemm) else 1
+    for less in range(capacity, max(capacity - below, 2), -1):  # what fits less memory fits more
+        plans |= dict.fromkeys(_proposed(gemm, less, taken, visit, axes))
+    found: list[tuple[int, int, int, S, tuple[Part, ...]]] = []
+    for axis, parts in plans:
         schedule = replace(empty, axis=axis, bands=_bands(parts))
         if schedule.fits:
             found.append((schedule.bytes, schedule.elements, len(found), schedule, parts))

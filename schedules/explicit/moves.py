@@ -16,8 +16,11 @@ Missing = Mapping[str, range]  # of p and of q: products of both are left out
 NOTHING: Missing = {"p": range(0), "q": range(0)}
 
 
-def gemm_moves(schedule: StationaryProduct) -> Iterator[Event]:
+def gemm_moves(schedule: StationaryProduct, enter: Corner = NO_CORNER) -> Iterator[Event]:
     """Play a schedule, meant for small ones: at least m n k events.
+
+    ``enter``: how its first block takes the place of as many vectors, which are there already: the first ones of the
+    operand that is cut into bands, as bands of slabs of A or C cut along m find A.
 
     Yields ``load``, ``store`` or ``delete`` of a value of A, B or C by row and column, or ``compute`` of the update
     (i, j, l): C[i, j] += A[i, l] B[l, j].
@@ -25,7 +28,7 @@ def gemm_moves(schedule: StationaryProduct) -> Iterator[Event]:
     if isinstance(schedule, BandsApart):
         return _Apart(schedule).play()
     assert isinstance(schedule, BandedProduct)
-    return _Bands(schedule).play()
+    return _Bands(schedule, enter).play()
 
 
 def groups_of(values: Sequence[int], size: int, short_first: bool) -> list[Sequence[int]]:
@@ -127,16 +130,17 @@ class _Apart(_Player):
 
 
 class _Bands(_Player):
-    def __init__(self, schedule: BandedProduct) -> None:
+    def __init__(self, schedule: BandedProduct, enter: Corner) -> None:
         super().__init__(schedule.gemm)
         self.schedule = schedule
+        self.enter = enter
 
     def walk(self) -> Iterator[tuple[Band, range, range, Corner, Corner, str | None]]:
         """Each block: band, its indices of p and q, how vectors come in and go on, and what they share with the next.
 
         The letter is the axis along which the vectors of the shared operand lie: q inside a band, p at its end.
         """
-        start, enter = 0, NO_CORNER
+        start, enter = 0, self.enter
         bands = list(self.schedule.each())
         for number, (band, steps, same) in enumerate(bands):
             qs = range(start, start + band.width)
@@ -156,9 +160,12 @@ class _Bands(_Player):
 
     def play(self) -> Iterator[Event]:
         blocks = list(self.walk())
-        forward, came = True, "p"  # the axis along which the vectors that came in lie
+        forward, came = True, "q" if self.enter.vectors else "p"  # the axis along which the vectors that came in lie
         for number, (band, ps, qs, enter, leave, shared) in enumerate(blocks):
             p_axis, r_axis = other_axes(band.stationary, self.schedule.axis)
+            if number == 0:
+                there = [(x, r) for x in qs for r in range(enter.vectors)]
+                self.red |= {self.value((self.schedule.axis, r_axis), one) for one in there}
             axes = {"p": p_axis, "q": self.schedule.axis, "r": r_axis}
             streamed = self.schedule.extent(r_axis)
             order = range(streamed) if forward else range(streamed - 1, -1, -1)

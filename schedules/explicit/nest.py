@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from pebble.schedules.explicit.corner import FloatArray
 from pebble.schedules.explicit.gemm import AXES
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
@@ -101,3 +104,47 @@ class Nest:
                 kept = self.kept_down(row, width)
                 most = max(most, self.bp * width + kept * width + 1 if kept else 0)
         return most
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What fits beside each other, and what a value of the block, of P and of Q takes of it."""
+
+    capacity: int
+    stationary: int
+    p: int
+    q: int
+
+
+def visits_of_many(
+    extents: tuple[int, int, int], bp: FloatArray, bq: FloatArray, memories: list[Memory]
+) -> tuple[FloatArray, FloatArray]:
+    """How often values of P and of Q come to fast memory, for many nests of p x q x r at once.
+
+    Parameters
+    ----------
+    extents : tuple of int
+        p, q and r.
+    bp, bq : arrays
+        Of the blocks, in whole numbers; the walk is along q.
+    memories : list of Memory
+        All of them limit what is kept.
+    """
+    p, q, r = extents
+    rows, cols = -(-p // bp), -(-q // bq)
+    last_height, last_width = p - (rows - 1) * bp, q - (cols - 1) * bq
+
+    def across(height: FloatArray) -> FloatArray:
+        kept = [(one.capacity - one.q - one.stationary * height * bq) // (one.p * height) for one in memories]
+        return np.asarray(np.clip(np.minimum.reduce(kept), 0, r))
+
+    def down(width: FloatArray, besides: FloatArray) -> FloatArray:
+        kept = [(one.capacity - one.p - one.stationary * bp * width) // (one.q * width) for one in memories]
+        return np.asarray(np.clip(np.minimum.reduce(kept), 0, r - np.where(cols > 1, besides, 0)) * width)
+
+    full, last = across(bp), across(last_height)
+    saved_p = (cols - 1) * ((rows - 1) * full * bp + last * last_height)
+    between = np.maximum(rows - 2, 0)  # turns between two full rows of blocks; they alternate between two columns
+    saved_q = (between + 1) // 2 * down(last_width, full) + between // 2 * down(bq, full)
+    saved_q = saved_q + np.where(rows > 1, down(np.where(rows % 2 == 0, last_width, bq), np.maximum(full, last)), 0)
+    return p * r * cols - saved_p, q * r * rows - saved_q

@@ -9,22 +9,15 @@ of B and D pass from panel to panel through a turned corner, in the place of row
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from pebble.errors import InfeasibleError
-from pebble.schedules.explicit.attention import attention_chain, fused_attention
 from pebble.schedules.explicit.blocks import block_sizes, even
 from pebble.schedules.explicit.chain import SIDES, Band, Chain, ChainPlan, handed_on, is_panel
-from pebble.schedules.explicit.chain_apart import PanelsApart, best_panels_apart
+from pebble.schedules.explicit.chain_apart import PanelsApart
 from pebble.schedules.explicit.chain_search import plan_of_runs
-from pebble.schedules.explicit.ffn import ffn_chain, fused_ffn
-from pebble.schedules.explicit.fused import ChainSchedule
-from pebble.schedules.explicit.wide_gemm import WideProduct, best_gemm_in_bytes
+from pebble.schedules.explicit.phases import Phases
 from pebble.units import ceil_div
-from pebble.workloads import Attention, Ffn, Gemm
-from pebble.workloads.base import MAX_DIMENSION
 from pebble.workloads.widths import Room, Widths
 
 _MOST_SIZES = 512  # of bands; more than any extent up to 2^16 has
@@ -46,19 +39,22 @@ class WidePlan:
 
     Attributes
     ----------
-    plan : ChainPlan or PanelsApart
+    plan : ChainPlan, PanelsApart or Phases
         The same bands in a memory of as many values as they hold at most, with what is kept between bands.
     room : Room
         The memory.
     """
 
-    plan: ChainPlan | PanelsApart
+    plan: ChainPlan | PanelsApart | Phases
     room: Room
 
     @property
     def bands(self) -> int:
         """How many there are."""
-        return self.plan.panels if isinstance(self.plan, PanelsApart) else sum(count for _, count in self.plan.runs)
+        if isinstance(self.plan, PanelsApart):
+            return self.plan.panels
+        first = self.plan.first if isinstance(self.plan, Phases) else self.plan
+        return sum(count for _, count in first.runs)
 
     @property
     def bytes(self) -> int:
@@ -121,10 +117,10 @@ def _shapes(chain: Chain, side: str, extent: int, room: Room) -> Iterator[Shape]
             second = min(l, spare // per_second)
             first = min(k, (spare - second * per_second) // per_first)
             yield shape._replace(kept_first=first, kept_second=second)
-    if side == "rows" and l and not chain.state:  # scores before the softmax are wide, in slow memory too
+    if side == "rows" and l and not chain.state:  # of attention, kernels with row state spill scores, and move less
         spilled = Shape(extent, 1, k, l, chain.f)
-        if (spare := left(spilled)) >= 0 and (stay := spare // (w * extent)) < chain.f:
-            yield spilled._replace(spilled=chain.f - stay)
+        if (spare := left(spilled)) >= 0:  # one column at least: a block of all of them holds all while they are wide
+            yield spilled._replace(spilled=max(1, chain.f - spare // (w * extent)))
 
 
 def _spare(chain: Chain, side: str, shape: Shape, room: Room) -> int:
@@ -158,6 +154,17 @@ def _bytes(chain: Chain, side: str, shape: Shape, room: Room) -> int:
     return outputs + w * (m * (k + first + 2 * shape.spilled) + weights) + 2 * p * m * second
 
 
+def _least(chain: Chain, side: str, extent: int, room: Room) -> int:
+    """Bytes that bands of this extent move at least: what streams by comes once a band, but for a memory full."""
+    m, k, f, l, w, p = chain.m, chain.k, chain.f, chain.l, room.widths.read, room.widths.partial
+    rows = side == "rows"
+    once, bands = w * (m * k if rows else f * chain.weights_per_column), ceil_div(m if rows else f, extent)
+    passing = w * f * chain.weights_per_column if rows else w * m * k + 2 * p * m * l
+    kept = room.bytes if rows else 2 * room.bytes  # a partial sum is stored and loaded
+    begun = w * m * k if not rows else passing
+    return room.widths.written * m * l + once + begun + (bands - 1) * max(0, passing - kept)
+
+
 def best_chain_in_bytes(chain: Chain, room: Room) -> WidePlan | None:
     """The bands that move least, all of one extent but the last, or with a mask the first; None when none fit."""
     if chain.masked:
@@ -168,6 +175,8 @@ def best_chain_in_bytes(chain: Chain, room: Room) -> WidePlan | None:
         extent = chain.m if side == "rows" else chain.f
         for size in block_sizes(extent, room.bytes // room.widths.hidden, _MOST_SIZES):
             if chain.one_pass and side == "hidden" and size < extent:
+                break
+            if best is not None and _least(chain, side, size, room) > best[0]:  # and the next have more bands
                 break
             for shape in _shapes(chain, side, size, room):
                 if not room.holds(_values(chain, side, shape)):
@@ -182,12 +191,19 @@ def best_chain_in_bytes(chain: Chain, room: Room) -> WidePlan | None:
     _, side, shape = best
     extent = chain.m if side == "rows" else chain.f
     count, rest = divmod(extent, shape.extent)
-    runs = [(_band(chain, side, shape), count)]
-    runs += [(_band(chain, side, shape._replace(extent=rest)), 1)] if rest else []
+    return bands_of_shape(
+        turned, side, shape, [(shape.extent, count), (rest, 1)] if rest else [(shape.extent, count)], room
+    )
+
+
+def bands_of_shape(chain: Chain, side: str, shape: Shape, sizes: list[tuple[int, int]], room: Room) -> WidePlan | None:
+    """Bands of these extents, so many of each, cut like the largest, which has this shape; None where none fit."""
+    runs = [(_band(chain, side, shape._replace(extent=extent)), count) for extent, count in sizes]
     peak = max(band.peak for band, _ in runs)
     # room for the next band is counted beside the largest: what a smaller one leaves free may be narrower values
     capacity, runs = peak + _spare(chain, side, shape, room), [(replace(band, peak=peak), n) for band, n in runs]
-    plans = [plan_of_runs(one, side, runs, capacity) for one in (chain, turned)]
+    both = (replace(chain, turns=False, room=None), replace(chain, room=room))
+    plans = [plan_of_runs(one, side, runs, capacity) for one in both]
     wide = [WidePlan(replace(plan, capacity=max(capacity, plan.peak_elements)), room) for plan in plans]
     fit = [plan for plan in wide if room.holds(plan.plan.peak_elements)]
     return min(fit, key=lambda plan: plan.bytes, default=None)  # corners or, where much is spare, plain values
@@ -256,115 +272,3 @@ def _band(chain: Chain, side: str, shape: Shape) -> Band:
     blocks = chain.f if shape.spilled else ceil_div(across, shape.block)
     peak = _values(chain, side, shape)
     return Band(shape.extent, shape.block, blocks, shape.kept_first, shape.kept_second, 0, peak, shape.spilled)
-
-
-@dataclass(frozen=True)
-class WideChainSchedule(ChainSchedule):
-    """In a memory of bytes; the family is ``"fused"`` or ``"unfused"``.
-
-    Attributes
-    ----------
-    room : Room
-        The memory.
-    bytes : int
-        Loads plus stores.
-    plan : WidePlan, optional
-        The bands of one group, when fused.
-    kernels : tuple of WideBands, WideGemmSchedule or WidePlan
-        The products, when not; gate and up, which one kernel computes and multiplies, as a plan.
-    """
-
-    room: Room
-    bytes: int
-    plan: WidePlan | None = None
-    kernels: tuple[WideProduct | WidePlan, ...] = ()
-
-    def to_json(self) -> dict[str, object]:
-        """Plain data for ``--json``."""
-        return {**super().to_json(), "widths_bytes": self.room.widths.to_json()}
-
-
-def best_in_bytes(workload: Ffn | Attention, room: Room, state: bool = True) -> WideChainSchedule | None:
-    """The schedule with the least bytes moved: fused in bands, or kernel by kernel; None where none fits.
-
-    ``state``: whether softmax state takes room.
-    """
-    if isinstance(workload, Ffn):
-        chain, groups = ffn_chain(workload), 1
-        separable = room.bytes >= 3 * max(room.widths.hidden, room.widths.partial)
-    else:
-        chain, groups = attention_chain(workload, state), workload.groups
-        separable = not workload.causal and chain.m <= MAX_DIMENSION and room.bytes >= 3 * room.widths.hidden
-    found: list[WideChainSchedule] = []
-    if separable:
-        with suppress(InfeasibleError):  # each product fits, but not in so few values
-            found.append(_unfused(workload, chain, groups, room))
-    apart = best_panels_apart(chain, room.bytes, room)
-    wide = None if apart is None else WidePlan(apart, room)
-    for plan in (best_chain_in_bytes(chain, room), wide):
-        if plan is None:
-            continue
-        fused = fused_ffn if isinstance(workload, Ffn) else fused_attention
-        same = fused(workload, "fused", plan.plan)  # type: ignore[arg-type]  # each with its own workload
-        moved = (same.loads, same.stores, same.peak_elements)
-        found.append(WideChainSchedule("fused", same.detail, workload, *moved, room, groups * plan.bytes, plan))
-    return min(found, key=lambda s: (s.bytes, s.elements), default=None)
-
-
-def _gate_and_up(ffn: Ffn, both: WidePlan, last: WideProduct, room: Room) -> WideChainSchedule:
-    """Gate and up in one kernel, which stores their product, and what follows."""
-    cells, plan = ffn.tokens * ffn.hidden, both.plan
-    return WideChainSchedule(
-        "unfused",
-        f"gate and up: {plan.describe()}; {last.name}",
-        ffn,
-        {
-            "X": plan.loads["A"],
-            "Wg+Wu": plan.loads["B"],
-            "H": last.loads["A"],
-            "W2": last.loads["B"],
-            "Y": last.loads["C"],
-        },
-        {"H": cells, "Y": last.stores["C"]},
-        max(plan.peak_elements, last.peak_elements),
-        room,
-        both.bytes + room.widths.read * cells + last.bytes,
-        kernels=(both, last),
-    )
-
-
-def _unfused(workload: Ffn | Attention, chain: Chain, groups: int, room: Room) -> WideChainSchedule:
-    """Each product at its best, H complete in slow memory between them, and what is done to it there."""
-    m, k, f, l, widths = chain.m, chain.k, chain.f, chain.l, room.widths
-    inside = replace(room, widths=Widths(widths.read, widths.hidden, widths.hidden, widths.read))
-    last = best_gemm_in_bytes(Gemm(m, l, f, workload.dtype, workload.out_dtype), room)
-    if chain.streams == 2 and isinstance(workload, Ffn):
-        both = best_chain_in_bytes(Chain(m, k, f, 0, streams=2), inside)
-        if both is not None:
-            return _gate_and_up(workload, both, last, room)
-    first = best_gemm_in_bytes(Gemm(m, f, k, workload.dtype, workload.dtype), inside)
-    kernels: tuple[WideProduct, ...] = (first, last)
-    names, detail = ("X", "W1", "H", "W2", "Y"), ""
-    again = 0  # how often H is read between the products; then it is written once more
-    if isinstance(workload, Attention):  # a row stays, or is read twice: for its maximum and sum, and to divide
-        again, detail = 1 if widths.read * f + 2 * widths.hidden <= room.bytes else 2, "softmax; "
-        names = ("Q", "K", "S", "V", "O")
-    elif workload.gated:  # gate and up are products of their own, then multiplied
-        kernels, again, detail = (first, first, last), 2, "again; gate times up; "
-        names = ("X", "Wg+Wu", "H", "W2", "Y")
-    ups, cells = len(kernels) - 1, m * f
-    hidden = ups * first.loads["C"] + again * cells + last.loads["A"]
-    loaded = (ups * first.loads["A"], ups * first.loads["B"], hidden, last.loads["B"], last.loads["C"])
-    stored = {names[2]: ups * first.stores["C"] + bool(again) * cells, names[4]: last.stores["C"]}
-    between = (again + bool(again)) * cells * widths.read
-    return WideChainSchedule(
-        "unfused",
-        f"{first.name}; {detail}{last.name}",
-        workload,
-        {name: groups * count for name, count in zip(names, loaded, strict=True)},
-        {name: groups * count for name, count in stored.items()},
-        max(kernel.peak_elements for kernel in kernels),
-        room,
-        groups * (sum(kernel.bytes for kernel in kernels) + between),
-        kernels=kernels,
-    )

@@ -13,11 +13,14 @@ from functools import lru_cache
 
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.apart import BandsApart, corners_apart
-from pebble.schedules.explicit.gemm import BandedProduct, StationaryProduct
+from pebble.schedules.explicit.corner import NO_CORNER, Corner, best_corner
+from pebble.schedules.explicit.gemm import ALIKE, Band, BandedProduct, StationaryProduct
 from pebble.schedules.explicit.gemm_search import search_bands
 from pebble.schedules.explicit.widths import WideGemmSchedule, gemm_bytes, gemm_schedules_in_bytes, operand_bytes
 from pebble.workloads import Gemm
 from pebble.workloads.widths import Room
+
+_TOLD = 12  # schedules in bands
 
 
 class _InBytes(StationaryProduct):
@@ -55,6 +58,30 @@ class WideBands(_InBytes, BandedProduct):
 
     room: Room
 
+    def _corner(self, band: Band, end: int, depth: int, limit: int) -> Corner:
+        """With as many vectors as fit in bytes and, where these are limited, among so many values."""
+        most = self.room.values
+        if most is None:
+            return super()._corner(band, end, depth, limit)
+        wide, alike = self.sides(band, self.taken)[end], self.sides(band, ALIKE)[end]
+        spare, few = self.spare(band), most - self.layout(band)[1] * band.width
+
+        def within(limit: int) -> tuple[int, Corner]:
+            """Of the best corners under either limit, how many vectors the smaller has, and one that is under both."""
+            found = best_corner(spare, wide, depth, limit), best_corner(few, alike, depth, limit)
+            fit = [one for one in found if one.room(wide) <= spare and one.room(alike) <= few]
+            best = max(fit, key=lambda one: one.vectors, default=NO_CORNER)
+            return min(one.vectors for one in found), best
+
+        most, best = within(limit)
+        low = best.vectors
+        while low < most:
+            middle = (low + most + 1) // 2
+            found = within(middle)[1]
+            best = max(best, found, key=lambda one: one.vectors)
+            low, most = (middle, most) if found.vectors >= middle else (low, middle - 1)
+        return best
+
 
 @dataclass(frozen=True)
 class WideApart(_InBytes, BandsApart):
@@ -70,7 +97,7 @@ def bands_in_bytes(gemm: Gemm, room: Room) -> list[WideBands]:
     """Those that look best, built exactly, the one with the least bytes first; some milliseconds."""
     widths = room.widths
     empty = WideBands(gemm, room.bytes, "m", (), room)
-    return search_bands(empty, {"A": widths.read, "B": widths.read}, widths.partial)
+    return search_bands(empty, {"A": widths.read, "B": widths.read}, widths.partial)[:_TOLD]
 
 
 @lru_cache(maxsize=1 << 10)

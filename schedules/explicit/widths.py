@@ -9,18 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
+from math import isqrt
 from typing import Any, Protocol
+
+import numpy as np
 
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.blocks import block_sizes, largest_partner
+from pebble.schedules.explicit.corner import FloatArray
 from pebble.schedules.explicit.gemm import AXES, operand_of
-from pebble.schedules.explicit.nest import Nest
-from pebble.units import ceil_div
+from pebble.schedules.explicit.nest import Memory, Nest, visits_of_many
 from pebble.workloads import Gemm
 from pebble.workloads.base import Workload
 from pebble.workloads.widths import Room, Widths
 
-_LOOK_CLOSELY = 24
+_MOST_PAIRS = 4096  # of sizes of blocks, beyond which each has one partner
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class WideNest(Nest):
     stationary_bytes: int = 1  #: of a value of the block
     p_bytes: int = 1  #: of a value of the vectors of P, p x r
     q_bytes: int = 1  #: of those of Q, q x r
+    values: int | None = None  #: the most that are held
 
     @classmethod
     def wide(cls, gemm: Gemm, room: Room, stationary: str, bp: int, bq: int, across: str) -> WideNest:
@@ -39,18 +44,24 @@ class WideNest(Nest):
         of = operand_bytes(room.widths)
         sides = (operand_of(first, streamed), operand_of(second, streamed))
         sizes = (plain.p, plain.q, plain.r, plain.bp, plain.bq)
-        return cls(plain.axes, *sizes, room.bytes, of[stationary], of[sides[0]], of[sides[1]])
+        return cls(plain.axes, *sizes, room.bytes, of[stationary], of[sides[0]], of[sides[1]], room.values)
 
     def kept_across(self, height: int, width: int) -> int:
         free = self.capacity - self.q_bytes - self.stationary_bytes * height * width
-        return min(self.r, max(0, free // (self.p_bytes * height)))
+        kept = min(self.r, max(0, free // (self.p_bytes * height)))
+        if self.values is None:
+            return kept
+        return min(kept, max(0, (self.values - 1 - height * width) // height))
 
     def kept_down(self, row: int, width: int) -> int:
         steps = self.r
         if self.cols > 1:
             steps -= max(self.kept_across(self.height(r), self.bq) for r in (row, row + 1))
         free = self.capacity - self.p_bytes - self.stationary_bytes * self.bp * width
-        return min(steps, max(0, free // (self.q_bytes * width)))
+        kept = min(steps, max(0, free // (self.q_bytes * width)))
+        if self.values is None:
+            return kept
+        return min(kept, max(0, (self.values - 1 - self.bp * width) // width))
 
     @property
     def plain_bytes(self) -> int:
@@ -153,7 +164,10 @@ def _evaluate(gemm: Gemm, room: Room, stationary: str, bp: int, bq: int, across:
 
 
 def gemm_schedules_in_bytes(gemm: Gemm, room: Room) -> Iterator[WideGemmSchedule]:
-    """The best schedule of each stationary operand and walk; cost and meaning as `gemm.gemm_schedules`.
+    """The best schedule of each stationary operand and walk; about a millisecond.
+
+    Of blocks with at most ``_MOST_PAIRS`` pairs of sizes every pair is looked at, and its traffic is exact: a pair that
+    fits a memory fits every larger one. Of more, each size has the largest partner that fits.
 
     Raises
     ------
@@ -166,28 +180,46 @@ def gemm_schedules_in_bytes(gemm: Gemm, room: Room) -> Iterator[WideGemmSchedule
             f"capacity: got {room.bytes} bytes, expected at least {sum(of.values())} bytes (the operands of a "
             "multiply-add and its accumulator): no schedule exists."
         )
-    size = {"m": gemm.m, "n": gemm.n, "k": gemm.k}
-    for stationary, (first, second, _) in AXES.items():
-        blocks, own = [], of[stationary]
-        wider = max(width for name, width in of.items() if name != stationary)
-        for bp in block_sizes(size[first], room.bytes // own):
-            partner = min(largest_partner(room.bytes, bp, own, wider), size[second])
-            if partner > 0:
-                bq = ceil_div(size[second], ceil_div(size[second], partner))
-                blocks.append((_bytes_without_keeping(gemm, room, stationary, bp, bq), bp, bq))
-        blocks.sort()
-        for across in (second, first):
-            found = [_evaluate(gemm, room, stationary, bp, bq, across) for _, bp, bq in blocks[:_LOOK_CLOSELY]]
-            if found:
-                yield min(found, key=lambda s: (s.bytes, s.elements))
+    for stationary, (first, second, streamed) in AXES.items():
+        bp, bq = _pairs(gemm, room, stationary)
+        for across in (second, first) if len(bp) else ():
+            walked = (first, second) if across == second else (second, first)
+            sides = (bp, bq) if across == second else (bq, bp)
+            names = [operand_of(axis, streamed) for axis in walked]
+            extents = [getattr(gemm, axis) for axis in (*walked, streamed)]
+            memories = [Memory(room.bytes, of[stationary], of[names[0]], of[names[1]])]
+            memories += [Memory(room.values, 1, 1, 1)] if room.values is not None else []
+            counted = visits_of_many((extents[0], extents[1], extents[2]), *sides, memories)
+            visits = dict(zip(names, counted, strict=True)) | {stationary: extents[0] * extents[1]}
+            cells = gemm.m * gemm.n
+            inputs, spilled = visits["A"] + visits["B"], visits["C"] - cells
+            order = np.lexsort((inputs + 2 * spilled, room.widths.read * inputs + 2 * room.widths.partial * spilled))
+            best = int(order[0])
+            yield _evaluate(gemm, room, stationary, int(bp[best]), int(bq[best]), across)
 
 
-def _bytes_without_keeping(gemm: Gemm, room: Room, stationary: str, bp: int, bq: int) -> int:
+def _pairs(gemm: Gemm, room: Room, stationary: str) -> tuple[FloatArray, FloatArray]:
+    """Sides of blocks that fit."""
     first, second, _ = AXES[stationary]
-    block = {"m": gemm.m, "n": gemm.n, "k": gemm.k} | {first: bp, second: bq}
-    rounds = {axis: ceil_div(getattr(gemm, axis), block[axis]) for axis in "mnk"}
-    inputs = gemm.m * gemm.k * rounds["n"] + gemm.k * gemm.n * rounds["m"]
-    return gemm_bytes(gemm, room.widths, inputs, gemm.m * gemm.n * (rounds["k"] - 1))
+    of = operand_bytes(room.widths)
+    own, wider = of[stationary], max(width for name, width in of.items() if name != stationary)
+    found: list[tuple[int, int]] = []
+    largest = dict.fromkeys((first, second), room.bytes // own)
+    few = 4 * _sizes(gemm, first) * _sizes(gemm, second) <= _MOST_PAIRS
+    for bp in block_sizes(getattr(gemm, first), largest[first]):
+        partner = min(largest_partner(room.bytes, bp, own, wider), getattr(gemm, second))
+        if room.values is not None:
+            partner = min(partner, largest_partner(room.values, bp))
+        if partner > 0:
+            sizes = block_sizes(getattr(gemm, second), partner)
+            found += [(bp, bq) for bq in (sizes if few else islice(sizes, 1))]
+    both = np.array(found, np.float64).reshape(-1, 2)  # exact below 2^53; of what is larger about is enough
+    return both[:, 0], both[:, 1]
+
+
+def _sizes(gemm: Gemm, axis: str) -> int:
+    """About half of how many sizes of blocks there are along an axis."""
+    return isqrt(getattr(gemm, axis))
 
 
 class Counted(Protocol):

@@ -129,7 +129,11 @@ def _array(rows: Any, where: str) -> Columns:
     except ValueError:
         found = np.empty(0)
     if found.ndim != 2 or found.shape[1] not in _NPY or not len(found) or found.dtype.kind not in "iu":
-        what = f"a {found.dtype} array of shape {found.shape}"
+        kind = {"i": "whole numbers", "u": "whole numbers", "f": "numbers with a fraction"}.get(
+            found.dtype.kind, "values"
+        )
+        shape = " x ".join(map(str, found.shape))
+        what = f"{shape} {kind}" if found.size else "no rows"
         raise InputError(
             f"{where}: got {what}, expected whole numbers in 2 columns (row, col), 4 (and k_start, k_direction), "
             f"6 (wave, slot before these) or {len(COLUMNS)}."
@@ -154,7 +158,9 @@ def _csv(content: bytes, where: str) -> Columns:
     names = tuple(cell.strip().lower() for cell in rows[0]) if rows else ()
     if not names or not set(names) <= set(COLUMNS):
         strange = next((name for name in names if name not in COLUMNS), "")
-        got = "no line" if not names else f"the column {strange[:40]!r}"
+        got = "no line" if not names else f"the column {strange[:40]!a}"
+        if not text.isprintable() and any(not letter.isprintable() and not letter.isspace() for letter in text):
+            got = "bytes that are no text"
         raise InputError(
             f"{where}: got {got}, expected a first line of column names: row,col and, if wanted, k_start, k_direction, "
             f"wave, slot, or all of {', '.join(COLUMNS)}."

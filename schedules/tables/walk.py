@@ -76,8 +76,17 @@ def table_trace(
     slots, sms = table.launch.wave_blocks, table.launch.sms
     if execution.is_reference:
         return program_trace(kernel.layout, [Group(table_phases(table, kernel), slots)], sms)
-    if execution.kind not in ("persistent", "dynamic", "staggered") or execution.blocks_in_cluster > 1:
-        raise InputError(f"execution: got {execution.name} with a table, expected persistent, dynamic-S or staggered.")
+    if execution.blocks_in_cluster > 1:
+        cluster = "x".join(map(str, execution.cluster))
+        raise InputError(
+            f"--cluster: got {cluster} with {table.name}, a table, expected none: only orders that have names run in "
+            "clusters; leave it out."
+        )
+    if execution.kind not in ("persistent", "dynamic", "staggered"):
+        raise InputError(
+            f"--execution: got {execution.name} with {table.name}, a table, expected waves, free, persistent, "
+            "dynamic-S or staggered."
+        )
     steps = np.unique(table.column("steps"))
     if not table.plain or len(steps) > 1:
         raise InputError(

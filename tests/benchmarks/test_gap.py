@@ -42,14 +42,14 @@ def test_a_row_is_certified_and_drawn(tools, tmp_path: Path) -> None:  # type: i
         writer.writerow(row)
     figure = tmp_path / "gap.svg"
     gap.main(["figure", str(figure), str(FOLDER / "before.csv"), str(path)])
-    assert "one: mean" in figure.read_text() and ">gemm<" in figure.read_text()
+    assert f"one {float(row['gap']):.3f}" in figure.read_text() and ">gemm<" in figure.read_text()
     gap.main(["figure", str(figure), str(FOLDER / "before.csv"), "--no-title"])
     text = figure.read_text()
     assert all(f">{family}: schedule / bound<" in text and f">{family}<" not in text for family in ("gemm", "ffn"))
     assert gap.summary([row]).splitlines()[1].split()[:2] == ["gemm", "1"]
 
 
-@pytest.mark.parametrize("names", [("before", "after"), ("after", "lines")])
+@pytest.mark.parametrize("names", [("before", "after"), ("after", "lines"), ("tiles", "prices")])
 def test_no_gap_rose(tools, names: tuple[str, str]) -> None:  # type: ignore[no-untyped-def]
     """Element by element, the recorded tables: later schedules move no more, later bounds are no lower, all checked."""
     _, gap = tools

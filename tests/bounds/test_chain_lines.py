@@ -33,6 +33,12 @@ prices = st.floats(0.001, 4).map(lambda x: int(x * ONE))
 rents = st.floats(1, 2).map(lambda x: int(x * ONE))
 
 
+@pytest.fixture(autouse=True)
+def without_prices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests are about the other theorems; certificates of Theorem 10 have tests of their own."""
+    monkeypatch.setattr("pebble.bounds.accounting.priced_bound", lambda *_: None)
+
+
 def compositions(total: int, most: int) -> Iterator[tuple[int, ...]]:
     """Ordered sums of positive whole numbers, at most so many."""
     if total == 0:

@@ -5,72 +5,12 @@ It shares no formula with the checker: a memory of named values, and the order o
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import product
 from typing import Any
 
-Value = tuple[str, int, int]
+from tests.certificate.memory import Memory, Value
 
-
-class Memory:
-    """Fast memory: loads what is touched, counts, and remembers what is newer than slow memory's copy.
-
-    ``widths`` says what a value takes while it is not complete, and afterwards, where that is less; 1 if it is silent.
-    """
-
-    def __init__(
-        self,
-        blue: set[str],
-        useless: frozenset[str] = frozenset(),
-        widths: dict[str, tuple[int, int]] | None = None,
-    ) -> None:
-        self.blue, self.useless, self.widths = blue, useless, widths or {}
-        self.red: set[Value] = set()
-        self.stored: set[Value] = set()
-        self.dirty: set[Value] = set()
-        self.loads: Counter[str] = Counter()
-        self.stores: Counter[str] = Counter()
-        self.peak = 0
-        self.complete: set[Value] = set()
-        self.held = self.most = self.moved = 0  # as widths count
-
-    def width(self, value: Value) -> int:
-        """What it takes now."""
-        return self.widths.get(value[0], (1, 1))[value in self.complete]
-
-    def touch(self, value: Value, update: bool = False) -> None:
-        """It is there afterwards: loaded, if it is anywhere, else begun."""
-        if value not in self.red:
-            if value[0] in self.blue or value in self.stored:
-                self.loads[value[0]] += 1
-                self.moved += self.width(value)
-            else:
-                assert update, f"{value} is read and was never computed"
-            self.red.add(value)
-            self.peak = max(self.peak, len(self.red))
-            self.held += self.width(value)
-            self.most = max(self.most, self.held)
-        if update:
-            self.dirty.add(value)
-
-    def drop(self, value: Value, needed: bool = True) -> None:
-        """It goes, and is stored first if slow memory has no copy like it and somebody needs it."""
-        if value in self.red:
-            self.red.remove(value)
-            width = self.width(value)
-            self.held -= width
-            if value in self.dirty and needed and value[0] not in self.useless:
-                self.stores[value[0]] += 1
-                self.moved += width
-                self.stored.add(value)
-            self.dirty.discard(value)
-
-    def finish(self, value: Value) -> None:
-        """No update comes any more: it takes less."""
-        if value in self.red:
-            self.held -= self.width(value)
-            self.complete.add(value)
-            self.held += self.width(value)
+NOTHING = (0, (0, 0, 0))  # rows of H, and a corner: group, turned and plain columns
 
 
 Widths = dict[str, tuple[int, int]]
@@ -132,12 +72,12 @@ def play_blocks(
 
 
 def play_banded(
-    size: dict[str, int], accumulate: bool, schedule: dict[str, Any], widths: Widths | None = None
+    size: dict[str, int], added: bool, schedule: dict[str, Any], widths: Widths | None = None, found: Any = (0, 0, 0)
 ) -> Memory:
-    """One GEMM in bands, with turned corners."""
+    """One GEMM in bands, with turned corners; ``found``: the corner by which columns of A that are there give way."""
     names = {frozenset("mk"): "A", frozenset("kn"): "B", frozenset("mn"): "C"}
     axes_of = {name: set(axes) for axes, name in names.items()}
-    memory = Memory({"A", "B", "C"} if accumulate else {"A", "B"}, widths=widths)
+    memory = Memory({"A", "B", "C"} if added else {"A", "B"}, widths=widths)
     q, done = schedule["axis"], set()
 
     def value(**at: int) -> Value:
@@ -157,7 +97,8 @@ def play_banded(
             turn = (band["down"] if again else band["next"]) if last else [band["across"]] * 2
             blocks.append((p, {p: part, q: list(range(start, start + band["width"]))}, turn, p if last else q))
         start += band["width"]
-    forward, came, enter = True, q, [0, 0, 0]
+    forward, came, enter = True, q, found
+    memory.there(value(m=i, k=e) for i in blocks[0][1].get("m", ()) for e in range(enter[1] + enter[2]))
     for number, (p, sides, (leave, following), along) in enumerate(blocks):
         (r,) = {"m", "n", "k"} - {p, q}
         order = list(range(size[r])) if forward else list(reversed(range(size[r])))
@@ -220,8 +161,13 @@ def play_banded(
     return memory
 
 
-def play_bands(shape: Any, schedule: dict[str, Any], widths: Widths | None = None) -> Memory:
-    """H = act(A B), Y = H D in bands; ``shape`` has m, k, f, l, streams, state and a query's rows, 0 without mask."""
+def play_bands(
+    shape: Any, schedule: dict[str, Any], widths: Widths | None = None, stored: bool = False, handed: Any = NOTHING
+) -> Memory:
+    """H = act(A B), Y = H D in bands; ``shape`` has m, k, f, l, streams, state and a query's rows, 0 without mask.
+
+    H is ``stored``, but for what is ``handed`` on: the last rows, and the corner by which its columns come to stay.
+    """
     rows_side, k, l = schedule["side"] == "rows", shape.k, shape.l
     memory = Memory({"A", "B0", "B1", "D"}, frozenset({"U", "state"}), widths)
     bands, start = [], 0
@@ -261,7 +207,11 @@ def play_bands(shape: Any, schedule: dict[str, Any], widths: Widths | None = Non
             w for t in range(first) for j in band for w in weights(t, j)
         }  # fmt: skip
         own |= {("Y" if rows_side else "D", x, q) for x in band for q in range(second)}
-        blocks = [range(b, min(b + step, across)) for b in range(0, across, step)]
+        _, turned, plain = handed[1] if band[-1] + 1 == shape.m else NOTHING[1]
+        alone = across - turned
+        ends = range(alone - plain, alone)  # columns of H that stay beside the panel
+        blocks = [range(b, min(b + step, alone - len(ends))) for b in range(0, alone - len(ends), step)]
+        blocks += [range(b, b + 1) for b in ends]
         spilled = run.get("spilled", 0)
         for phase in (0, 1) if spilled else (2,):
             for block in blocks:
@@ -277,7 +227,8 @@ def play_bands(shape: Any, schedule: dict[str, Any], widths: Widths | None = Non
                     continue
                 _second(memory, shape, rows, cols, sees, done_with, own)
                 for i, j in product(rows, cols):
-                    memory.drop(("H", i, j), needed=l == 0)
+                    if not (j in ends and i > band[-1] - handed[0]):
+                        memory.drop(("H", i, j), needed=l == 0 or stored)
                 if not rows_side or block is blocks[-1]:
                     for i in rows:
                         for s in range(shape.state):
@@ -285,9 +236,11 @@ def play_bands(shape: Any, schedule: dict[str, Any], widths: Widths | None = Non
             if phase == 0:  # A goes before Y comes
                 for value in [v for v in memory.red if v[0] == "A"]:
                     memory.drop(value)
+        if turned:
+            _in_place_of_a(memory, shape, band, range(alone, across), handed)
         for value in own - keep:
             memory.drop(value)
-    assert not [v for v in memory.red if v[0] != "state"]
+    assert len([v for v in memory.red if v[0] != "state"]) == handed[0] * sum(handed[1][1:])
     return memory
 
 
@@ -332,6 +285,35 @@ def _first(
                 done_with(w)
     for i, j in product(rows, cols):
         memory.drop(("U", i, j))
+
+
+def _in_place_of_a(memory: Memory, shape: Any, rows: range, cols: range, handed: Any) -> None:
+    """The last columns of H, begun all together: one group of columns of A after another meets them and goes."""
+    group = handed[1][0]
+    for start in range(0, shape.k, group):
+        ts = range(start, min(start + group, shape.k))
+        weights = [(f"B{u}", t, j) for t in ts for u in range(shape.streams) for j in cols]
+        for i in rows:
+            for name, t, j in weights:
+                memory.touch(("A", i, t))
+                memory.touch((name, t, j))
+                memory.touch(("HU"[int(name[1])], i, j), True)
+            for t in ts:
+                memory.drop(("A", i, t))
+        for w in weights:
+            memory.drop(w)
+    for i, j in product(rows, cols):
+        memory.drop(("U", i, j))
+        memory.finish(("H", i, j))
+    for j, q in product(cols, range(shape.l)):
+        for i in rows:
+            memory.touch(("H", i, j))
+            memory.touch(("D", j, q))
+            memory.touch(("Y", i, q), True)
+        memory.drop(("D", j, q))
+    for i, j in product(rows, cols):
+        if i <= rows[-1] - handed[0]:
+            memory.drop(("H", i, j))
 
 
 def _all_stay(shape: Any, rows: Any, cols: Any, own: set[Value]) -> bool:

@@ -11,12 +11,22 @@ from unittest.mock import patch
 
 from pebble.certificate import RefusedError, wide_lines
 from pebble.certificate.lines import Kind, Lines
+from pebble.certificate.lower import _chain
 from pebble.certificate.statement import Workload
 from pebble.certificate.upper_widths import _moved
 from pebble.certificate.widths import Kernel, Use, Widths, _kernels
 from pebble.proof.shares import least_sum
 from tests.certificate.persuade import persuade
-from tests.certificate.strongest import document, numbers_of_segments, pass_proofs, random_schedule, settled
+from tests.certificate.strongest import (
+    _bands,
+    _corner,
+    _product,
+    document,
+    numbers_of_segments,
+    pass_proofs,
+    random_schedule,
+    settled,
+)
 
 Claim = dict[str, Any]
 LARGE = 10**8
@@ -42,9 +52,33 @@ def least_room(workload: Workload, widths: Widths, schedule: dict[str, Any]) -> 
     return high
 
 
+def random_in_bytes(workload: Workload, rnd: random.Random) -> dict[str, Any]:
+    """Parameters of a schedule that may make sense, of the kinds that bytes alone know too."""
+    if workload.family != "ffn" or rnd.random() < 0.7:
+        return random_schedule(workload, rnd)
+    m, k, f, l, _ = _chain(workload)
+    columns = rnd.randint(0, l - 1)
+    schedule = {"kind": "phases", "columns": columns, "first": _bands(m, k, f, columns, rnd)}
+    if rnd.random() < 0.4:
+        return {**schedule, "rest": _product(m, l - columns, f, rnd)}
+    rows, none = -(-m // rnd.randint(1, m)), [[0, 0, 0]] * 2  # a panel or several, and slabs
+    schedule["first"]["side"] = "rows"
+    schedule["first"]["runs"] = [
+        {"extent": extent, "count": count, "blocks": f, "stay": [k, columns], "kept": [0, 0]}
+        for extent, count in ((m % rows, 1), (rows, m // rows))
+        if extent
+    ]
+    width = rnd.randint(1, rows)
+    slab = {"stationary": "C", "blocks": 1, "across": [0, 0, 0], "down": none, "next": none}
+    slabs = [{**slab, "width": size, "count": count} for size, count in ((width, m // width), (m % width, 1)) if size]
+    vectors = rnd.randint(1, f)
+    handed = [_corner(lines, vectors, rnd) for lines in (k, l - columns)]
+    return {**schedule, "rest": {"kind": "banded", "axis": "m", "bands": slabs}, "handed": handed}
+
+
 def upper_in_bytes(workload: Workload, widths: Widths, rnd: random.Random) -> tuple[int, int] | None:
     """(bytes of room, bytes moved) of a schedule at random, as the checker counts them."""
-    schedule = random_schedule(workload, rnd)
+    schedule = random_in_bytes(workload, rnd)
     moved = settled(lambda: _moved(workload, widths, LARGE, schedule, "schedule"), schedule)  # type: ignore[arg-type, return-value]
     return None if moved is None else (least_room(workload, widths, schedule), moved)  # type: ignore[return-value]
 

@@ -19,8 +19,8 @@ from pebble.certificate.widths import Widths
 from pebble.errors import InfeasibleError, InputError
 from pebble.families import FAMILIES, accounting
 from pebble.reports.bound import bound_workload
-from pebble.schedules.explicit.wide_chain import best_in_bytes
 from pebble.schedules.explicit.wide_gemm import best_gemm_in_bytes
+from pebble.schedules.explicit.wide_kernels import best_in_bytes
 from pebble.workloads import Gemm
 from pebble.workloads.widths import Room
 from pebble.workloads.widths import Widths as Wide
@@ -28,7 +28,7 @@ from tests.bounds.wide_game import chain_game, product_game
 from tests.certificate.persuade import mutant, persuade
 from tests.certificate.strongest_bytes import lower_in_bytes, lower_proofs, some_widths, upper_in_bytes
 from tests.certificate.test_adversary_workloads import medium
-from tests.certificate.test_played_bytes import played
+from tests.certificate.test_played_bytes import played, turns
 
 SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 125))]
 
@@ -127,7 +127,7 @@ def false_claim(told: dict[str, Any], claim: dict[str, Any]) -> str | None:
     values = lower_bound(accounting(shape), max(3, capacity // shape.narrowest_bytes))
     if claim["bytes"] < in_bytes(accounting(shape), values, room).bytes:
         return "it is below a bound"
-    if not any("turns" in run for run in claim["schedule"].get("runs", ())):
+    if not turns(claim["schedule"]):
         workload = read_workload(told, "workload")
         held, moved = played(
             workload, Widths(widths.read, widths.hidden, widths.partial, widths.written), claim["schedule"]

@@ -50,6 +50,12 @@ INSTANCES: dict[str, tuple[AnyWorkload, int, bool]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def without_prices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests are about the other theorems; certificates of Theorem 10 have tests of their own."""
+    monkeypatch.setattr("pebble.bounds.accounting.priced_bound", lambda *_: None)
+
+
 def certificate(name: str) -> dict[str, Any]:
     workload, capacity, recompute = INSTANCES[name]
     document = bound_certificate(workload, answer(workload, capacity, capacity, 1, recompute))

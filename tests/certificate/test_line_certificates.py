@@ -33,6 +33,12 @@ WORKLOADS: dict[str, tuple[Workload, int]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def without_prices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests are about the other theorems; certificates of Theorem 10 have tests of their own."""
+    monkeypatch.setattr("pebble.bounds.accounting.priced_bound", lambda *_: None)
+
+
 def certificate(name: str) -> dict[str, Any]:
     workload, capacity = WORKLOADS[name]
     found: dict[str, Any] = json.loads(json.dumps(bound_certificate(workload, known_of(workload, capacity, capacity))))

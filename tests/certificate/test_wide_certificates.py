@@ -37,6 +37,12 @@ INSTANCES: dict[str, tuple[Workload, str]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def without_prices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests are about the other theorems; certificates of Theorem 10 have tests of their own."""
+    monkeypatch.setattr("pebble.bounds.accounting.priced_bound", lambda *_: None)
+
+
 def certificate(name: str) -> dict[str, Any]:
     workload, cache = INSTANCES[name]
     found = bound_workload(workload, cache=cache, accumulators="fp32")

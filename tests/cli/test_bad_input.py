@@ -179,7 +179,10 @@ def test_closed_standard_output() -> None:
     done = subprocess.run(
         f"{sys.executable} -m pebble schedules >&-", shell=True, stderr=subprocess.PIPE, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "pebble: cannot write the output: standard output is closed; write it to a file or to /dev/null."
+    ]
 
 
 def test_closed_standard_error() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 
 import pytest
 
@@ -83,3 +85,19 @@ def test_each_action_has_a_line_of_its_own(
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     found = [words[2] for words in lines if words[:2] == ["pebble", "ncu"]]
     assert found[:5] == ["report", "which", "compare", "dims", "row"]
+
+
+def test_help_is_the_same_where_python_drops_docstrings() -> None:
+    code = """
+from pebble.cli import COMMANDS, main
+for command in COMMANDS:
+    try:
+        main([command, "--help"])
+    except SystemExit:
+        pass
+"""
+    told = [
+        subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, check=True).stdout
+        for flags in ([], ["-OO"])
+    ]
+    assert told[0] == told[1] and "the proved bound" in told[0]

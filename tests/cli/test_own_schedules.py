@@ -94,7 +94,7 @@ def test_own_tiles_move_what_the_same_named_order_moves(
         ("nowhere.csv", "No such file"), ("names.csv", "column 'tile_row'"), ("bare.csv", "column '0'"),
         ("words.csv", "row 1 is '0,x'"), ("half.csv", "slot is missing"), ("slots.csv", "waves have 7 slots"),
         ("small.csv", "fill a grid of 2 x 2"), ("outside.csv", "tile (9, 0), number 0, is outside"),
-        ("empty.csv", "got no line"), ("odd.npy", "shape (4, 3)"), ("other.json", "pebble tune --save"),
+        ("empty.csv", "got no line"), ("odd.npy", "got 4 x 3 whole numbers"), ("other.json", "pebble tune --save"),
         ("orders.py:late+sawtooth", "+sawtooth with a column k_direction"), ("rwo", "did you mean row"),
     ],
 )  # fmt: skip
@@ -210,3 +210,9 @@ def test_a_triton_file_needs_a_power_of_two_that_need_not_divide(capsys: pytest.
     assert "got a tile of 96 in m, expected a power of two of at least 16 (--tile)" in capsys.readouterr().err
     assert main([*words, "64x64x64"]) == 0
     assert "'m': 1500" in capsys.readouterr().out.replace('"', "'")
+
+
+def test_a_figure_has_bars_of_ones_own_tiles(folder: Path) -> None:
+    named = ["--schedules", "row", "--schedule", "good.csv", "--figure", "f.pdf"]
+    assert main(["compare", *GEMM, *WHERE, *named]) == 0
+    assert Path("f.pdf").stat().st_size > 0

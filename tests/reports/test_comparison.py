@@ -1,5 +1,7 @@
 """The one inequality that matters: the bound at the trace capacity is below every simulated order."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,13 +9,17 @@ from hypothesis import strategies as st
 from pebble.errors import InfeasibleError
 from pebble.families import kernel_family, lower_bound, simulate
 from pebble.models.machine import load_machine
+from pebble.reports.bounded import trace_bound
 from pebble.reports.capacity import cache_capacity, chip_capacity, trace_capacity
 from pebble.reports.kernel_compare import compare_kernels as compare
+from pebble.reports.known import best_in_kernel
+from pebble.reports.target import read_kernel
 from pebble.schedules.orders import all_schedules, parse_order
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.units import parse_size
-from pebble.workloads import Attention, Ffn, Gemm
+from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm
+from pebble.workloads.base import Workload
 from tests.schedules.lockstep import lockstep_trace
 
 ORDERS = [order.name for order in all_schedules()]
@@ -148,3 +154,49 @@ def test_capacities() -> None:
     kernel = trace_capacity(1024, Gemm(64, 64, 64), 3 * 64, 1, held_bytes=4 * 64 + 2 * 128, accumulator_bytes=4)
     assert kernel.room is not None
     assert kernel.bytes == kernel.room.bytes == 1024 + 4 * 64 + 2 * 128
+
+
+@pytest.mark.parametrize(
+    ("workload", "options"),
+    [
+        (Gemm(2478, 1167, 7739, "bf16", "fp32"), {"cache": "256KiB", "sms": 16, "tile": "64x64", "stages": 4}),
+        (Gemm(500, 256, 3102, "fp8", "fp32"), {"cache": "100KiB", "sms": 1}),
+        (GroupedGemm((130, 1, 500), 256, 3102, "fp8", "fp32"), {"cache": "100KiB", "sms": 1}),
+        (GroupedGemm((500,) * 3, 256, 3102, "fp8", "fp32"), {"cache": "100KiB", "sms": 1}),
+    ],
+    ids=lambda one: getattr(one, "label", ""),
+)
+def test_the_best_schedule_fits_the_bytes_of_the_kernel(workload: Workload, options: dict[str, Any]) -> None:
+    kernel = read_kernel(workload, **options)
+    trace = trace_bound(workload, kernel)
+    found = best_in_kernel(workload, trace.capacity)
+    assert found is not None
+    assert trace.bound.bytes <= found.bytes
+    held = kernel_family(workload).bytes_held(workload, kernel.config, kernel.stages)
+    assert trace.capacity.bytes == kernel.config.cache_bytes + held  # what is said is what the bound is played in
+    assert trace.capacity.room is not None and trace.capacity.room.bytes == trace.capacity.bytes
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_no_best_schedule_of_a_kernel_is_below_its_bound_at_mixed_widths(data: st.DataObject) -> None:
+    draw = data.draw
+    side, name = st.integers(1, 4000), st.sampled_from(["fp8", "bf16", "fp32"])
+    workload = draw(
+        st.one_of(
+            st.builds(Gemm, side, side, side, name, name),
+            st.builds(GroupedGemm, st.lists(side, min_size=1, max_size=3).map(tuple), side, side, name, name),
+            st.builds(Ffn, side, side, side, gated=st.booleans(), dtype=name, out_dtype=name),
+        )
+    )
+    kernel = read_kernel(
+        workload,
+        cache=f"{draw(st.integers(16, 4096))}KiB",
+        sms=draw(st.integers(1, 16)),
+        tile=draw(st.sampled_from(["32x32", "64x64", "128x64"])),
+        stages=draw(st.integers(1, 4)),
+        accumulators=draw(st.sampled_from(["off", "fp32"])),
+    )
+    trace = trace_bound(workload, kernel)
+    found = best_in_kernel(workload, trace.capacity)
+    assert found is not None and trace.bound.bytes <= found.bytes

@@ -9,15 +9,19 @@ from pebble.schedules.explicit.chain import NOTHING, Band, ChainPlan, handed_on
 from pebble.schedules.explicit.chain_apart import PanelsApart
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.moves import groups_of
+from pebble.schedules.explicit.phases import Handover, Phases
 from tests.schedules.panel_moves import Event, Value, panels_apart_moves
+from tests.schedules.phase_moves import rest_moves
+
+NOTHING_HANDED = Handover()
 
 
-def chain_moves(plan: ChainPlan | PanelsApart) -> Iterator[Event]:
+def chain_moves(plan: ChainPlan | PanelsApart | Phases) -> Iterator[Event]:
     """Play the plan.
 
     Parameters
     ----------
-    plan : ChainPlan or PanelsApart
+    plan : ChainPlan, PanelsApart or Phases
         Meant for small ones: it yields at least one event per multiply-add.
 
     Yields
@@ -28,7 +32,12 @@ def chain_moves(plan: ChainPlan | PanelsApart) -> Iterator[Event]:
         Y[i,q] += H[0,i,j] D[j,q] (the first of either begins the cell); ``finish`` of H with (i, j): activation, or
         softmax, after which, when gated, H[1, i, j] is no longer needed.
     """
-    return panels_apart_moves(plan) if isinstance(plan, PanelsApart) else _Player(plan).play()
+    if isinstance(plan, Phases):
+        first = _Player(plan.first, plan.handed, stored=True)
+        yield from first.play()
+        yield from rest_moves(plan, first.order)
+    else:
+        yield from panels_apart_moves(plan) if isinstance(plan, PanelsApart) else _Player(plan).play()
 
 
 def _multiply(a: Value, b: Value) -> Iterator[Event]:
@@ -42,12 +51,15 @@ def _accumulate(y: Value, d: Value) -> Iterator[Event]:
 
 
 class _Player:
-    def __init__(self, plan: ChainPlan) -> None:
+    def __init__(self, plan: ChainPlan, handed: Handover = NOTHING_HANDED, stored: bool = False) -> None:
         self.plan = plan
+        self.handed = handed
+        self.stored = stored or plan.chain.l == 0  # H is
         self.chain = plan.chain
         self.rows = plan.side == "rows"
         self.red: set[Value] = set()
         self.begun: set[Value] = set()  # cells of Y that have a partial sum somewhere
+        self.order: Sequence[int] = range(self.chain.f)  # of columns of H, in the last panel
         self.next_kept = 0  # values of the streaming side that stay for the next band
 
     def rank(self, value: Value) -> int:
@@ -99,8 +111,16 @@ class _Player:
             if not (stay and held is lines):
                 yield from self.drop(value)
 
-    def block(self, band: Band, rows: Sequence[int], cols: Sequence[int], last: bool) -> Iterator[Event]:
-        """Compute a block of H and use it."""
+    def used_up(self, cell: tuple[int, ...]) -> Iterator[Event]:
+        """A cell of H that no product needs any more, or none before the next phase."""
+        if self.stored:
+            yield "store", "H", cell
+        yield "delete", "H", cell
+
+    def block(
+        self, band: Band, rows: Sequence[int], cols: Sequence[int], last: bool, stays_in: Sequence[int] = ()
+    ) -> Iterator[Event]:
+        """Compute a block of H and use it; of some rows it stays."""
         c = self.chain
         several = band.blocks > 1
 
@@ -140,9 +160,8 @@ class _Player:
             yield from self.turned_outputs(rows, cols, range(stay - band.enter.turned, stay), band.enter.group, True)
             return
         for i, j in pairs:
-            if c.l == 0:
-                yield "store", "H", (0, i, j)
-            yield "delete", "H", (0, i, j)
+            if i not in stays_in:
+                yield from self.used_up((0, i, j))
 
     def turned_outputs(
         self, rows: Sequence[int], cols: Sequence[int], qs: Sequence[int], group: int, block_of_h: bool
@@ -213,9 +232,7 @@ class _Player:
                 yield from self.drop(w)
         for i in rows:
             for j in columns:
-                if c.l == 0:
-                    yield "store", "H", (0, i, j)
-                yield "delete", "H", (0, i, j)
+                yield from self.used_up((0, i, j))
         if leaving:
             yield from self.state_of(rows, "delete")
 
@@ -223,7 +240,7 @@ class _Player:
         self, band: Band, rows: Sequence[int], order: Sequence[int], came: Corner, goes: Corner
     ) -> Iterator[Event]:
         """A band with all of A and Y there, and its corners."""
-        c = self.chain
+        c, self.order = self.chain, order
         if came.turned:
             yield from self.come(rows, order[: came.turned], came)
         else:
@@ -231,7 +248,8 @@ class _Player:
         for j in order[came.turned : came.vectors]:
             for i in rows:
                 yield from self.met([i], [j], leaving=False, last=i == rows[-1])
-        middle = order[came.vectors : c.f - goes.vectors]
+        stay = self.handed.leave.vectors if rows[-1] + 1 == c.m else goes.vectors
+        middle = order[came.vectors : c.f - stay]
         for at in range(0, len(middle), band.block):
             yield from self.block(band, rows, sorted(middle[at : at + band.block]), False)
         for j in order[c.f - goes.vectors : c.f - goes.turned]:
@@ -239,11 +257,48 @@ class _Player:
                 yield from self.met([i], [j], leaving=False, last=False)
         if goes.turned:
             yield from self.leave(rows, order[c.f - goes.turned :], goes)
+        elif self.handed.cells and rows[-1] + 1 == c.m:
+            yield from self.handing(band, rows, order[c.f - self.handed.leave.vectors :])
         else:
             for i in rows:
                 for value in [*(("A", (i, t)) for t in range(c.k)), *(("Y", (i, q)) for q in range(c.l))]:
                     yield from self.drop(value)
             yield from self.state_of(rows, "delete")
+
+    def handing(self, band: Band, rows: Sequence[int], columns: Sequence[int]) -> Iterator[Event]:
+        """The last columns of H of the last panel: of the last rows they stay, in the end in the place of A."""
+        c, corner, stays = self.chain, self.handed.leave, rows[len(rows) - self.handed.rows :]
+        for j in columns[: corner.plain]:
+            yield from self.block(band, rows, [j], False, stays)
+        turned = columns[corner.plain :]
+        for group in groups_of(range(c.k), corner.group, short_first=False) if turned else ():
+            yield from self.giving_way(rows, group, turned)
+        yield from self.finished(rows, turned)
+        for q in range(c.l):
+            y: list[Value] = [("Y", (i, q)) for i in rows]
+            for j in turned:
+                yield from self.sweep(y, [("D", (j, q))], True, True, _accumulate)
+            for value in y:
+                yield from self.drop(value)
+        for i in rows if turned else ():
+            for j in turned if i not in stays else ():
+                yield from self.used_up((0, i, j))
+        for value in [("A", (i, t)) for i in rows for t in range(c.k)] if not turned else ():
+            yield from self.drop(value)
+
+    def giving_way(self, rows: Sequence[int], group: Sequence[int], chunk: Sequence[int]) -> Iterator[Event]:
+        """Columns of A go as columns of H come, all with one group of rows of B."""
+        weights: list[Value] = [("B", (s, t, j)) for t in group for s in range(self.chain.streams) for j in chunk]
+        for w in weights:
+            yield from self.fetch(w)
+        for i in rows:
+            for w in weights:
+                yield from self.fetch(("A", (i, w[1][1])))
+                yield from _multiply(("A", (i, w[1][1])), w)
+            for t in group:
+                yield from self.drop(("A", (i, t)))
+        for w in weights:
+            yield from self.drop(w)
 
     def spilled(self, band: Band, rows: Sequence[int]) -> Iterator[Event]:
         """All columns of H of the band, then all of Y: first those that are stored, last those that turn."""
@@ -260,17 +315,7 @@ class _Player:
                 yield "store", "H", (0, i, j)
                 yield "delete", "H", (0, i, j)
         for group in groups_of(range(c.k), band.enter.group, short_first=False) if turned else ():
-            weights: list[Value] = [("B", (s, t, j)) for t in group for s in range(c.streams) for j in chunk]
-            for w in weights:
-                yield from self.fetch(w)
-            for i in rows:
-                for w in weights:
-                    yield from self.fetch(("A", (i, w[1][1])))
-                    yield from _multiply(("A", (i, w[1][1])), w)
-                for t in group:
-                    yield from self.drop(("A", (i, t)))
-            for w in weights:
-                yield from self.drop(w)
+            yield from self.giving_way(rows, group, chunk)
         yield from self.finished(rows, chunk)
         if turned:
             yield from self.turned_outputs(rows, chunk, range(c.l), band.enter.group, False)
@@ -321,7 +366,7 @@ class _Player:
                 yield from self.spilled(band, extent)
                 yield from self.state_of(extent, "delete")
                 continue
-            if came.vectors or handed.leave.vectors:
+            if came.vectors or handed.leave.vectors or (self.handed.cells and start == c.m):
                 order = range(c.f) if forward else range(c.f - 1, -1, -1)
                 yield from self.panel(band, extent, order, came, handed.leave)
                 forward, came = not forward, handed.enter

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from pebble.schedules.explicit.chain import ChainPlan
 from pebble.schedules.explicit.chain_apart import PanelsApart
+from pebble.schedules.explicit.phases import Phases
 from pebble.workloads.widths import Widths
 from tests.schedules.chain_moves import chain_moves
 
@@ -20,7 +21,7 @@ class Weighed(NamedTuple):
     stores: Counter[str]
 
 
-def weigh(plan: ChainPlan | PanelsApart, widths: Widths) -> Weighed:
+def weigh(plan: ChainPlan | PanelsApart | Phases, widths: Widths) -> Weighed:
     """Play a plan; a value that is deleted must be there, and none is left at the end."""
     chain = plan.chain
     finished: set[tuple[int, ...]] = set()

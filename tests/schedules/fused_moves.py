@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from pebble.schedules.explicit.apart import GemmSchedule
 from pebble.schedules.explicit.chain import ChainPlan
 from pebble.schedules.explicit.chain_apart import PanelsApart
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
+from pebble.schedules.explicit.gemm import ExplicitSchedule
 from pebble.schedules.explicit.moves import gemm_moves
+from pebble.schedules.explicit.phases import Phases
+from pebble.schedules.explicit.row_state import FAMILY, PASSED
 from pebble.workloads import Ffn
 from tests.schedules.chain_moves import Event, chain_moves
 
@@ -32,6 +36,9 @@ def fused_moves(schedule: FusedSchedule) -> Iterator[Event]:
     if schedule.plan is not None:
         yield from _renamed(schedule, schedule.plan)
         return
+    if schedule.family == FAMILY:
+        yield from _with_row_state(schedule)
+        return
     gated = isinstance(schedule.workload, Ffn) and schedule.workload.gated
     products = 0
     for number, kernel in enumerate(schedule.kernels):
@@ -45,6 +52,38 @@ def fused_moves(schedule: FusedSchedule) -> Iterator[Event]:
             finishes = isinstance(schedule.workload, Ffn) and not gated and not last
             yield from _gemm(kernel, names, finishes, schedule)
             products += 1
+
+
+def _with_row_state(schedule: FusedSchedule) -> Iterator[Event]:
+    """Scores, with the maximum and sum of a row from its first score to its last; outputs, with both from then on."""
+    first, last = schedule.kernels
+    assert isinstance(first, ExplicitSchedule) and isinstance(last, ExplicitSchedule)
+    held = [PASSED] if PASSED in schedule.stores else []
+    for kernel, whole in ((first, first.gemm.n), (last, last.gemm.n * last.gemm.k)):
+        names = _gemm_names(schedule, "first" if kernel is first else "last")
+        terms = first.gemm.k if kernel is first else 1
+        left: Counter[tuple[int, ...]] = Counter()  # updates of a cell; of a row, what needs its state
+        rows: Counter[int] = Counter()
+        there: set[int] = set()
+        for op, operand, index in gemm_moves(kernel):
+            name, row = names[operand], index[0]
+            if op == "load" and name == "S" and kernel is last and row not in there:
+                there.add(row)
+                yield from (("load", one, (row, which)) for one in held for which in range(2))
+            yield op, name, (index[1], index[0]) if name == "K" else index
+            if op == "load" and name == "S" and kernel is last:
+                yield "finish", name, index
+            if op != "compute":
+                continue
+            left[index[:2]] += 1
+            if kernel is first and left[index[:2]] == terms and row not in there:
+                there.add(row)
+                yield from (("begin", one, (row, which)) for one in held for which in range(2))
+            rows[row] += kernel is last or left[index[:2]] == terms
+            if rows[row] == whole and row in there:
+                there.remove(row)
+                moves = ("store", "delete") if kernel is first else ("delete",)
+                yield from ((move, one, (row, which)) for one in held for which in range(2) for move in moves)
 
 
 def _gemm_names(schedule: FusedSchedule, which: str) -> dict[str, str]:
@@ -100,7 +139,7 @@ def _softmax(schedule: FusedSchedule, kernel: Kernel) -> Iterator[Event]:
         yield "delete", "state", (i, 1)
 
 
-def _renamed(schedule: FusedSchedule, plan: ChainPlan | PanelsApart) -> Iterator[Event]:
+def _renamed(schedule: FusedSchedule, plan: ChainPlan | PanelsApart | Phases) -> Iterator[Event]:
     ffn = schedule.workload if isinstance(schedule.workload, Ffn) else None
     weights, cells = ["K"], ["S", "U"]
     others = {"A": "Q", "D": "V", "Y": "O"}

@@ -148,7 +148,7 @@ def test_names() -> None:
     assert parse_execution("lockstep") == parse_execution("waves") == Execution()
     assert Execution().is_reference
     for bad in ("split-k-0", "dynamic-101"):
-        with pytest.raises(InputError, match="expected a number"):
+        with pytest.raises(InputError, match=r"expected (split-k|dynamic)-N with N from [01] to"):
             parse_execution(bad)
     with pytest.raises(UnknownNameError, match="did you mean persistent"):
         parse_execution("persistant")

@@ -145,10 +145,11 @@ def test_scores_are_spilled_with_the_state_of_their_rows(
 def test_long_vectors_in_little_memory_spill_their_scores() -> None:
     attention, capacity = Attention(8192, 8192, 256), 96 * 512
     found = {s.family: s for s in attention_schedules(attention, capacity)}
-    best = best_attention_schedule(attention, capacity)
-    assert best.family == "O stationary" and "of scores spilled" in best.detail
+    best = found["O stationary"]
+    assert "of scores spilled" in best.detail
     assert best.elements < 0.9 * found["flash attention"].elements
-    wide = bound_workload(attention, cache="96KiB", accumulators="fp32")  # scores before the softmax take 4 bytes
+    assert best_attention_schedule(attention, capacity).elements <= best.elements
+    wide = bound_workload(attention, cache="96KiB", accumulators="fp32")  # kernels of their own heights move less
     assert wide.upper is not None and "spilled" not in wide.upper.name
 
 

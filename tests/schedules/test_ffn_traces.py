@@ -1,5 +1,6 @@
 """FFN schedules as traces: what is touched when, in words, and the chain bound below every one of them."""
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -171,3 +172,28 @@ def test_comparison_names_the_best_band() -> None:
     assert min(s["ratio_to_lower_bound"] for s in document["schedules"]) >= 1
     assert document["separate_kernels_bound"]["bytes"] >= document["lower_bound"]["bytes"]
     assert np.isfinite(found.ratio(found.best_found[0]))
+
+
+def test_two_kernels_side_by_side_take_linear_time() -> None:
+    kernel = FfnKernel(Ffn(640, 1600, 800), TileShape(16, 16, 16))
+    trace = ffn_trace(kernel, parse_ffn_schedule("interleaved-1"), 3)
+    begun = time.process_time()
+    assert sum(len(chunk.ids) for chunk in trace.chunks()) == trace.touches
+    assert time.process_time() - begun < 10  # quadratic in the steps of a chunk it is many times that
+
+
+def test_separate_kernels_below_their_bound_are_explained() -> None:
+    ffn = Ffn(1024, 128, 512, dtype="fp8")
+    found = compare(ffn, "separate:row,row-fused-1", gpu="h20")
+    assert found.separate is not None
+    separate = next(t for t in found.orders if t.order == "separate:row")
+    assert separate.dram_bytes < found.separate.bound.bytes
+    assert any("finds in L2 what the first left there" in note for note in found.document()["notes"])
+
+
+def test_a_kernel_that_holds_more_than_the_chip_has_no_chip_bound() -> None:
+    ffn = Ffn(2604, 2048, 2048, 35, gated=True, dtype="fp16", out_dtype="bf16")
+    options = {"gpu": "a2", "tile": "128x256x64", "blocks_per_sm": 8}
+    found = compare(ffn, "row-fused-16", allow_infeasible=True, **options)
+    assert found.chip is None and any("no chip bound" in note for note in found.notes)
+    assert compare(ffn, "row-fused-16", gpu="a2").chip is not None

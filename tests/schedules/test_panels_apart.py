@@ -19,7 +19,8 @@ from pebble.schedules.explicit.chain import SIDES, Chain
 from pebble.schedules.explicit.chain_apart import PanelsApart, best_panels_apart
 from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_chain, fused_ffn
 from pebble.schedules.explicit.fused import APART
-from pebble.schedules.explicit.wide_chain import WidePlan, best_in_bytes
+from pebble.schedules.explicit.wide_chain import WidePlan
+from pebble.schedules.explicit.wide_kernels import best_in_bytes
 from pebble.workloads import Ffn
 from pebble.workloads.widths import Room, Widths
 from tests.schedules.chain_weights import weigh

@@ -21,10 +21,10 @@ from pebble.schedules.explicit.wide_chain import (
     WidePlan,
     _band,
     best_chain_in_bytes,
-    best_in_bytes,
     peak_bytes,
 )
 from pebble.schedules.explicit.wide_gemm import WideBands, WideProduct, bands_in_bytes, best_gemm_in_bytes
+from pebble.schedules.explicit.wide_kernels import best_in_bytes
 from pebble.schedules.explicit.widths import WideGemmSchedule, gemm_schedules_in_bytes
 from pebble.workloads import Ffn, Gemm
 from pebble.workloads.widths import Room, Widths

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -24,7 +25,7 @@ from pebble.errors import InputError  # noqa: E402
 from pebble.sweeps import sweep as room  # noqa: E402
 from pebble.sweeps.columns import COLUMNS, NAMES, SAME_EACH_RUN  # noqa: E402
 from pebble.sweeps.runner import Ended, receive, send  # noqa: E402
-from pebble.sweeps.store import MOST_STORE_BYTES, Store  # noqa: E402
+from pebble.sweeps.store import MOST_STORE_BYTES, Store, reading  # noqa: E402
 from tests.sweeps.kills import Here  # noqa: E402
 
 SWEEP: dict[str, Any] = {
@@ -83,6 +84,44 @@ def test_an_interrupted_sweep_keeps_what_is_done(tmp_path: Path, monkeypatch: py
     assert not found.complete and found.computed == 6
     monkeypatch.setattr(room, "Local", Here)
     assert pebble.sweep(SWEEP, tmp_path / "r.duckdb", resume=True).computed == TASKS - 6
+
+
+class Interrupted:
+    """A connection at which Ctrl-C comes while it writes."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def execute(self, statement: str, *arguments: Any) -> Any:
+        if statement.startswith("INSERT"):
+            os.kill(os.getpid(), signal.SIGINT)
+        return self._connection.execute(statement, *arguments)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def test_ctrl_c_while_the_store_writes_keeps_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Store.__init__
+
+    def interrupted(self: Any, *arguments: Any) -> None:
+        opened(self, *arguments)
+        self._connection = Interrupted(self._connection)
+
+    monkeypatch.setattr(Store, "__init__", interrupted)
+    found = pebble.sweep(SWEEP, tmp_path / "r.duckdb")
+    assert not found.complete and found.computed > 0
+    monkeypatch.undo()
+    monkeypatch.setattr(room, "Local", Here)
+    assert pebble.sweep(SWEEP, tmp_path / "r.duckdb", resume=True).kept == found.computed
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, duckdb.InterruptException])
+def test_a_query_that_ctrl_c_ended_is_an_interrupt(store: Path, kind: type[Exception]) -> None:
+    with pytest.raises(KeyboardInterrupt), reading(store):
+        raise kind("Query interrupted")  # as DuckDB says it
+    with pytest.raises(RuntimeError, match="another"), reading(store):
+        raise RuntimeError("another")
 
 
 def test_what_fails_is_tried_again_and_then_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

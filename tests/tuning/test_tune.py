@@ -310,3 +310,28 @@ def test_a_large_ffn_on_two_partitions() -> None:
     assert found.best.traffic[0].dram_read_bytes <= 1_320_000_000
     assert found.daily is not None
     assert found.best.worst.dram_bytes <= found.daily.worst.dram_bytes
+
+
+def test_the_best_that_has_a_table_is_saved_where_the_best_has_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ffn = ["ffn", "--tokens", "1018", "--d-model", "385", "--hidden", "76", "--out-dtype", "fp32"]
+    saved = tmp_path / "best.json"
+    assert main(["tune", *ffn, "--gpu", "rtx4090", "--time-limit", "5", "--save", str(saved)]) == 0
+    told = capsys.readouterr()
+    assert "best found" in told.out and "interleaved-1" in told.out.partition("best daily")[0]
+    assert "the best of those that have one" in told.err
+    assert pebble.export(saved).table.name != "interleaved-1"
+
+
+def test_what_was_found_is_printed_before_a_file_cannot_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise InputError("it cannot be written.")
+
+    monkeypatch.setattr(Tuning, "save", fails)
+    shape = ["gemm", "-m", "512", "-n", "512", "-k", "64"]
+    assert main(["tune", *shape, "--cache", "512KiB", "--sms", "4", "--save", str(tmp_path / "b.json")]) == 2
+    told = capsys.readouterr()
+    assert "best found" in told.out and "cannot be written" in told.err

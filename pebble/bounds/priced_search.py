@@ -1,0 +1,326 @@
+"""Which prices Theorem 10 is taken at: a linear program, one row for each way to split a value over kinds of segments.
+
+The right side of the theorem is concave in the prices. Each split of a value gives a linear function of them that is no
+less than what the value is charged, so the program, maximised over a box around the best prices so far, says where to
+look next; what is found there gives further rows, or better prices (a cutting-plane method with a trust region). All of
+it is in floating point, in units of sqrt(S): what is found is evaluated exactly (`pebble.bounds.priced`).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import log, sqrt
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from pebble.bounds.linear_program import LinearProgram
+from pebble.bounds.lines import PRICE_BITS
+from pebble.bounds.priced import APART, METHOD, Price, PricedBound, PricedChain, Split, Where, priced_value
+from pebble.bounds.priced_ways import FIELDS, LAST_STEPS, Array, Best, Columns, Found, Row, Ways, gap_of, plogp, ways
+from pebble.units import ceil_div
+
+_ENDS = (0.02, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.98, 1)  # of the kinds, shares of second products
+# about what is found for many layers: room is dear before second products, and these are dear where first ones are many
+_START: dict[str, tuple[float, ...]] = {
+    "room": (0, 0, 0, 0, 0, 0.1, 0.25, 0.4, 0.6, 0.8),
+    "first": (0.8, 0.9, 1, 1, 1.1, 1.2, 1.2, 1, 0.9, 0.5),
+    "second": (0.4, 0.8, 1, 1.1, 1.1, 1.2, 1.3, 1.1, 1.1, 1.1),
+    "cells": (-0.8, -0.8, -0.7, -0.6, -0.5, 0, 0.3, 0.6, 1, 1),
+    "again": (0.7, 0.7, 0.6, 0.6, 0.5, 0, -0.3, -0.6, -0.9, -1),
+    "y": (0.8, 0.6, 0.4, 0.2, 0.1, 0, -0.2, -0.2, -0.2, -0.2),
+}
+_LEAST = 0.02  # of the prices of entropies
+_MOST_ROUNDS = 120
+_NULL = 6  # rounds without gain after which the box shrinks
+_CUTS = 3  # rows for each kind of value and round
+_MEETS = 8  # rows for the cells
+_CLOSE = 5e-4  # of the bound: what better prices may still gain when the search ends
+_ROUGH = 2e-3  # the same while the number of segments is looked for
+_SHORTEST, _DEEPEST = 1.0, 40.0  # k + l in units of sqrt(S)
+_FEWEST, _SMALLEST = 1 << 20, 1000  # products in all, and of a segment
+_GAIN = 1.15  # more than Theorem 10 has ever proved over Theorem 8
+
+
+class _Choice(NamedTuple):
+    """One way to split a line, or to leave it whole: value, kind of segment, whether a gap comes before."""
+
+    value: float
+    way: int | None
+    split: Split
+    at: int
+    whole: tuple[float, int, bool]
+
+    def __lt__(self, other: tuple[object, ...]) -> bool:
+        return self.value < cast(_Choice, other).value
+
+
+class Search:
+    """Prices for one problem and memory, for one number of segments after the other."""
+
+    def __init__(self, problem: PricedChain, capacity: int) -> None:
+        self.problem, self.capacity, self.root = problem, capacity, sqrt(capacity)
+        self.lines = problem.lines
+        self.columns = Columns(len(_ENDS), len(self.lines) + 1)
+        counts = [split.count for split in self.lines] + [problem.m * problem.f]
+        self.counts = np.array(counts) / capacity
+        first, second = problem.products
+        self.products = first / capacity**1.5, second / capacity**1.5
+        self.prices = self._start()
+        self.rows: list[tuple[Row, float]] = []  # that hold for any number of segments
+        self.found: tuple[Ways, Array, int] | None = None
+        for split in (*self.lines, problem.firsts, *problem.seconds):
+            gaps, room = self.columns.of(gap_of(split)), self.columns.of("room")
+            for i in range(len(_ENDS)):  # a gap costs no more than its room
+                row = {gaps.start + i: 1.0, room.start + i: -float(split.width), self.columns.room: -float(split.width)}
+                self.rows.append((row, 0.0))
+
+    def _start(self) -> Array:
+        prices = np.zeros(self.columns.number)
+        prices[self.columns.room] = 1
+        for field, told in _START.items():
+            prices[self.columns.of(field)] = told
+        return prices
+
+    def ranges(self, segments: int) -> list[tuple[int, int]]:
+        """The kinds that there are: ranges of second products."""
+        largest, low, found = ceil_div(self.problem.work, segments), 0, []
+        for end in _ENDS:
+            high = max(low, round(end * largest))
+            found.append((low, min(high, largest)))
+            low = high + 1
+        return found
+
+    def _gaps(self, prices: Array) -> None:
+        """Each gap at what it may cost at most."""
+        room = prices[self.columns.room] + prices[self.columns.of("room")]
+        for split in (*self.lines, self.problem.firsts, *self.problem.seconds):
+            most = float(split.width * split.moves) if split.moves else np.inf
+            prices[self.columns.of(gap_of(split))] = np.minimum(split.width * room, most)
+
+    def _segments(self, segments: int) -> list[Row]:
+        """What a segment of each kind takes off is no more than the shifts give."""
+        of, rows, scale = {field: self.columns.of(field).start for field in FIELDS}, [], self.capacity**1.5
+        small, large = self.problem.work // segments, ceil_div(self.problem.work, segments)
+        for i, (low, high) in enumerate(self.ranges(segments)):
+            for size, second in ((small, low), (large, low), (small, high), (large, high)):
+                v1, v2 = max(0, size - second) / scale, min(size, second) / scale
+                row = {of["room"] + i: 1.0, of["first"] + i: plogp(v1), of["second"] + i: plogp(v2)}
+                row |= {of[field] + i: v1 for field in ("a", "b", "cells")}
+                row |= {of[field] + i: v2 for field in ("d", "y", "again")}
+                rows.append(row | dict(zip(self.columns.shifts, (-v1, -v2), strict=True)))
+        return rows
+
+    def charges(self, told: Ways, prices: Array) -> tuple[Array, list[tuple[int, Found]]]:
+        """What each kind of value is charged, and ways to split it that are charged least."""
+        best = told.best(prices)
+        values = best.values
+
+        def least(split: Split, at: int, whole: tuple[float, int, bool]) -> list[_Choice]:
+            numbers = told.at.get((split.name, at), ())
+            order = sorted((float(values[number]), number) for number in numbers)[:_CUTS]
+            found = [_Choice(value, number, split, at, whole) for value, number in order]
+            return sorted([_Choice(whole[0], None, split, at, whole), *found])
+
+        charges, cuts = [], []
+        for row, split in enumerate(self.lines):
+            found = least(split, APART, self._whole(split, prices))
+            charges.append(found[0].value)
+            cuts += [(row, self._found(one, best)) for one in found[:_CUTS]]
+        firsts, seconds = self.problem.firsts, self.problem.seconds
+        alone = {split.name: self._alone(split, prices) for split in (firsts, seconds[0])}
+        cells = []
+        for at in (APART, *range(len(_ENDS))):
+            ups = least(firsts, at, self._whole(firsts, prices) if at == APART else self._in(alone["first"], at))
+            backs = []
+            for split in seconds:
+                whole = self._whole(split, prices, behind=True) if at == APART else self._in(alone["kept"], at)
+                backs += least(split, at, whole)
+            backs.sort()
+            pairs = [(up, backs[0]) for up in ups[:2]] + [(ups[0], back) for back in backs[1:2]]
+            cells += [(up.value + back.value, up, back) for up, back in pairs]
+        cells.sort(key=lambda one: one[0])
+        charges.append(cells[0][0])
+        cuts += [
+            (len(self.lines), _sum(self._found(up, best), self._found(back, best))) for _, up, back in cells[:_MEETS]
+        ]
+        return np.array(charges), cuts
+
+    def _alone(self, split: Split, prices: Array) -> Array:
+        """All products of a line in one segment, by its kind, but for gaps and what is certain."""
+        length, columns = split.length / self.root, self.columns
+        entropy = prices[columns.of("first" if split.first else "second")]
+        found: Array = entropy * plogp(length) + prices[columns.of(split.offset)] * length
+        return found
+
+    def _whole(self, split: Split, prices: Array, behind: bool = False) -> tuple[float, int, bool]:
+        """The same at the best kind, with what is certain; its value, the kind, and whether a gap comes before."""
+        found = self._alone(split, prices)
+        if behind:
+            found = found + prices[self.columns.of(gap_of(split))]
+        kind = int(found.argmin())
+        return float(found[kind]) + split.certain, kind, behind
+
+    @staticmethod
+    def _in(alone: Array, at: int) -> tuple[float, int, bool]:
+        return float(alone[at]), at, False
+
+    def _found(self, choice: _Choice, best: Best) -> Found:
+        """A choice as a function of the prices."""
+        if choice.way is not None:
+            return best.found(choice.way)
+        (value, kind, behind), split, columns = choice.whole, choice.split, self.columns
+        length = split.length / self.root
+        row = {
+            columns.of("first" if split.first else "second").start + kind: plogp(length),
+            columns.of(split.offset).start + kind: length,
+        }
+        if behind:
+            row[columns.of(gap_of(split)).start + kind] = 1.0
+        return Found(value, row, float(split.certain) if choice.at == APART else 0.0)
+
+    def solve(self, segments: int, box: float = 0.1, close: float = _CLOSE) -> float:
+        """The best prices for so many segments, from the last ones on; what they prove, in units of S, about."""
+        columns = self.columns
+        told = Ways(ways(self.problem, len(_ENDS), self.root, segments), columns, self.root)
+        cost = np.zeros(columns.number)
+        cost[: columns.charges] = -self.counts
+        cost[list(columns.shifts)] = self.products
+        cost[columns.room] = segments - 1
+        lp = LinearProgram(cost)
+        for row in self._segments(segments):
+            lp.add(row, 0.0)
+        for row, most in self.rows:
+            lp.add(row, most)
+        center, best, null = self.prices, -np.inf, 0
+        self._gaps(center)
+        for number, one in self.charges(told, center)[1]:
+            self._cut(lp, number, one)
+        for step in range(_MOST_ROUNDS):
+            solved = lp.solve(*self._box(center, box if step else 0.0))
+            if solved is None:
+                break
+            prices, hoped = solved[0], -solved[1]
+            self._gaps(prices)
+            charges, cuts = self.charges(told, prices)
+            value = float(self.counts @ charges - cost[columns.charges :] @ prices[columns.charges :])
+            for number, one in cuts:
+                if prices[number] > one.value + 1e-9:
+                    self._cut(lp, number, one)
+            if value > best:
+                gain, center, best, null = value - best, prices, value, 0
+                self.found = told, prices, segments
+                if step and gain > 0.5 * (hoped - best + gain):
+                    box = min(2.0, 1.5 * box)
+            else:
+                null += 1
+                if null >= _NULL:
+                    box, null = box / 2, 0
+            if step and hoped - best < close * abs(best):
+                break
+        self.rounds = step
+        self.prices = center
+        return best
+
+    def _cut(self, lp: LinearProgram, number: int, one: Found) -> None:
+        row = {number: 1.0, **{column: -factor for column, factor in one.row.items()}}
+        self.rows.append((row, one.constant))
+        lp.add(row, one.constant)
+
+    def _box(self, center: Array, width: float) -> tuple[Array, Array]:
+        """Bounds of the variables: prices near the center, charges and shifts free."""
+        columns = self.columns
+        low, high = np.full(columns.number, -1e4), np.full(columns.number, 1e4)
+        low[columns.room], high[columns.room] = max(0.0, center[columns.room] - width), center[columns.room] + width
+        for field in FIELDS:
+            at, reach = columns.of(field), width / 2 if field in ("first", "second") else width
+            low[at], high[at] = center[at] - reach, center[at] + reach
+            if field in ("room", "first", "second"):
+                low[at] = np.maximum(low[at], 0.0 if field == "room" else _LEAST)
+            else:  # only differences between kinds count
+                low[at.start + len(_ENDS) // 2] = high[at.start + len(_ENDS) // 2] = 0.0
+        for split in (*self.lines, self.problem.firsts, *self.problem.seconds):
+            at = columns.of(gap_of(split))
+            low[at], high[at] = 0.0, float(split.width * split.moves) if split.moves else 1e3
+        return low, high
+
+    def exact(self, method: str) -> PricedBound | None:
+        """The bound of the last prices found, evaluated exactly; None where there are none."""
+        if self.found is None:
+            return None
+        told, prices, segments = self.found
+        best = told.best(prices, LAST_STEPS)
+        columns, root, one = self.columns, self.root, 1 << PRICE_BITS
+        shifts = dict.fromkeys(("a", "b", "cells", "d", "y", "again"), 0.0)
+        shifts["a"], shifts["d"] = (-prices[shift] for shift in columns.shifts)
+
+        def price(field: str, i: int) -> int:
+            value = prices[columns.of(field)][i]
+            if field == "room":
+                return max(0, round(float(value + prices[columns.room]) * one))
+            if field in ("first", "second"):
+                return max(1, round(float(value) / root * one))
+            entropy = prices[columns.of("first" if field in ("a", "b", "cells") else "second")][i]
+            return round(float(value + shifts[field] - entropy * log(root)) / root * one)
+
+        longest = ceil_div(self.problem.work, segments)
+        kinds = tuple(
+            Price(high, *(price(field, i) for field in FIELDS))
+            for i, (low, high) in enumerate(self.ranges(segments))
+            if low <= longest
+        )
+        thetas: dict[Where, dict[int, int]] = {}
+        for way, theta in zip(told.ways, best.theta, strict=True):
+            shift = shifts[way.split.offset]
+            thetas.setdefault(way.where, {})[way.parts] = round((float(theta) + shift) / root * one)
+        elements = priced_value(self.problem, self.capacity, segments, kinds, thetas)
+        return PricedBound(method, self.problem, self.capacity, segments, kinds, elements)
+
+
+def _sum(up: Found, back: Found) -> Found:
+    row = dict(up.row)
+    for column, factor in back.row.items():
+        row[column] = row.get(column, 0.0) + factor
+    return Found(up.value + back.value, row, up.constant + back.constant)
+
+
+def worth_a_try(problem: PricedChain, capacity: int, segments: int) -> bool:
+    """Whether better prices may prove more: vectors neither short nor very long beside sqrt(S), segments not tiny."""
+    depth = (problem.k + problem.l) / sqrt(capacity)
+    many = problem.work >= max(_FEWEST, _SMALLEST * segments)
+    return segments > 1 and _SHORTEST <= depth <= _DEEPEST and many
+
+
+@lru_cache(maxsize=1 << 10)
+def priced_bound(
+    problem: PricedChain, capacity: int, segments: int, lines: int, least: int, method: str = METHOD
+) -> PricedBound | None:
+    """Theorem 10 with about the best prices; None where it is not worth a try.
+
+    Parameters
+    ----------
+    problem : PricedChain
+    capacity : int
+        S, in the problem's units.
+    segments, lines : int
+        How many there are in Theorem 8, or B4, and what that proves, in units.
+    least : int
+        What is proved otherwise.
+    method : str
+        What the bound is called.
+    """
+    if not worth_a_try(problem, capacity, segments) or lines * _GAIN < least:
+        return None
+    search, tried = Search(problem, capacity), dict[int, float]()
+
+    def roughly(h: int) -> float:
+        if h not in tried:
+            tried[h] = search.solve(h, 0.1, _ROUGH) if h > 1 else 0.0
+        return tried[h]
+
+    best, step = segments, max(1, round(segments / 8))
+    for way in (step, -step):
+        while roughly(max(1, best + way)) > roughly(best):
+            best += way
+    search.solve(best, 0.1)
+    return search.exact(method)

@@ -1,0 +1,189 @@
+"""How the values of two products in a row may be split over segments, all ways at once, in floating point.
+
+`pebble.bounds.priced` proves what a line is charged for any theta; here the best theta of each is found, and the split
+that is charged least there, as a linear function of the prices: what the linear program of
+`pebble.bounds.priced_search` adds to its rows. Lengths are in units of sqrt(S), numbers of values in units of S.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pebble.bounds.priced import APART, PricedChain, Split, Where
+
+Array = NDArray[np.float64]
+Row = dict[int, float]  # coefficients by column
+FIELDS = ("room", "first", "second", "a", "b", "cells", "d", "y", "again")
+GAPS = ("input", "output", "partial", "kept")  # what a gap of each kind costs, in every kind of segment
+_BIG = 1e6
+STEPS, LAST_STEPS = 24, 60  # of the search for theta, by halves
+_ALL, _STEP = 20, 1.1  # numbers of parts: all up to here, then in steps of a tenth
+
+
+def plogp(x: float) -> float:
+    """x ln x, 0 at 0."""
+    return float(x * np.log(x)) if x > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where the variables of the linear program are: a charge for each kind of value, shifts, prices by kind."""
+
+    kinds: int
+    charges: int
+
+    @property
+    def shifts(self) -> tuple[int, int]:
+        """Of the offsets of all first products, and of all second ones."""
+        return self.charges, self.charges + 1
+
+    @property
+    def room(self) -> int:
+        """The price of room that all kinds share."""
+        return self.charges + 2
+
+    def of(self, field: str) -> slice:
+        """One price, for each kind."""
+        at = self.charges + 3 + (FIELDS + GAPS).index(field) * self.kinds
+        return slice(at, at + self.kinds)
+
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return self.charges + 3 + (len(FIELDS) + len(GAPS)) * self.kinds
+
+
+class Way(NamedTuple):
+    """Products of one line in a number of parts: groups of parts that choose their kind alike."""
+
+    where: Where
+    parts: int
+    split: Split
+    groups: tuple[tuple[int, bool, int], ...]  #: how many parts, whether a gap is before each, the kind or APART
+
+
+class Found(NamedTuple):
+    """A split that is charged least."""
+
+    value: float
+    row: Row  #: the same as a function of the prices
+    constant: float
+
+
+def gap_of(split: Split) -> str:
+    """Which gap is before a part."""
+    if split.name in ("kept", "Y"):
+        return "kept" if split.name == "kept" else "output"
+    return "partial" if split.moves == 2 else "input"
+
+
+def numbers(split: Split, root: float, segments: int) -> list[int]:
+    """Numbers of parts, from 2 on: all small ones, then larger and larger steps."""
+    most = int(min(segments, split.length, 2.2 * split.length / root + 4))
+    found = list(range(2, min(most, _ALL) + 1))
+    while found and found[-1] < most:
+        found.append(min(most, int(found[-1] * _STEP) + 1))
+    return found
+
+
+def ways(problem: PricedChain, kinds: int, root: float, segments: int) -> list[Way]:
+    """All that are worth a look in so many segments; ``root``: sqrt(S)."""
+    found, firsts = [], problem.firsts
+    for split in (*problem.lines, firsts):
+        for s in numbers(split, root, segments):
+            found.append(Way((split.name, APART), s, split, ((1, False, APART), (s - 1, True, APART))))
+    for s in numbers(firsts, root, segments):
+        for i in range(kinds):
+            groups = ((1, False, APART), (s - 2, True, APART), (1, True, i))
+            found.append(Way((firsts.name, i), s, firsts, groups))
+    for split in problem.seconds:
+        for s in numbers(split, root, segments):
+            found.append(Way((split.name, APART), s, split, ((s, True, APART),)))
+            for i in range(kinds):
+                found.append(Way((split.name, i), s, split, ((1, False, i), (s - 1, True, APART))))
+    return found
+
+
+class Ways:
+    """The ways to split, as arrays: way x group x kind."""
+
+    def __init__(self, found: Sequence[Way], columns: Columns, root: float) -> None:
+        kinds, self.ways, self.columns = columns.kinds, found, columns
+        self.length = np.array([way.split.length / root for way in found])
+        self.certain = np.array([float(way.split.certain) for way in found])
+        self.many = np.zeros((len(found), 3))
+        self.gap = np.zeros((len(found), 3), dtype=np.intp)  # column of the first kind, 0 for none
+        self.closed = np.zeros((len(found), 3, kinds))
+        of = {field: columns.of(field).start for field in FIELDS + GAPS}
+        self.entropy = np.array([of["first" if way.split.first else "second"] for way in found], dtype=np.intp)
+        self.offset = np.array([of[way.split.offset] for way in found], dtype=np.intp)
+        for row, way in enumerate(found):
+            for group, (many, behind, at) in enumerate(way.groups):
+                self.many[row, group] = many
+                self.gap[row, group] = of[gap_of(way.split)] if behind else 0
+                if at != APART:
+                    self.closed[row, group] = _BIG
+                    self.closed[row, group, at] = 0
+        self.all = np.arange(kinds)
+        self.row, self.group = np.arange(len(found))[:, None], np.arange(3)[None, :]
+        self.at: dict[Where, list[int]] = {}
+        for number, way in enumerate(found):
+            self.at.setdefault(way.where, []).append(number)
+
+    def best(self, prices: Array, steps: int = STEPS) -> Best:
+        """The best theta of each way: where the parts of what is charged least add up to the line."""
+        mu = prices[self.entropy[:, None] + self.all]
+        offset = prices[self.offset[:, None] + self.all]
+        gaps = np.where(self.gap[:, :, None] > 0, prices[self.gap[:, :, None] + self.all], 0.0) + self.closed
+        low = (offset + mu * -8).min(axis=1)  # parts of e^-9
+        high = (offset + mu * (2 + np.log(np.maximum(self.length, 1)))[:, None]).max(axis=1)
+
+        def at(theta: Array) -> tuple[Array, Array, NDArray[np.intp], Array]:
+            part = np.exp(np.minimum((theta[:, None] - offset) / mu - 1, 50))
+            charged = gaps - (mu * part)[:, None, :]
+            kind = charged.argmin(axis=2)
+            least, size = charged[self.row, self.group, kind], part[self.row, kind]
+            value = theta * self.length + (self.many * least).sum(axis=1) + self.certain
+            return value, self.length - (self.many * size).sum(axis=1), kind, size
+
+        for _ in range(steps):
+            middle = (low + high) / 2
+            rises = at(middle)[1] > 0
+            low, high = np.where(rises, middle, low), np.where(rises, high, middle)
+        return Best(self, low, at(low), at(high))
+
+
+class Best(NamedTuple):
+    """The best theta of each way, and the splits on both sides of it."""
+
+    ways: Ways
+    theta: Array
+    below: tuple[Array, Array, NDArray[np.intp], Array]
+    above: tuple[Array, Array, NDArray[np.intp], Array]
+
+    @property
+    def values(self) -> Array:
+        """What is charged."""
+        return np.maximum(self.below[0], self.above[0])
+
+    def found(self, way: int) -> Found:
+        """One of them as a function of the prices: the mean of both sides whose parts add up to the line."""
+        told, row = self.ways, dict[int, float]()
+        short, over = float(self.below[1][way]), float(self.above[1][way])
+        share = min(1.0, max(0.0, -over / (short - over))) if short - over > 1e-12 else 0.5
+        for weight, (_, _, kinds, sizes) in ((share, self.below), (1 - share, self.above)):
+            for group in range(3):
+                many = weight * told.many[way, group]
+                if not many:
+                    continue
+                kind, size = int(kinds[way, group]), float(sizes[way, group])
+                if gap := int(told.gap[way, group]):
+                    row[gap + kind] = row.get(gap + kind, 0.0) + many
+                for column, factor in ((told.entropy[way], plogp(size)), (told.offset[way], size)):
+                    row[int(column) + kind] = row.get(int(column) + kind, 0.0) + many * factor
+        return Found(float(self.values[way]), row, float(told.certain[way]))

@@ -1,0 +1,89 @@
+"""What is given and would change nothing, or does not belong together: one sentence each, before any work is done."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from pebble.errors import InputError, check_flag
+from pebble.traces import Trace
+from pebble.workloads import Ffn
+from pebble.workloads.base import Workload
+
+_OF_A_KERNEL = ("tile", "sms", "blocks_per_sm", "stages", "allow_infeasible")  # what a bound beside a trace is for
+_IN_TIME = ("execution", "cluster", "seed")
+LESS_THAN_BOUND = (
+    "the trace moves less than the bound, so it is no trace of that workload and kernel: it leaves out operands or "
+    "what it need not read, or the kernel that it is of holds more"
+)
+
+
+def check_residual(workload: Workload, residual: object) -> None:
+    """Refuse a residual input where there is none to read again.
+
+    Raises
+    ------
+    InputError
+        Not True or False, or a workload that is no FFN.
+    """
+    if check_flag("residual", residual) and not isinstance(workload, Ffn):
+        raise InputError(
+            f"--residual: got it with {workload.label}, expected an ffn, whose input is read again to be added to the "
+            "output; leave it out."
+        )
+
+
+def check_seed(options: Mapping[str, object], kind: str) -> None:
+    """Refuse a seed of which nothing is drawn.
+
+    Raises
+    ------
+    InputError
+        An execution of that kind has neither skew nor a pace of its own.
+    """
+    if options.get("seed") is not None and kind not in ("dynamic", "free"):
+        raise InputError(
+            f"--seed: got it with --execution {kind}, expected dynamic-S or free, which draw; leave it out."
+        )
+
+
+def check_trace_options(workload: Workload | None, residual: bool, options: Mapping[str, object]) -> None:
+    """Refuse what a trace, which says itself what runs when, leaves without a meaning.
+
+    Raises
+    ------
+    InputError
+        An option of a kernel without a workload, or of how its blocks run.
+    """
+    if residual:
+        raise InputError("--residual: got it with --trace, which says itself what is read; leave it out.")
+    for name in (*_IN_TIME, *(_OF_A_KERNEL if workload is None else ())):
+        if options.get(name) is not None:
+            what = (
+                "which says itself what runs when" if name in _IN_TIME else "without a workload whose bound it is for"
+            )
+            raise InputError(f"--{name.replace('_', '-')}: got it with --trace, {what}; leave it out.")
+
+
+def check_trace_of(workload: Workload, trace: Trace, path: str) -> None:
+    """Refuse a trace of another workload, by what its file says of the operands that both name.
+
+    Matrices that share a name are numbered in a file: A, A.1, A.2.
+
+    Raises
+    ------
+    InputError
+        An operand of another size or width.
+    """
+    for operand in workload.operands:
+        name = re.compile(re.escape(operand.name) + r"(\.\d+)?")
+        there = [o for o in trace.operands if name.fullmatch(trace.operand_names[o.operand])]
+        values = sum(o.copies * o.rows * o.cols for o in there)
+        widths = {o.element_bytes for o in there}
+        if there and (values, widths) != (operand.elements, {operand.element_bytes}):
+            wide = " and ".join(map(str, sorted(widths)))
+            raise InputError(
+                f"--trace: got {path}, in which {operand.name} has {values:,} values of {wide} bytes, expected "
+                f"{operand.elements:,} of {operand.element_bytes} as in {workload.label}; name the workload of the "
+                "trace, or none."
+            )

@@ -1,0 +1,222 @@
+"""Search for two phases of a chain in a memory of bytes: how many columns of Y the first has, and what is handed on."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from math import sqrt
+
+import numpy as np
+
+from pebble.errors import InfeasibleError
+from pebble.schedules.explicit.blocks import even
+from pebble.schedules.explicit.chain import Chain, ChainPlan, handed_on
+from pebble.schedules.explicit.corner import NO_CORNER, FloatArray, best_corner, vectors_carried
+from pebble.schedules.explicit.gemm import Band
+from pebble.schedules.explicit.phases import Handover, Phases, entering_side, hands_on, leaving_side, panel_works
+from pebble.schedules.explicit.wide_chain import Shape, WidePlan, bands_of_shape, peak_bytes
+from pebble.schedules.explicit.wide_gemm import WideBands, WideProduct, best_gemm_in_bytes
+from pebble.units import ceil_div
+from pebble.workloads import Gemm
+from pebble.workloads.widths import Room, Widths
+
+_ALIKE = Widths(1, 1, 1, 1)
+_MOST_PANELS = 24
+_PARTS = 49  # numbers of columns in the first phase that are estimated, for each number of panels
+_CLOSE = 1.03  # estimates are that good where it matters
+_LOOK_CLOSELY = 3  # of them, with the number of columns moved to where it is best
+_NEAR = 0.97  # bands of blocks move no less of the bytes that squares without end would
+_BLOCKS = (1.0, 0.75, 0.5, 0.25)  # of the most columns that fit, where the second phase is in blocks rather than slabs
+
+
+def best_phases(chain: Chain, gemm: Gemm, room: Room, below: int) -> Phases | None:
+    """Those that move least, of fewer bytes than ``below`` as far as can be told; None where none fits.
+
+    Parameters
+    ----------
+    chain : Chain
+    gemm : Gemm
+        The second product, with the types of its operands.
+    room : Room
+    below : int
+        Bytes that another schedule moves.
+
+    Notes
+    -----
+    Cost: some ten milliseconds, closed forms over all numbers of panels, columns and blocks, the best built exactly.
+    """
+    if chain.state or chain.masked or chain.m < 2 or chain.f < 2 or chain.l < 2:
+        return None
+    search = _Search(replace(chain, room=room), gemm, room)
+    found = [search.moved_columns(*one) for one in search.slabs(below)]
+    known = [plan for plan in found if plan is not None]
+    below = min([below, *(search.bytes(plan) for plan in known)])
+    known += search.blocks(below)
+    return min(known, key=lambda plan: (search.bytes(plan), plan.elements), default=None)
+
+
+class _Search:
+    """Phases of one chain in one memory; those in slabs are built once."""
+
+    def __init__(self, chain: Chain, gemm: Gemm, room: Room) -> None:
+        self.chain, self.gemm, self.room, self.widths = chain, gemm, room, room.widths
+        self.built: dict[tuple[int, int, int], Phases | None] = {}
+
+    def bytes(self, plan: Phases) -> int:
+        """Loads plus stores, in bytes."""
+        return WidePlan(plan, self.room).bytes
+
+    def most_columns(self, panels: int) -> int:
+        """Of Y that fit beside A in so many panels; below 0 where A does not fit."""
+        limits = [(self.room.bytes, self.widths)]
+        limits += [] if self.room.values is None else [(self.room.values, _ALIKE)]
+        return min(self._columns_in(ceil_div(self.chain.m, panels), *limit) for limit in limits)
+
+    def _columns_in(self, rows: int, room: int, widths: Widths) -> int:
+        one, none = replace(self.chain, l=1), replace(self.chain, l=0)
+        free = room - rows * widths.read * self.chain.k
+        if free < panel_works(none, rows, widths):
+            return -1
+        return max(0, min(self.chain.l - 1, (free - panel_works(one, rows, widths)) // (widths.partial * rows)))
+
+    def panels(self) -> range:
+        """Numbers of panels worth a look: the fewest, and as many more as leave half of a panel to Y."""
+        c, w = self.chain, self.widths
+        rows = (self.room.bytes - w.read) // (w.read * c.k + w.hidden * c.streams)
+        fewest = ceil_div(c.m, rows) if rows > 0 else c.m + 1
+        return range(fewest, min(c.m, 2 * fewest + 1, fewest + _MOST_PANELS) + 1)
+
+    def slabs(self, below: int) -> list[tuple[int, int, int]]:
+        """Panels, columns beside A, and slabs of Y afterwards: what looks best, by closed forms."""
+        c, p, passing = self.chain, self.widths.partial, 2 * self.widths.read
+        tried = []
+        for panels in self.panels():
+            if (most := self.most_columns(panels)) < 0:
+                continue
+            # with at least so many columns before, so many slabs do
+            jumps = [
+                max(0, c.l - (self.room.bytes - passing) // (p * ceil_div(c.m, slabs)) + 1)
+                for slabs in range(1, 2 * _MOST_PANELS)
+            ]
+            columns = {*np.linspace(0, most, _PARTS).astype(int).tolist(), *jumps, *((x + most) // 2 for x in jumps)}
+            tried += [(panels, one) for one in sorted(columns) if one <= most]
+        if not tried:
+            return []
+        panels_of, columns_of = np.array(tried * 2, float).T
+        highest = np.floor(self.room.bytes / (p * (c.l - columns_of) + passing))
+        slabs_of = np.ceil(c.m / np.maximum(highest, 1e-9))
+        slabs_of[len(tried) :] += 1  # the fewest, and one more
+        value = self.about(panels_of, columns_of, slabs_of)
+        best: dict[tuple[int, int], tuple[int, int, int]] = {}
+        for i in np.argsort(value, kind="stable"):
+            if len(best) == _LOOK_CLOSELY or value[i] >= _CLOSE * below:
+                break
+            if slabs_of[i] <= c.m:
+                one = int(panels_of[i]), int(columns_of[i]), int(slabs_of[i])
+                best.setdefault((one[0], one[2]), one)
+        return list(best.values())
+
+    def about(self, panels: FloatArray, columns: FloatArray, slabs: FloatArray) -> FloatArray:
+        """About what such phases move, in bytes; infinite where they do not fit."""
+        c, w, p, hidden, u = self.chain, self.widths.read, self.widths.partial, self.widths.hidden, self.chain.streams
+        rows, block, left = np.ceil(c.m / panels), np.ceil(c.m / slabs), c.l - columns
+        beside = self.room.bytes - rows * (w * c.k + p * columns + hidden * u)
+        apart = self.room.bytes - block * p * left
+        shared = u * c.k + columns
+        turn = vectors_carried(beside, w * c.k + p * columns, rows, np.float64(hidden * u), w * shared)
+        down = vectors_carried(apart, p * block, left, np.float64(w), w * block)
+        # of what is free beside a panel so much turns as is worth more than what it would keep as it is
+        turned = np.minimum(np.maximum(beside, 0), (w * block) ** 2 / (4 * hidden * u * u))
+        leave = np.sqrt(turned / hidden) / u + (np.maximum(beside, 0) - turned) / (w * block)
+        handed = np.where(block <= rows, block * np.minimum(np.minimum(leave, down), c.f), 0)
+        moved = panels * c.f * shared - (panels - 1) * np.minimum(turn, c.f / 2) * shared
+        moved += slabs * c.f * left - (slabs - 1) * np.minimum(down, c.f / 2) * left
+        moved += c.m * c.k + 2.0 * (c.m * c.f - handed)
+        return np.where((beside >= 0) & (apart >= 0), w * moved + self.widths.written * c.m * c.l, np.inf)
+
+    def moved_columns(self, panels: int, columns: int, slabs: int) -> Phases | None:
+        """The number of columns in the first phase where it is best, by steps of half the length."""
+        most, step = self.most_columns(panels), max(1, self.chain.l // 32)
+        best = self.in_slabs(panels, columns, slabs)
+        while step:
+            tried = [one for one in (columns - step, columns + step) if 0 <= one <= most]
+            fit = [(self.bytes(plan), one, plan) for one in tried if (plan := self.in_slabs(panels, one, slabs))]
+            least = min(fit, key=lambda t: t[:2], default=None)
+            if least is not None and (best is None or least[0] < self.bytes(best)):
+                columns, best = least[1], least[2]
+            else:
+                step //= 2
+        return best
+
+    def in_slabs(self, panels: int, columns: int, slabs: int) -> Phases | None:
+        """Such phases, the second in slabs of Y; None where they do not fit."""
+        if (panels, columns, slabs) not in self.built:
+            gemm = replace(self.gemm, n=self.chain.l - columns)
+            bands = tuple(Band("C", size, 1, count) for size, count in even(self.chain.m, slabs))
+            rest = WideBands(gemm, self.room.bytes, "m", bands, self.room)
+            first = self.panels_with(panels, columns) if rest.fits else None
+            self.built[panels, columns, slabs] = None if first is None else self.phases(first, rest)
+        return self.built[panels, columns, slabs]
+
+    def blocks(self, below: int) -> list[Phases]:
+        """The fewest panels, with any bands and blocks in the second phase."""
+        c, w, p, found = self.chain, self.widths.read, self.widths.partial, []
+        for panels in self.panels()[:2]:
+            most = self.most_columns(panels)
+            for columns in sorted({int(most * part) for part in _BLOCKS} - {0} if most > 0 else ()):
+                first, left = self.panels_with(panels, columns), c.l - columns
+                if first is None:
+                    continue
+                inputs = max(c.m * c.f + c.f * left, _NEAR * 2 * c.m * c.f * left * sqrt(p / self.room.bytes))
+                rest = w * (c.m * c.f + inputs) + self.widths.written * c.m * left  # and the stores of H
+                if WidePlan(first, self.room).bytes + rest >= below:
+                    continue
+                with suppress(InfeasibleError):  # the product fits, but not in so few values
+                    product = best_gemm_in_bytes(replace(self.gemm, n=left), self.room)
+                    if (plan := self.phases(first, product)) is not None:
+                        found.append(plan)
+                        below = min(below, self.bytes(plan))
+        return found
+
+    def panels_with(self, panels: int, columns: int) -> ChainPlan | None:
+        """So many panels of nearly one height, longer ones last, with that many columns of Y; None where too many."""
+        c = replace(self.chain, l=columns)
+        sizes = even(c.m, panels)[::-1]
+        shape = Shape(sizes[-1][0], 1, c.k, columns)
+        if peak_bytes(c, "rows", shape, self.widths) > self.room.bytes:
+            return None
+        plan = bands_of_shape(c, "rows", shape, sizes, self.room)
+        return plan.plan if plan is not None and isinstance(plan.plan, ChainPlan) else None
+
+    def phases(self, first: ChainPlan, rest: WideProduct) -> Phases | None:
+        """These two, with what one hands to the other; None where they hold too many values."""
+        alone = Phases(replace(self.chain, room=None), self.room, first, rest)
+        handing = replace(alone, handed=self.handover(first, rest))
+        return handing if handing.fits else alone if alone.fits else None
+
+    def handover(self, first: ChainPlan, rest: WideProduct) -> Handover:
+        """What the last panel can hand on, beside what came to it and what the first block hands on itself."""
+        if not hands_on(first, rest):
+            return Handover()
+        assert isinstance(rest, WideBands)
+        c, (last, count), w, p = first.chain, first.runs[-1], self.widths.read, self.widths.partial
+        came = 0
+        if count > 1 or len(first.runs) > 1:
+            before = last if count > 1 else first.runs[-2][0]
+            handed = handed_on(c, "rows", first.capacity, before, last, c.f)
+            if handed.values and not handed.enter.vectors:  # plain values that the panel finds are in its way
+                return Handover()
+            came = handed.enter.vectors
+        block, steps = rest.bands[0], rest.steps[0]
+        goes = (steps.down if block.count > 1 else steps.next)[0].vectors
+        beside = ceil_div(w * block.width, self.widths.hidden)  # of a complete column, counted like those that turn
+        leaving = replace(leaving_side(c, last.extent, self.widths), beside=beside)
+        entering, left = entering_side(block.width, self.widths), self.chain.l - c.l
+        free = self.room.bytes - last.extent * (w * c.k + p * c.l) - panel_works(c, last.extent, self.widths)
+        apart = self.room.bytes - p * block.width * left
+        most = c.f - max(came, goes)
+        leave = enter = NO_CORNER
+        for _ in range(2):  # the second time with what both can carry
+            leave, enter = best_corner(free, leaving, c.k, most), best_corner(apart, entering, left, most)
+            most = min(leave.vectors, enter.vectors)
+        return Handover(block.width, leave, enter) if 0 < leave.vectors == enter.vectors else Handover()

@@ -1,0 +1,322 @@
+"""Two products in a row in any order, several accumulators merged, played with the farthest next use evicted.
+
+And prices at random, and what they prove with all ways to share products looked through.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from math import inf, log, sqrt
+from typing import Any
+
+from pebble.certificate.priced_lines import LINES, Units
+
+Value = tuple[Any, ...]
+Shape = tuple[int, int, int, int]  # m, k, f, l
+ONE = Units(1, 1, 1, 1)
+PRICES = ("room", "first", "second", *LINES)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A product, a merge, or gate times up."""
+
+    reads: tuple[Value, ...]
+    target: Value
+    gone: tuple[Value, ...] = ()  #: accumulators that end here
+    second: bool = False
+    product: bool = True
+
+
+@dataclass
+class Played:
+    """What a schedule moved, and what it held."""
+
+    moved: int
+    held: list[dict[Value, int]]  #: just after each product, with the width of each value
+
+
+def chain_steps(
+    shape: Shape, order: Iterable[tuple[int, ...]], gated: bool, most: int, rnd: random.Random
+) -> list[Step]:
+    """Steps of a chain whose products come in an order: (i, j, t), of the first product, (i, j, q, 2) of the second.
+
+    In a gated chain (i, j, t, 1) are up products. A cell is added up in ``most`` accumulators at most, merged as soon
+    as its last product is done, or before.
+    """
+    m, k, f, l = shape
+    left = {("H", i, j): k for i, j in product(range(m), range(f))}
+    left |= {("U", *key[1:]): k for key in left} if gated else {}
+    left |= {("Y", i, q): f for i, q in product(range(m), range(l))}
+    begun: dict[Value, list[int]] = {}
+    steps: list[Step] = []
+
+    def into(cell: Value) -> Value:
+        mine = begun.setdefault(cell, [])
+        number = rnd.randrange(most)
+        if number not in mine:
+            mine.append(number)
+        return (*cell, number)
+
+    def merge(cell: Value) -> None:
+        mine = begun[cell]
+        while len(mine) > 1 and (left[cell] == 0 or rnd.random() < 0.1):
+            rnd.shuffle(mine)
+            gone = mine.pop()
+            steps.append(Step(((*cell, gone),), (*cell, mine[0]), ((*cell, gone),), product=False))
+
+    for i, j, t, *kind in order:
+        if kind == [2]:
+            h, target = ("H", i, j), ("Y", i, t)
+            assert left[h] == 0 and (not gated or left["U", i, j] == 0)
+            reads: tuple[Value, ...] = ((*h, begun[h][0]), ("D", j, t))
+        else:
+            target = ("U" if kind else "H", i, j)
+            reads = ("A", i, t), ("B", t, j, *kind)
+        left[target] -= 1
+        steps.append(Step(reads, into(target), second=kind == [2]))
+        merge(target)
+        if gated and kind != [2] and left["H", i, j] == 0 == left["U", i, j]:
+            up = ("U", i, j, begun["U", i, j][0])
+            steps.append(Step((up,), ("H", i, j, begun["H", i, j][0]), (up,), product=False))
+    return steps
+
+
+def play(
+    steps: Sequence[Step],
+    capacity: int,
+    units: Units = ONE,
+    leaves: Callable[[int], bool] = lambda product: False,
+) -> Played | None:
+    """What a schedule moves when the value used last is evicted; None where a step does not fit.
+
+    ``leaves`` is asked for each value that is held after a product, by its number, whether it is evicted there too.
+    """
+    uses: dict[Value, list[int]] = {}
+    for number, step in enumerate(steps):
+        for value in (*step.reads, step.target):
+            uses.setdefault(value, []).append(number)
+    updates: dict[Value, int] = {}
+    for step in steps:  # updates of all accumulators of a cell, merges too: after the last it is complete
+        updates[step.target[:3]] = updates.get(step.target[:3], 0) + 1
+    done: dict[Value, int] = {}
+    at = dict.fromkeys(uses, 0)
+    held: dict[Value, int] = {}
+    dirty: set[Value] = set()
+    stored: set[Value] = set()
+    moved, before = 0, list[dict[Value, int]]()
+
+    def width(value: Value) -> int:
+        if value[0] in "ABD":
+            return units.read
+        complete = done.get(value[:3], 0) == updates[value[:3]]
+        if value[0] == "Y":
+            return units.written if complete else units.partial
+        return units.read if complete and value[0] == "H" else units.hidden
+
+    def next_use(value: Value) -> float:
+        return uses[value][at[value]] if at[value] < len(uses[value]) else inf
+
+    def evict(value: Value) -> int:
+        taken, changed = held.pop(value), value in dirty
+        if changed:
+            stored.add(value)
+            dirty.discard(value)
+        return taken if changed else 0
+
+    for step in steps:
+        touched = (*step.reads, step.target)
+        for value in touched:
+            if value not in held:
+                if value[0] in "ABD" or value in stored:
+                    moved += width(value)
+                held[value] = width(value)
+        while sum(held.values()) > capacity:
+            out = max((v for v in held if v not in touched), key=lambda v: (next_use(v), v[0] in "ABD"), default=None)
+            if out is None:
+                return None
+            moved += evict(out)
+        dirty.add(step.target)
+        stored.discard(step.target)
+        done[step.target[:3]] = done.get(step.target[:3], 0) + 1
+        held[step.target] = width(step.target)
+        for value in touched:
+            at[value] += 1
+            if value in step.gone or (next_use(value) == inf and value[0] != "Y"):
+                held.pop(value, None)
+                dirty.discard(value)
+            elif next_use(value) == inf and done[value[:3]] == updates[value[:3]]:
+                moved += held.pop(value)
+        if step.product:
+            moved += sum(evict(value) for value in list(held) if leaves(len(before)))
+            before.append(dict(held))
+    return Played(moved, before)
+
+
+def some_order(shape: Shape, gated: bool, rnd: random.Random) -> list[tuple[int, ...]]:
+    """Products in blocks, in which both kinds alternate in some way; at times fully at random."""
+    m, k, f, l = shape
+    first = [
+        (i, j, t, *up) for i, j, t in product(range(m), range(f), range(k)) for up in ([(), (1,)] if gated else [()])
+    ]
+    second = [(i, j, q, 2) for i, j, q in product(range(m), range(f), range(l))]
+    sides = {axis: rnd.choice([1, 2, 3, 4, 6, 16]) for axis in "mkfl"}
+    axes = rnd.sample("mfx", 3)
+    lag = rnd.choice([0, 0, 1, 2, 99])  # blocks of columns that second products are behind
+
+    def key(one: tuple[int, ...]) -> tuple[object, ...]:
+        i, j, t, *kind = one
+        behind = lag if kind == [2] else 0
+        place = {"m": i // sides["m"], "f": j // sides["f"] + behind, "x": 0}
+        inside = (t // sides["l" if kind == [2] else "k"],)
+        outer = tuple(place[a] for a in axes)
+        return (*outer, kind == [2], *inside, *(rnd.random() for _ in range(1)))
+
+    scattered = rnd.random() < 0.1
+    order = sorted(first + second, key=(lambda _: rnd.random()) if scattered else key)
+    return completed_first(order, shape, gated)
+
+
+def completed_first(order: Sequence[tuple[int, ...]], shape: Shape, gated: bool) -> list[tuple[int, ...]]:
+    """The same, second products put off until their cell is complete."""
+    left: dict[tuple[int, int], int] = {}
+    waiting: dict[tuple[int, int], list[tuple[int, ...]]] = {}
+    found = []
+    for one in order:
+        cell = one[0], one[1]
+        if one[3:] == (2,):
+            if left.get(cell, 0) < shape[1] * (1 + gated):
+                waiting.setdefault(cell, []).append(one)
+                continue
+            found.append(one)
+        else:
+            found.append(one)
+            left[cell] = left.get(cell, 0) + 1
+            if left[cell] == shape[1] * (1 + gated):
+                found += waiting.pop(cell, [])
+    return found
+
+
+# prices
+
+
+def text(price: float) -> str:
+    """As a certificate writes it: a whole multiple of 2^-64."""
+    return str(Fraction(int(price * 2**64), 2**64))
+
+
+def proof_of(form: str, segments: int, ends: Sequence[int], kinds: Sequence[dict[str, float]]) -> dict[str, Any]:
+    """A proof with prices given as floats."""
+    told = [{"to": end, **{key: text(kind[key]) for key in PRICES}} for end, kind in zip(ends, kinds, strict=True)]
+    return {"theorem": "priced lines", "form": form, "segments": segments, "kinds": told}
+
+
+def work_of(shape: Shape, form: str) -> int:
+    """All products."""
+    m, k, f, l = shape
+    return m * f * ((2 if form == "gated chain" else 1) * k + l)
+
+
+def some_ends(longest: int, count: int, rnd: random.Random) -> list[int]:
+    """Where ranges end."""
+    return [*sorted(rnd.sample(range(longest), min(count - 1, longest))), longest]
+
+
+def some_prices(count: int, capacity: int, rnd: random.Random) -> list[dict[str, float]]:
+    """Rooms that rise or fall with second products, entropies of about 1 / sqrt(S), offsets of any size."""
+    low, high = sorted(rnd.uniform(0, rnd.choice([2.6, 2.6, 8])) for _ in range(2))
+    if rnd.random() < 0.5:
+        low, high = high, low
+    mu = rnd.choice([1, 1, 4]) * rnd.uniform(0.3, 2) / sqrt(capacity)
+    size = rnd.choice([0.0, 0.2, 1, 3, 10, 30]) / sqrt(capacity)
+    found = []
+    for i in range(count):
+        kind = {line: rnd.uniform(-size, size) for line in LINES}
+        kind["room"] = low + (high - low) * i / count
+        kind["first"], kind["second"] = (mu * rnd.uniform(0.7, 1.4) for _ in range(2))
+        found.append(kind)
+    return found
+
+
+# the least over all ways to share products, with whole numbers
+
+Touches = Sequence[tuple[float, float, float]]  # of each kind: gap, entropy, product
+
+
+def table(length: int, touches: Touches, most: int, free: bool) -> list[list[float]]:
+    """The least for 0..most touches and 0..length products, all with a gap but, where ``free``, the first one."""
+
+    def one(gap: float, mu: float, a: float, c: int) -> float:
+        return gap + mu * c * log(c) + a * c
+
+    each = [inf] + [min(one(*touch, c) for touch in touches) for c in range(1, length + 1)]
+    start = [inf] + [min(one(0, *touch[1:], c) for touch in touches) for c in range(1, length + 1)]
+    rows = [[0.0] + [inf] * length]
+    for number in range(1, most + 1):
+        add = start if free and number == 1 else each
+        rows.append([min((rows[-1][x - c] + add[c] for c in range(1, x + 1)), default=inf) for x in range(length + 1)])
+    return rows
+
+
+def value_charge(length: int, touches: Touches, most: int) -> float:
+    """The least for a value without what is certain."""
+    return min(row[length] for row in table(length, touches, min(most, length), True)[1:])
+
+
+def cell_charge(k: int, l: int, added: Touches, ways: Sequence[tuple[float, Touches]], most: int) -> float:
+    """The least for a cell of H; ``ways``: what is certain of further segments, and their touches."""
+    before = table(k, added, min(most, k), True)
+    after = [(certain, table(l, touches, min(most, l), False)) for certain, touches in ways]
+    found = [min(row[k] for row in before[1:]) + min(certain + row[l] for certain, rows in after for row in rows[1:])]
+    for (gap, mu, a), (_, nu, b) in zip(added, ways[0][1], strict=True):
+        first = min(
+            (gap if s else 0) + mu * c * log(c) + a * c + row[k - c]
+            for c in range(1, k + 1)
+            for s, row in enumerate(before[:-1])
+        )
+        second = min(
+            (certain if j else 0) + nu * c * log(c) + b * c + row[l - c]
+            for c in range(1, l + 1)
+            for certain, rows in after
+            for j, row in enumerate(rows[:-1] or rows)
+        )
+        found.append(first + second)
+    return min(found)
+
+
+def with_whole_numbers(shape: Shape, form: str, units: Units, capacity: int, proof: dict[str, Any]) -> float:
+    """What prices prove when all ways to share products are looked through, in floating point."""
+    m, k, f, l = shape
+    w, hidden, p, written = units
+    gated, h = form == "gated chain", proof["segments"]
+    kinds = [{key: float(Fraction(x)) for key, x in kind.items() if key != "to"} for kind in proof["kinds"]]
+
+    def touches(line: str, gap: Callable[[float], float]) -> Touches:
+        entropy = "second" if line in LINES[3:] else "first"
+        return [(gap(kind["room"]), kind[entropy], kind[line]) for kind in kinds]
+
+    columns = f * (1 + gated)
+    total = m * k * (w + value_charge(columns, touches("A", lambda r: w * min(1, r)), h))
+    total += k * columns * (w + value_charge(m, touches("B", lambda r: w * min(1, r)), h))
+    total += f * l * (w + value_charge(m, touches("D", lambda r: w * min(1, r)), h))
+    total += m * l * (written + value_charge(f, touches("Y", lambda r: p * min(2, r)), h))
+    added = touches("cells", lambda r: hidden * min(2, r))
+    kept, stored = (touches("cells again", gap) for gap in (lambda r: w * r, lambda r: w * min(1, r)))
+    total += m * f * cell_charge(k, l, added, [(0, kept), (w, stored)], h)
+    if gated:
+        total += m * f * value_charge(k, added, h)
+    work, most, low = work_of(shape, form), -inf, 0
+    for kind, told in zip(kinds, proof["kinds"], strict=True):
+        for v in {work // h, -(-work // h)}:
+            for second in range(low, min(told["to"], v) + 1):
+                first = v - second
+                value = kind["room"] * capacity
+                value += kind["first"] * first * log(max(1, first)) + kind["second"] * second * log(max(1, second))
+                value += sum(kind[x] for x in LINES[:3]) * first + sum(kind[x] for x in LINES[3:]) * second
+                most = max(most, value)
+        low = told["to"] + 1
+    return total - h * most + capacity * min(kind["room"] for kind in kinds)

@@ -1,0 +1,181 @@
+"""Theorem 10 as bounds use it: prices found by the linear program, what they prove, where they do not hold."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from math import isqrt
+
+import pytest
+
+from pebble.bounds import Chain, PricedBound, PricedBytes, Wide
+from pebble.bounds import lower_bound as bound_of
+from pebble.bounds.chain_lines import chain_problems
+from pebble.bounds.line_search import line_bound
+from pebble.bounds.lines import PRICE_BITS
+from pebble.bounds.memories import of_sms
+from pebble.bounds.priced import METHOD, Price, PricedChain, priced_chains, priced_value
+from pebble.bounds.priced_search import Search, priced_bound
+from pebble.certificate import check
+from pebble.certificate.priced_lines import Units, prove_priced
+from pebble.families import accounting, lower_bound
+from pebble.proof.priced import priced_json
+from pebble.reports.bound import bound_workload
+from pebble.schedules.explicit.ffn import best_ffn_schedule
+from pebble.workloads import Ffn
+from pebble.workloads.base import Workload
+
+MIB = 2**19  # values of two bytes
+CATALOGUE = [
+    (Ffn(8192, 1600, 6400), 6 * MIB, 152_000_000),
+    (Ffn(8192, 8192, 28672), 50 * MIB, 1_480_000_000),
+    (Ffn(8192, 4096, 11008), 40 * MIB, 272_000_000),
+    (Ffn(8192, 4096, 11008, gated=True), 6 * MIB, 1_140_000_000),
+]
+
+
+@pytest.mark.parametrize(("ffn", "capacity", "least"), CATALOGUE)
+def test_layers(ffn: Ffn, capacity: int, least: int) -> None:
+    """Above Theorem 8, below the best schedule, and the checker finds the same."""
+    found = lower_bound(ffn, capacity)
+    assert isinstance(found.proof, PricedBound) and found.elements >= least
+    told = accounting(ffn)
+    assert bound_of(replace(told, priced=False), capacity).elements < found.elements
+    assert found.elements <= best_ffn_schedule(ffn, capacity).elements
+
+
+@pytest.mark.parametrize(
+    ("workload", "cache", "accumulators"),
+    [
+        (Ffn(8192, 1600, 6400), "6MiB", None),
+        (Ffn(8192, 1600, 6400), "6MiB", "fp32"),
+        (Ffn(4096, 2048, 8192, gated=True), "8MiB", None),
+        (Ffn(2000, 1500, 3000, 700, gated=True, dtype="fp8"), "2MiB", "fp32"),
+    ],
+)
+def test_certificates(workload: Workload, cache: str, accumulators: str | None) -> None:
+    found = bound_workload(workload, cache=cache, accumulators=accumulators)
+    document = found.certificate()
+    proofs = [claim["proof"] for claim in document["claims"] if "proof" in claim]
+    theorems = {kernel["theorem"] for proof in proofs for kernel in proof.get("kernels", [proof])}
+    assert "priced lines" in theorems
+    assert check(document)
+
+
+def test_in_bytes_with_sums_of_their_own_width() -> None:
+    found = bound_workload(Ffn(8192, 8192, 28672), cache="72MiB", accumulators="fp32").lower
+    assert isinstance(found.proof, Wide) and isinstance(found.proof.kernels[0][0], PricedBytes)
+    assert 2_870_000_000 < found.bytes < 3_450_000_000
+
+
+def random_prices(rnd: random.Random, longest: int, capacity: int) -> tuple[Price, ...]:
+    one, scale = 1 << PRICE_BITS, 1 / isqrt(capacity)
+    ends = [*sorted(rnd.sample(range(longest), min(3, longest))), longest]
+
+    def price(low: float, high: float) -> int:
+        return int(rnd.uniform(low, high) * one)
+
+    return tuple(
+        Price(
+            end,
+            price(0, 2.5),
+            *(max(1, price(0.3 * scale, 2 * scale)) for _ in range(2)),
+            *(price(-scale, scale) for _ in range(6)),
+        )
+        for end in ends
+    )
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_any_prices_prove_what_the_checker_says(seed: int) -> None:
+    """Prover and checker, which share no code, agree; with thetas that are not the best it proves less."""
+    rnd = random.Random(seed)
+    gated, sizes = rnd.random() < 0.4, tuple(rnd.randint(2, 30) for _ in range(4))
+    m, k, f, l = sizes
+    capacity, h = rnd.randint(8, 200), rnd.randint(2, 20)
+    for problem in priced_chains(Chain(m, k, f, l, m * f, gated)):
+        kinds = random_prices(rnd, -(-problem.work // h), capacity)
+        mine = priced_value(problem, capacity, h, kinds, {})
+        proof = priced_json(PricedBound(METHOD, problem, capacity, h, kinds, mine))
+        theirs = prove_priced(sizes, problem.form, Units(1, 1, 1, 1), capacity, proof, "proof")
+        assert mine - problem.added <= theirs
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_search_is_exact_and_below_schedules(seed: int) -> None:
+    """Small chains, which are not worth a search otherwise: what is found is what the checker finds."""
+    rnd = random.Random(seed)
+    m, k, f, l = (rnd.randint(12, 60) for _ in range(4))
+    capacity = rnd.randint(40, (k + l) * min(m, f))
+    (problem,) = priced_chains(Chain(m, k, f, l, m * f))
+    search = Search(problem, capacity)
+    h = max(2, round(problem.work / capacity**1.5))
+    about = search.solve(h) * capacity
+    found = search.exact(METHOD)
+    assert found is not None and found.elements <= best_ffn_schedule(Ffn(m, k, f, l), capacity).elements
+    assert abs(found.elements - about) <= 1 + 1e-6 * abs(about)
+    theirs = prove_priced((m, k, f, l), "chain", Units(1, 1, 1, 1), capacity, priced_json(found), "proof")
+    assert found.elements <= theirs <= found.elements + 1
+
+
+def test_not_where_sms_may_add_up_in_slow_memory() -> None:
+    """An atomic add is one store, where the theorem counts a store and a load."""
+    told = of_sms(accounting(Ffn(8192, 1600, 6400)))
+    assert not isinstance(bound_of(told, 6 * MIB).proof, PricedBound)
+
+
+def test_not_with_recomputation_nor_where_it_cannot_gain() -> None:
+    assert not isinstance(lower_bound(Ffn(8192, 1600, 6400), 6 * MIB, True).proof, PricedBound)
+    (small,) = priced_chains(Chain(20, 20, 20, 20, 400))
+    assert priced_bound(small, 100, 30, 10**9, 0) is None
+    (short,) = priced_chains(Chain(8192, 64, 8192, 64, 8192**2))
+    assert priced_bound(short, 40 * MIB, 3, 10**9, 0) is None
+    assert priced_chains(Chain(64, 8, 64, 8, 64 * 65 // 2)) == ()
+
+
+def test_prices_that_are_none() -> None:
+    problem = PricedChain("chain", 8, 8, 8, 8)
+    price = Price(103, 1 << 64, 1 << 60, 1 << 60, 0, 0, 0, 0, 0, 0)
+    assert priced_value(problem, 30, 10, (price,), {}) < 8**4
+    for kinds in (
+        (),
+        (price._replace(to=102),),
+        (price, price),
+        (price._replace(first=0),),
+        (price._replace(room=-1),),
+    ):
+        with pytest.raises(ValueError, match=r"kinds|price"):
+            priced_value(problem, 30, 10, kinds, {})
+    with pytest.raises(ValueError, match="narrower"):
+        priced_value(replace(problem, read=2), 30, 10, (price,), {})
+
+
+def test_above_theorem_8_where_vectors_are_long() -> None:
+    chain = Chain(1000, 500, 1000, 500, 10**6)
+    eight = line_bound(chain_problems(chain)[0], 80_000)
+    (problem,) = priced_chains(chain)
+    found = priced_bound(problem, 80_000, eight.segments, eight.elements, 0)
+    assert found is not None and found.elements > 1.04 * eight.elements
+
+
+@pytest.mark.parametrize(
+    "shape", [(4096, 1, 8192, 3000), (4096, 3000, 8192, 1), (3000, 2, 700, 2), (2, 900, 4000, 900)]
+)
+@pytest.mark.parametrize("gated", [False, True])
+def test_short_vectors_on_one_side(shape: tuple[int, int, int, int], gated: bool) -> None:
+    for problem in priced_chains(Chain(*shape, shape[0] * shape[2], gated)):
+        search = Search(problem, 400_000)
+        search.solve(5, close=0.02)
+        found = search.exact(METHOD)
+        assert found is not None
+        assert found.elements <= best_ffn_schedule(Ffn(*shape, gated=gated), 400_000).elements
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_hardly_rises_with_the_capacity(seed: int) -> None:
+    """Any prices are a proof for less memory too; what is found there may be a little worse."""
+    rnd = random.Random(seed)
+    ffn = Ffn(*(rnd.randint(200, 3000) for _ in range(4)), gated=rnd.random() < 0.3)
+    capacity = rnd.randint(10_000, 400_000)
+    small, large = (lower_bound(ffn, size).elements for size in (capacity, capacity + rnd.choice([1, 1000, 10_000])))
+    assert large <= 1.002 * small
