@@ -16,40 +16,65 @@ import numpy as np
 
 from pebble.bounds.linear_program import LinearProgram
 from pebble.bounds.lines import PRICE_BITS
-from pebble.bounds.priced import APART, METHOD, Price, PricedBound, PricedChain, Split, Where, priced_value
-from pebble.bounds.priced_ways import FIELDS, LAST_STEPS, Array, Best, Columns, Found, Row, Ways, gap_of, plogp, ways
+from pebble.bounds.priced import (
+    APART,
+    METHOD,
+    Price,
+    PricedBound,
+    PricedChain,
+    Shares,
+    Split,
+    Where,
+)
+from pebble.bounds.priced_value import Prices, priced_value
+from pebble.bounds.priced_ways import (
+    FIELDS,
+    GAPS,
+    LAST_STEPS,
+    Array,
+    Best,
+    Columns,
+    Found,
+    Row,
+    Ways,
+    enters,
+    leaves,
+    plogp,
+    ways,
+)
 from pebble.units import ceil_div
 
 _ENDS = (0.02, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 0.98, 1)  # of the kinds, shares of second products
 # about what is found for many layers: room is dear before second products, and these are dear where first ones are many
 _START: dict[str, tuple[float, ...]] = {
-    "room": (0, 0, 0, 0, 0, 0.1, 0.25, 0.4, 0.6, 0.8),
-    "first": (0.8, 0.9, 1, 1, 1.1, 1.2, 1.2, 1, 0.9, 0.5),
-    "second": (0.4, 0.8, 1, 1.1, 1.1, 1.2, 1.3, 1.1, 1.1, 1.1),
-    "cells": (-0.8, -0.8, -0.7, -0.6, -0.5, 0, 0.3, 0.6, 1, 1),
-    "again": (0.7, 0.7, 0.6, 0.6, 0.5, 0, -0.3, -0.6, -0.9, -1),
-    "y": (0.8, 0.6, 0.4, 0.2, 0.1, 0, -0.2, -0.2, -0.2, -0.2),
+    "before": (0, 0, 0, 0, 0, 0, 0.2, 0.4, 0.6, 0.65),
+    "after": (0.35, 0.35, 0.3, 0, 0, 0, 0, 0, 0, 0),
+    "first": (0.9, 1, 1, 1, 1.1, 1.2, 1.2, 1, 0.8, 0.7),
+    "second": (0.7, 0.8, 1.1, 1.2, 1.1, 1.1, 1.1, 1.1, 1.1, 1.1),
+    "cells": (-1.1, -1.1, -0.9, -0.4, -0.2, 0, 0.25, 0.65, 1, 2),
+    "again": (2.4, 1.3, 0.9, 0.35, 0.2, 0, -0.2, -0.7, -1, -1.1),
+    "y": (0.1, 0.1, 0, 0, 0, 0, -0.1, -0.2, -0.2, -0.2),
 }
 _LEAST = 0.02  # of the prices of entropies
 _MOST_ROUNDS = 120
-_NULL = 6  # rounds without gain after which the box shrinks
-_CUTS = 3  # rows for each kind of value and round
-_MEETS = 8  # rows for the cells
+_NULL = 2  # rounds without gain after which the box shrinks
+_CUTS = 2  # rows for each kind of value and round
+_MEETS = 3  # rows for the cells
 _CLOSE = 5e-4  # of the bound: what better prices may still gain when the search ends
-_ROUGH = 2e-3  # the same while the number of segments is looked for
-_SHORTEST, _DEEPEST = 1.0, 40.0  # k + l in units of sqrt(S)
+_ROUGH = 5e-3  # the same while the number of segments is looked for
+_SHORTEST, _DEEPEST = 1.0, 16.0  # k + l in units of sqrt(S)
 _FEWEST, _SMALLEST = 1 << 20, 1000  # products in all, and of a segment
 _GAIN = 1.15  # more than Theorem 10 has ever proved over Theorem 8
 
 
 class _Choice(NamedTuple):
-    """One way to split a line, or to leave it whole: value, kind of segment, whether a gap comes before."""
+    """One way to split a line, or to leave it whole: value, its number, what is split, and the kind it is whole in."""
 
     value: float
     way: int | None
     split: Split
-    at: int
-    whole: tuple[float, int, bool]
+    kind: int
+    sure: float  #: what is certain if it is whole
 
     def __lt__(self, other: tuple[object, ...]) -> bool:
         return self.value < cast(_Choice, other).value
@@ -69,17 +94,23 @@ class Search:
         self.prices = self._start()
         self.rows: list[tuple[Row, float]] = []  # that hold for any number of segments
         self.found: tuple[Ways, Array, int] | None = None
-        for split in (*self.lines, problem.firsts, *problem.seconds):
-            gaps, room = self.columns.of(gap_of(split)), self.columns.of("room")
-            for i in range(len(_ENDS)):  # a gap costs no more than its room
-                row = {gaps.start + i: 1.0, room.start + i: -float(split.width), self.columns.room: -float(split.width)}
-                self.rows.append((row, 0.0))
+        of, columns = {field: self.columns.of(field).start for field in FIELDS + GAPS}, self.columns
+        for i in range(len(_ENDS)):  # a gap costs no more than its room, nor than its moves
+            for moves, field in enumerate(GAPS[:3]):
+                self.rows.append(({of[field] + i: 1.0, of["before"] + i: -1.0, columns.room: -1.0}, 0.0))
+                if moves:
+                    self.rows.append(({of[field] + i: 1.0, columns.shares[moves - 1]: 1.0}, float(moves)))
+            for moves, field in enumerate(GAPS[3:]):
+                self.rows.append(({of[field] + i: 1.0, of["after"] + i: -1.0}, 0.0))
+                if moves:
+                    self.rows.append(({of[field] + i: 1.0, columns.shares[moves - 1]: -1.0}, 0.0))
 
     def _start(self) -> Array:
         prices = np.zeros(self.columns.number)
         prices[self.columns.room] = 1
         for field, told in _START.items():
             prices[self.columns.of(field)] = told
+        prices[self.columns.shares[1]] = 0.35
         return prices
 
     def ranges(self, segments: int) -> list[tuple[int, int]]:
@@ -93,10 +124,12 @@ class Search:
 
     def _gaps(self, prices: Array) -> None:
         """Each gap at what it may cost at most."""
-        room = prices[self.columns.room] + prices[self.columns.of("room")]
-        for split in (*self.lines, self.problem.firsts, *self.problem.seconds):
-            most = float(split.width * split.moves) if split.moves else np.inf
-            prices[self.columns.of(gap_of(split))] = np.minimum(split.width * room, most)
+        columns = self.columns
+        before, after = prices[columns.room] + prices[columns.of("before")], prices[columns.of("after")]
+        for moves in range(3):
+            share = prices[columns.shares[moves - 1]] if moves else np.inf
+            prices[columns.of(GAPS[moves])] = np.minimum(before, moves - share) if moves else before
+            prices[columns.of(GAPS[3 + moves])] = np.minimum(after, share)
 
     def _segments(self, segments: int) -> list[Row]:
         """What a segment of each kind takes off is no more than the shifts give."""
@@ -105,7 +138,12 @@ class Search:
         for i, (low, high) in enumerate(self.ranges(segments)):
             for size, second in ((small, low), (large, low), (small, high), (large, high)):
                 v1, v2 = max(0, size - second) / scale, min(size, second) / scale
-                row = {of["room"] + i: 1.0, of["first"] + i: plogp(v1), of["second"] + i: plogp(v2)}
+                row = {
+                    of["before"] + i: 1.0,
+                    of["after"] + i: 1.0,
+                    of["first"] + i: plogp(v1),
+                    of["second"] + i: plogp(v2),
+                }
                 row |= {of[field] + i: v1 for field in ("a", "b", "cells")}
                 row |= {of[field] + i: v2 for field in ("d", "y", "again")}
                 rows.append(row | dict(zip(self.columns.shifts, (-v1, -v2), strict=True)))
@@ -116,29 +154,25 @@ class Search:
         best = told.best(prices)
         values = best.values
 
-        def least(split: Split, at: int, whole: tuple[float, int, bool]) -> list[_Choice]:
+        def least(split: Split, at: int = APART) -> list[_Choice]:
             numbers = told.at.get((split.name, at), ())
             order = sorted((float(values[number]), number) for number in numbers)[:_CUTS]
-            found = [_Choice(value, number, split, at, whole) for value, number in order]
-            return sorted([_Choice(whole[0], None, split, at, whole), *found])
+            whole = self._whole(split, prices, at)
+            return sorted([whole, *(_Choice(value, number, split, at, 0.0) for value, number in order)])
 
         charges, cuts = [], []
         for row, split in enumerate(self.lines):
-            found = least(split, APART, self._whole(split, prices))
+            found = least(split)
             charges.append(found[0].value)
             cuts += [(row, self._found(one, best)) for one in found[:_CUTS]]
-        firsts, seconds = self.problem.firsts, self.problem.seconds
-        alone = {split.name: self._alone(split, prices) for split in (firsts, seconds[0])}
+        pairs = [(least(first), least(second)) for first, second in self.problem.apart]
+        first, seconds = self.problem.together
+        for i in range(len(_ENDS)):
+            pairs.append((least(first, i), sorted(choice for second in seconds for choice in least(second, i))))
         cells = []
-        for at in (APART, *range(len(_ENDS))):
-            ups = least(firsts, at, self._whole(firsts, prices) if at == APART else self._in(alone["first"], at))
-            backs = []
-            for split in seconds:
-                whole = self._whole(split, prices, behind=True) if at == APART else self._in(alone["kept"], at)
-                backs += least(split, at, whole)
-            backs.sort()
-            pairs = [(up, backs[0]) for up in ups[:2]] + [(ups[0], back) for back in backs[1:2]]
-            cells += [(up.value + back.value, up, back) for up, back in pairs]
+        for ups, backs in pairs:
+            few = [(up, backs[0]) for up in ups[:2]] + [(ups[0], back) for back in backs[1:2]]
+            cells += [(up.value + back.value, up, back) for up, back in few]
         cells.sort(key=lambda one: one[0])
         charges.append(cells[0][0])
         cuts += [
@@ -146,38 +180,32 @@ class Search:
         ]
         return np.array(charges), cuts
 
-    def _alone(self, split: Split, prices: Array) -> Array:
-        """All products of a line in one segment, by its kind, but for gaps and what is certain."""
+    def _whole(self, split: Split, prices: Array, at: int) -> _Choice:
+        """All products of a line in one segment, at the best kind."""
         length, columns = split.length / self.root, self.columns
         entropy = prices[columns.of("first" if split.first else "second")]
         found: Array = entropy * plogp(length) + prices[columns.of(split.offset)] * length
-        return found
-
-    def _whole(self, split: Split, prices: Array, behind: bool = False) -> tuple[float, int, bool]:
-        """The same at the best kind, with what is certain; its value, the kind, and whether a gap comes before."""
-        found = self._alone(split, prices)
-        if behind:
-            found = found + prices[self.columns.of(gap_of(split))]
-        kind = int(found.argmin())
-        return float(found[kind]) + split.certain, kind, behind
-
-    @staticmethod
-    def _in(alone: Array, at: int) -> tuple[float, int, bool]:
-        return float(alone[at]), at, False
+        for gap, field in ((split.alone.before, enters), (split.alone.after, leaves)):
+            if gap:
+                found = found + gap.width * prices[columns.of(field(gap))]
+        kind = at if split.fixed else int(found.argmin())
+        sure = 0.0 if split.fixed else float(split.certain)
+        return _Choice(float(found[kind]) + sure, None, split, kind, sure)
 
     def _found(self, choice: _Choice, best: Best) -> Found:
         """A choice as a function of the prices."""
         if choice.way is not None:
             return best.found(choice.way)
-        (value, kind, behind), split, columns = choice.whole, choice.split, self.columns
+        split, kind, columns = choice.split, choice.kind, self.columns
         length = split.length / self.root
         row = {
             columns.of("first" if split.first else "second").start + kind: plogp(length),
             columns.of(split.offset).start + kind: length,
         }
-        if behind:
-            row[columns.of(gap_of(split)).start + kind] = 1.0
-        return Found(value, row, float(split.certain) if choice.at == APART else 0.0)
+        for gap, field in ((split.alone.before, enters), (split.alone.after, leaves)):
+            if gap:
+                row[columns.of(field(gap)).start + kind] = float(gap.width)
+        return Found(choice.value, row, choice.sure)
 
     def solve(self, segments: int, box: float = 0.1, close: float = _CLOSE) -> float:
         """The best prices for so many segments, from the last ones on; what they prove, in units of S, about."""
@@ -222,6 +250,12 @@ class Search:
         self.prices = center
         return best
 
+    def at(self, segments: int) -> float:
+        """What the last prices prove with another number of segments, about, less what values are charged."""
+        columns, prices = self.columns, self.prices
+        most = max(sum(factor * prices[i] for i, factor in row.items()) for row in self._segments(segments))
+        return float(-(segments - 1) * prices[columns.room] - segments * most)
+
     def _cut(self, lp: LinearProgram, number: int, one: Found) -> None:
         row = {number: 1.0, **{column: -factor for column, factor in one.row.items()}}
         self.rows.append((row, one.constant))
@@ -235,13 +269,15 @@ class Search:
         for field in FIELDS:
             at, reach = columns.of(field), width / 2 if field in ("first", "second") else width
             low[at], high[at] = center[at] - reach, center[at] + reach
-            if field in ("room", "first", "second"):
-                low[at] = np.maximum(low[at], 0.0 if field == "room" else _LEAST)
+            if field in ("before", "after", "first", "second"):
+                low[at] = np.maximum(low[at], _LEAST if field in ("first", "second") else 0.0)
             else:  # only differences between kinds count
                 low[at.start + len(_ENDS) // 2] = high[at.start + len(_ENDS) // 2] = 0.0
-        for split in (*self.lines, self.problem.firsts, *self.problem.seconds):
-            at = columns.of(gap_of(split))
-            low[at], high[at] = 0.0, float(split.width * split.moves) if split.moves else 1e3
+        for moves, field in enumerate(GAPS):
+            at = columns.of(field)
+            low[at], high[at] = 0.0, float(moves % 3) or 1e3
+        for moves, share in enumerate(columns.shares, 1):
+            low[share], high[share] = max(0.0, center[share] - width), min(float(moves), center[share] + width)
         return low, high
 
     def exact(self, method: str) -> PricedBound | None:
@@ -256,8 +292,10 @@ class Search:
 
         def price(field: str, i: int) -> int:
             value = prices[columns.of(field)][i]
-            if field == "room":
+            if field == "before":
                 return max(0, round(float(value + prices[columns.room]) * one))
+            if field == "after":
+                return max(0, round(float(value) * one))
             if field in ("first", "second"):
                 return max(1, round(float(value) / root * one))
             entropy = prices[columns.of("first" if field in ("a", "b", "cells") else "second")][i]
@@ -270,11 +308,15 @@ class Search:
             if low <= longest
         )
         thetas: dict[Where, dict[int, int]] = {}
-        for way, theta in zip(told.ways, best.theta, strict=True):
-            shift = shifts[way.split.offset]
-            thetas.setdefault(way.where, {})[way.parts] = round((float(theta) + shift) / root * one)
-        elements = priced_value(self.problem, self.capacity, segments, kinds, thetas)
-        return PricedBound(method, self.problem, self.capacity, segments, kinds, elements)
+        for where, numbers in told.at.items():  # by parts: the best number and its neighbours prove as much as all
+            middle = int(best.values[numbers].argmin())
+            for number in numbers[max(0, middle - 1) : middle + 2]:
+                way, theta = told.ways[number], float(best.theta[number])
+                thetas.setdefault(where, {})[way.parts] = round((theta + shifts[way.split.offset]) / root * one)
+        paid = [prices[share] for share in columns.shares]
+        shares = Shares(*(min(max(0, round(float(x) * one)), moves * one) for moves, x in enumerate(paid, 1)))
+        elements = priced_value(self.problem, self.capacity, Prices(kinds, shares, segments, thetas))
+        return PricedBound(method, self.problem, self.capacity, segments, kinds, shares, elements)
 
 
 def _sum(up: Found, back: Found) -> Found:
@@ -319,8 +361,10 @@ def priced_bound(
         return tried[h]
 
     best, step = segments, max(1, round(segments / 8))
-    for way in (step, -step):
-        while roughly(max(1, best + way)) > roughly(best):
+    roughly(best)
+    up = search.at(best + step) > search.at(max(1, best - step))
+    for way in (step, -step) if up else (-step, step):
+        while best + way > 0 and roughly(best + way) > roughly(best):
             best += way
     search.solve(best, 0.1)
     return search.exact(method)

@@ -14,14 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.bounds.priced import APART, PricedChain, Split, Where
+from pebble.bounds.priced import APART, Gap, PricedChain, Split, Where
 
 Array = NDArray[np.float64]
 Row = dict[int, float]  # coefficients by column
-FIELDS = ("room", "first", "second", "a", "b", "cells", "d", "y", "again")
-GAPS = ("input", "output", "partial", "kept")  # what a gap of each kind costs, in every kind of segment
+FIELDS = ("before", "after", "first", "second", "a", "b", "cells", "d", "y", "again")
+GAPS = ("enter", "enter one", "enter two", "leave", "leave one", "leave two")  # what is paid for a gap, by its moves
 _BIG = 1e6
-STEPS, LAST_STEPS = 24, 60  # of the search for theta, by halves
+STEPS, LAST_STEPS = 18, 60  # of the search for theta, by halves
 _ALL, _STEP = 20, 1.1  # numbers of parts: all up to here, then in steps of a tenth
 
 
@@ -44,27 +44,41 @@ class Columns:
 
     @property
     def room(self) -> int:
-        """The price of room that all kinds share."""
+        """The price of room before a segment that all kinds share."""
         return self.charges + 2
+
+    @property
+    def shares(self) -> tuple[int, int]:
+        """What is paid before a gap, at most: of one move, of two."""
+        return self.charges + 3, self.charges + 4
 
     def of(self, field: str) -> slice:
         """One price, for each kind."""
-        at = self.charges + 3 + (FIELDS + GAPS).index(field) * self.kinds
+        at = self.charges + 5 + (FIELDS + GAPS).index(field) * self.kinds
         return slice(at, at + self.kinds)
 
     @property
     def number(self) -> int:
         """How many there are."""
-        return self.charges + 3 + (len(FIELDS) + len(GAPS)) * self.kinds
+        return self.charges + 5 + (len(FIELDS) + len(GAPS)) * self.kinds
+
+
+class Group(NamedTuple):
+    """Parts that choose their kind alike."""
+
+    parts: int
+    before: Gap | None
+    after: Gap | None
+    at: int  #: their kind, or APART
 
 
 class Way(NamedTuple):
-    """Products of one line in a number of parts: groups of parts that choose their kind alike."""
+    """Products of one line in a number of parts."""
 
     where: Where
     parts: int
     split: Split
-    groups: tuple[tuple[int, bool, int], ...]  #: how many parts, whether a gap is before each, the kind or APART
+    groups: tuple[Group, ...]
 
 
 class Found(NamedTuple):
@@ -75,11 +89,14 @@ class Found(NamedTuple):
     constant: float
 
 
-def gap_of(split: Split) -> str:
-    """Which gap is before a part."""
-    if split.name in ("kept", "Y"):
-        return "kept" if split.name == "kept" else "output"
-    return "partial" if split.moves == 2 else "input"
+def enters(gap: Gap) -> str:
+    """The field for what a part pays for the gap before it."""
+    return GAPS[gap.moves]
+
+
+def leaves(gap: Gap) -> str:
+    """The field for what it pays for the one after it."""
+    return GAPS[3 + gap.moves]
 
 
 def numbers(split: Split, root: float, segments: int) -> list[int]:
@@ -93,19 +110,15 @@ def numbers(split: Split, root: float, segments: int) -> list[int]:
 
 def ways(problem: PricedChain, kinds: int, root: float, segments: int) -> list[Way]:
     """All that are worth a look in so many segments; ``root``: sqrt(S)."""
-    found, firsts = [], problem.firsts
-    for split in (*problem.lines, firsts):
-        for s in numbers(split, root, segments):
-            found.append(Way((split.name, APART), s, split, ((1, False, APART), (s - 1, True, APART))))
-    for s in numbers(firsts, root, segments):
-        for i in range(kinds):
-            groups = ((1, False, APART), (s - 2, True, APART), (1, True, i))
-            found.append(Way((firsts.name, i), s, firsts, groups))
-    for split in problem.seconds:
-        for s in numbers(split, root, segments):
-            found.append(Way((split.name, APART), s, split, ((s, True, APART),)))
-            for i in range(kinds):
-                found.append(Way((split.name, i), s, split, ((1, False, i), (s - 1, True, APART))))
+    found = []
+    for split in problem.splits:
+        for at in range(kinds) if split.fixed else (APART,):
+            for s in numbers(split, root, segments):
+                groups = tuple(
+                    Group(many, *part, at if name == split.fixed else APART)
+                    for many, (name, part) in zip((1, s - 2, 1), split.ends, strict=True)
+                )
+                found.append(Way((split.name, at), s, split, groups))
     return found
 
 
@@ -117,18 +130,21 @@ class Ways:
         self.length = np.array([way.split.length / root for way in found])
         self.certain = np.array([float(way.split.certain) for way in found])
         self.many = np.zeros((len(found), 3))
-        self.gap = np.zeros((len(found), 3), dtype=np.intp)  # column of the first kind, 0 for none
+        self.gap = np.zeros((len(found), 3, 2), dtype=np.intp)  # before and after: column of the first kind
+        self.width = np.zeros((len(found), 3, 2))  # 0 for none
         self.closed = np.zeros((len(found), 3, kinds))
         of = {field: columns.of(field).start for field in FIELDS + GAPS}
         self.entropy = np.array([of["first" if way.split.first else "second"] for way in found], dtype=np.intp)
         self.offset = np.array([of[way.split.offset] for way in found], dtype=np.intp)
         for row, way in enumerate(found):
-            for group, (many, behind, at) in enumerate(way.groups):
-                self.many[row, group] = many
-                self.gap[row, group] = of[gap_of(way.split)] if behind else 0
-                if at != APART:
+            for group, one in enumerate(way.groups):
+                self.many[row, group] = one.parts
+                for side, (gap, field) in enumerate(((one.before, enters), (one.after, leaves))):
+                    if gap:
+                        self.gap[row, group, side], self.width[row, group, side] = of[field(gap)], gap.width
+                if one.at != APART:
                     self.closed[row, group] = _BIG
-                    self.closed[row, group, at] = 0
+                    self.closed[row, group, one.at] = 0
         self.all = np.arange(kinds)
         self.row, self.group = np.arange(len(found))[:, None], np.arange(3)[None, :]
         self.at: dict[Where, list[int]] = {}
@@ -139,7 +155,8 @@ class Ways:
         """The best theta of each way: where the parts of what is charged least add up to the line."""
         mu = prices[self.entropy[:, None] + self.all]
         offset = prices[self.offset[:, None] + self.all]
-        gaps = np.where(self.gap[:, :, None] > 0, prices[self.gap[:, :, None] + self.all], 0.0) + self.closed
+        paid = self.width[..., None] * prices[self.gap[..., None] + self.all]
+        gaps = paid.sum(axis=2) + self.closed
         low = (offset + mu * -8).min(axis=1)  # parts of e^-9
         high = (offset + mu * (2 + np.log(np.maximum(self.length, 1)))[:, None]).max(axis=1)
 
@@ -182,8 +199,9 @@ class Best(NamedTuple):
                 if not many:
                     continue
                 kind, size = int(kinds[way, group]), float(sizes[way, group])
-                if gap := int(told.gap[way, group]):
-                    row[gap + kind] = row.get(gap + kind, 0.0) + many
+                for gap, width in zip(told.gap[way, group].tolist(), told.width[way, group].tolist(), strict=True):
+                    if width:
+                        row[gap + kind] = row.get(gap + kind, 0.0) + many * width
                 for column, factor in ((told.entropy[way], plogp(size)), (told.offset[way], size)):
                     row[int(column) + kind] = row.get(int(column) + kind, 0.0) + many * factor
         return Found(float(self.values[way]), row, float(told.certain[way]))
