@@ -62,9 +62,9 @@ _CUTS = 2  # rows for each kind of value and round
 _MEETS = 3  # rows for the cells
 _CLOSE = 5e-4  # of the bound: what better prices may still gain when the search ends
 _ROUGH = 5e-3  # the same while the number of segments is looked for
-_SHORTEST, _DEEPEST = 1.0, 16.0  # k + l in units of sqrt(S)
+_SHORTEST, _DEEPEST = 1.0, 10.0  # k + l in units of sqrt(S)
 _FEWEST, _SMALLEST = 1 << 20, 1000  # products in all, and of a segment
-_GAIN = 1.15  # more than Theorem 10 has ever proved over Theorem 8
+_GAIN = 1.2  # more than Theorem 10 has ever proved over Theorem 8
 
 
 class _Choice(NamedTuple):

@@ -14,8 +14,9 @@ from pebble.bounds.chain_lines import chain_problems
 from pebble.bounds.line_search import line_bound
 from pebble.bounds.lines import PRICE_BITS
 from pebble.bounds.memories import of_sms
-from pebble.bounds.priced import METHOD, Price, PricedChain, priced_chains, priced_value
+from pebble.bounds.priced import METHOD, Price, PricedChain, Shares, priced_chains
 from pebble.bounds.priced_search import Search, priced_bound
+from pebble.bounds.priced_value import Prices, priced_value
 from pebble.certificate import check
 from pebble.certificate.priced_lines import Units, prove_priced
 from pebble.families import accounting, lower_bound
@@ -27,10 +28,10 @@ from pebble.workloads.base import Workload
 
 MIB = 2**19  # values of two bytes
 CATALOGUE = [
-    (Ffn(8192, 1600, 6400), 6 * MIB, 152_000_000),
+    (Ffn(8192, 1600, 6400), 6 * MIB, 155_300_000),
     (Ffn(8192, 8192, 28672), 50 * MIB, 1_480_000_000),
-    (Ffn(8192, 4096, 11008), 40 * MIB, 272_000_000),
-    (Ffn(8192, 4096, 11008, gated=True), 6 * MIB, 1_140_000_000),
+    (Ffn(8192, 4096, 11008), 40 * MIB, 278_310_000),
+    (Ffn(8192, 4096, 11008, gated=True), 6 * MIB, 1_145_000_000),
 ]
 
 
@@ -78,12 +79,16 @@ def random_prices(rnd: random.Random, longest: int, capacity: int) -> tuple[Pric
     return tuple(
         Price(
             end,
-            price(0, 2.5),
+            *(price(0, 2.5) if rnd.random() < 0.8 else 0 for _ in range(2)),
             *(max(1, price(0.3 * scale, 2 * scale)) for _ in range(2)),
             *(price(-scale, scale) for _ in range(6)),
         )
         for end in ends
     )
+
+
+def random_shares(rnd: random.Random) -> Shares:
+    return Shares(*(int(rnd.choice([0, moves, rnd.uniform(0, moves)]) * (1 << PRICE_BITS)) for moves in (1, 2)))
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -95,8 +100,9 @@ def test_any_prices_prove_what_the_checker_says(seed: int) -> None:
     capacity, h = rnd.randint(8, 200), rnd.randint(2, 20)
     for problem in priced_chains(Chain(m, k, f, l, m * f, gated)):
         kinds = random_prices(rnd, -(-problem.work // h), capacity)
-        mine = priced_value(problem, capacity, h, kinds, {})
-        proof = priced_json(PricedBound(METHOD, problem, capacity, h, kinds, mine))
+        shares = random_shares(rnd)
+        mine = priced_value(problem, capacity, Prices(kinds, shares, h, {}))
+        proof = priced_json(PricedBound(METHOD, problem, capacity, h, kinds, shares, mine))
         theirs = prove_priced(sizes, problem.form, Units(1, 1, 1, 1), capacity, proof, "proof")
         assert mine - problem.added <= theirs
 
@@ -135,19 +141,24 @@ def test_not_with_recomputation_nor_where_it_cannot_gain() -> None:
 
 def test_prices_that_are_none() -> None:
     problem = PricedChain("chain", 8, 8, 8, 8)
-    price = Price(103, 1 << 64, 1 << 60, 1 << 60, 0, 0, 0, 0, 0, 0)
-    assert priced_value(problem, 30, 10, (price,), {}) < 8**4
+    price = Price(103, 1 << 64, 0, 1 << 60, 1 << 60, 0, 0, 0, 0, 0, 0)
+    told = Prices((price,), Shares(0, 0), 10, {})
+    assert priced_value(problem, 30, told) < 8**4
     for kinds in (
         (),
         (price._replace(to=102),),
         (price, price),
         (price._replace(first=0),),
-        (price._replace(room=-1),),
+        (price._replace(before=-1),),
+        (price._replace(after=-1),),
     ):
         with pytest.raises(ValueError, match=r"kinds|price"):
-            priced_value(problem, 30, 10, kinds, {})
+            priced_value(problem, 30, replace(told, kinds=kinds))
+    for shares in (Shares(-1, 0), Shares(0, -1), Shares((1 << 64) + 1, 0), Shares(0, (2 << 64) + 1)):
+        with pytest.raises(ValueError, match="share"):
+            priced_value(problem, 30, replace(told, shares=shares))
     with pytest.raises(ValueError, match="narrower"):
-        priced_value(replace(problem, read=2), 30, 10, (price,), {})
+        priced_value(replace(problem, read=2), 30, told)
 
 
 def test_above_theorem_8_where_vectors_are_long() -> None:
