@@ -3,80 +3,78 @@ r"""The line theorem for two products in a row, with prices that change with wha
 H = act(A B) and Y = H D have m f k *first* products, of A B, and m f l *second* ones, of H D. Nothing is computed
 twice; a cell may be added up in several accumulators that are merged later. Cut the schedule into h segments of V / h
 products each, rounded down or up, V being all of them. A segment with v products, v2 of them second ones, is of *kind*
-i if v2 is in the i-th of some ranges that cover 0 .. ceil(V / h). Each kind has prices: r >= 0 of a unit of room at the
-cut before such a segment, mu > 0 and nu > 0 of the entropy of first and of second products, and of any sign a_A, a_B,
-a_C of each first product, on its line of A, of B, and of the cell, and a_D, a_Y, a_E of each second one.
+i if v2 is in the i-th of some ranges that cover 0 .. ceil(V / h). Each kind has prices: r, s >= 0 of a unit of room at
+the cut before and at the cut after such a segment, mu > 0 and nu > 0 of the entropy of first and of second products,
+and of any sign a_A, a_B, a_C of each first product, on its line of A, of B, and of the cell, and a_D, a_Y, a_E of each
+second one. Two *shares* hold for all kinds, t1 in [0, 1] and t2 in [0, 2].
 
-*Moves.* Let t_1 < t_2 < ... be the segments that touch a value. Just before t_q, q >= 2, an input is held over the
-cut, or it is loaded between that cut and its use: at a width of w it costs w min(1, r) or more, with r of t_q's kind,
-besides its first load. Of a cell, look at the accumulator that has its last product before t_q, or what that is merged
-into. Before t_q it is held over the cut, or it is only in slow memory: stored after its last touch, which lies in
-t_(q-1) or between t_(q-1) and t_q, and loaded before its next one. Such gaps begin at different times for different q,
-so these moves differ. The cell is not complete in them, as t_q has products that add to it: that costs p min(2, r) for
-Y and pH min(2, r) for H. So an output costs wo, its last store, and this for each q >= 2; a cell of H and an up cell
-(which begins free and ends nowhere) this alone. A cell of H is complete before its second products: all segments that
-have second ones only come after the last that has first ones. Before each of them it, or what it is made of, is held at
-w or more (w <= pH), or it is loaded; before the first such load it was stored after the last first product. So they
-cost the sum of w r, or w and the sum of w min(1, r).
+*Moves.* Let a value be touched in segments t < t' and in none between. All cuts in this gap begin with the one after t
+and end with the one before t', perhaps the same. If the value is held over all of them, its room there has the prices s
+of t and r of t', which no other gap of it has. If it leaves and returns, that is one move or two. So at a width of w
+
+    one move: w min(1, s + r)   >=  w min(t1, s)  +  w min(1 - t1, r)
+    two:      w min(2, s + r)   >=  w min(t2, s)  +  w min(2 - t2, r)
+                                    *out* of t       *into* t'
+
+(prices are not negative). Each touch is charged out but the last, and into but the first.
+
+An input is loaded once besides, before its first touch. In a gap in which it is not held over a cut it is loaded after
+that and before its use in t'. So it costs w and one move for each gap. Of a cell follow the accumulator that has its
+last product of t, and what that is merged into. Between t and t', where it has more products, it is no complete cell.
+If it is not in fast memory at a cut, it was stored after that product and before the first such cut: in t or between t
+and t', another store for each gap, and before the last product, so that the last store of an output is yet another. It
+is loaded after that cut; and no two gaps have one load, since the accumulator of the later gap was in fast memory
+between, for its product or for the merge. So Y costs wo and two moves at width p for each gap, and a cell of H and an
+up cell (which begins free and ends nowhere) two moves at pH for each gap between first products.
+
+A cell of H is complete before its second products: all segments that have second ones only come after the last that has
+first ones. Now follow what has its last first product, of width w or more (w <= pH), over the gap before the first of
+them, if that is another segment, and over those between them. Either it is *kept*, held over all cuts of all these
+gaps, each w s + w r; or it was *stored* after that product, w, and each gap in which it is not held over all cuts has a
+load of its own: w and one move for each gap. If one segment has its last first and all its second products there is no
+such gap, and nothing is certain.
 
 *Products.* The first products of a segment on lines of A, of B and of cells, c on each, have sum c ln c <= v1 ln v1
 over all lines together, for the entropy of one coordinate given the two others, added up over the three, is no more
 than that of all three; so do the second ones on lines of D, of Y and of cells, with v2. And along each direction c adds
-up to v1, or v2. At all cuts with what is before them at most S is held. So with v1 = v - v2 and
+up to v1, or v2. At each cut S at most is held. So with v1 = v - v2 and
 
-    G = max over kinds, v and v2 of r S + mu v1 ln v1 + nu v2 ln v2 + (a_A + a_B + a_C) v1 + (a_D + a_Y + a_E) v2
+    G = max over kinds, v and v2 of (r + s) S + mu v1 ln v1 + nu v2 ln v2 + (a_A + a_B + a_C) v1 + (a_D + a_Y + a_E) v2
 
-    moves >= sum over values of [what it costs + sum over its touches of mu c ln c + a c (or nu)] - h G + S min r,
+    moves >= sum over values of [what it costs + sum over its touches of mu c ln c + a c (or nu)] - h G
+             + S min r + S min s,
 
-since the first segment has no cut before it. G is convex in v2, so the ends of a kind's range, as far as v, suffice.
+since the first segment has no cut before it and the last none after it. G is convex in v2, so the ends of a kind's
+range, as far as v, suffice.
 
-*What a value is charged* is the least bracket over all ways to share its L products among segments of any kinds. One
-segment: mu L ln L + a L and what is certain. More: for every theta, with the c adding up to L,
-
-    sum of mu c ln c + a c  >=  theta L + sum of E,    E = min over real c > 0 of mu c ln c + (a - theta) c
-                                                         = -mu exp((theta - a) / mu - 1).
-
-With gaps g before n of the touches, and E of the others, this is theta L + (others) + n M with M = min (g + E) over
-kinds: linear in n, so one theta is good for a range of n whose two ends it bounds. Two ranges cover all n here: up to
-the n at which the greatest such bound is least, and after it.
-
-A cell of H has first and second products. Either no segment has both, or the last of those with first ones has, of kind
-i: then one touch of each is of kind i, and it has no gap as far as second products go.
+*What a value is charged* is the least bracket over all ways to share its L products among segments of any kinds
+(`.priced_parts`). One segment: mu L ln L + a L and what is certain. More: the first part has out, the last one into,
+all others both. A cell of H has first and second products. Either no segment has both: then the last of its first parts
+has out as well, kept or stored like its second parts, and the first of these has into. Or one segment has, of kind i:
+then the last of its first parts and the first of its second ones are of kind i, without that gap.
 
 A gated chain has 2 f columns of gate and up in its first product, and up cells. Or forget these: the gate's chain
 moves so much, and every up weight is loaded besides.
 
-*Arithmetic.* All is whole multiples of 2^-256, with logarithms from both sides and exp from above, so that what is
-added is never too high. Floats look for theta, and for the n that parts the ranges: any are good.
+*Arithmetic.* All is whole multiples of 2^-256, rounded so that what is added is never too high.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal
 from fractions import Fraction
-from functools import cached_property
-from math import ceil, exp, floor, isfinite, log
+from math import ceil
 from typing import Any, NamedTuple
 
 from .lines import BITS, logarithm
+from .priced_parts import MOST_PARTS, PRICE, SUM, Gaps, Parts, Rate
 from .reading import RefusedError, array, choice, fields, fraction, integer
 
-PRICE = 64  #: bits of a price after the point
-ANY = 128  #: and of theta
-SUM = BITS + PRICE  #: and of what is added up
 MAX_PRICE = 2**32
 MAX_KINDS = 64
-MAX_SEGMENTS = 2**128
 FORMS = {1: ("chain",), 2: ("gated chain", "gate's chain")}
 LINES = ("A", "B", "cells", "D", "Y", "cells again")
-_DIGITS = Context(prec=64)
-_LARGEST = 300  # what exp is taken of: e^300 products are more than there are
-_SMALLEST = -150  # e^-150 is less than 2^-192
-_STEPS = 8  # to the best theta, at most
-_NEAR = 44  # bits that floats know of it
-_EXACT = 80  # bits after the point to which what is charged is as high as it can be
 
 
 class Units(NamedTuple):
@@ -88,181 +86,37 @@ class Units(NamedTuple):
     written: int  #: wo
 
 
-class Touch(NamedTuple):
-    """What a value is charged for a touch in a segment of one kind, in multiples of 2^-64."""
+class Sides(NamedTuple):
+    """What a part of each kind is charged on either side, in multiples of 2^-64."""
 
-    gap: int  #: to be there
-    entropy: int  #: mu or nu
-    product: int  #: a
+    into: Gaps  #: for the gap before it
+    out: Gaps  #: for the gap after it
 
-    def whole(self, length: int) -> int:
-        """2^256 (mu L ln L + a L), from below: all L products in one segment."""
-        return self.entropy * length * logarithm(length)[0] + (self.product * length << BITS)
-
-    def many(self, theta: int, at: str) -> int:
-        """2^192 exp((theta - a) / mu - 1), from above: products of a touch, where they pay 2^-128 theta each.
-
-        The quotient x, at most 300, is rounded at its 64th digit, exp is rounded correctly to as many: both together
-        change it by less than 10^-60 of itself, and 2^-192 of it is added.
-        """
-        over, under = theta - ((self.product + self.entropy) << (ANY - PRICE)), self.entropy << (ANY - PRICE)
-        if over < _SMALLEST * under:
-            return 1
-        if over > _LARGEST * under:
-            raise RefusedError(at, "a value would be touched by more products than there are")
-        above, below = _DIGITS.exp(_DIGITS.divide(Decimal(over), Decimal(under))).as_integer_ratio()
-        found = (above << BITS) // below
-        return found + (found >> BITS) + 2
+    @property
+    def both(self) -> Gaps:
+        """For both."""
+        return added(self.into, self.out)
 
 
-class Value(NamedTuple):
-    """The bound at one theta, in multiples of 2^-256 but the slopes, of 2^-192: others + n times each."""
-
-    theta: int
-    others: int
-    each: int
-    slope: int
-    steeper: int
-
-    def of(self, n: int) -> int:
-        """The bound for n touches with a gap."""
-        return self.others + n * self.each
-
-    def rise(self, n: int) -> int:
-        """How fast that rises with theta."""
-        return self.slope - n * self.steeper
+def added(one: Gaps, other: Gaps) -> Gaps:
+    """The charges of both."""
+    return {i: charge + other[i] for i, charge in one.items()}
 
 
 @dataclass(frozen=True)
-class Share:
-    """L products, shared among n touches with a gap and others without: one of any kind, one of a given kind."""
-
-    length: int
-    touches: tuple[Touch, ...]
-    at: str
-    free: bool = False  #: there is a touch of any kind
-    fixed: int | None = None  #: the kind of a touch
-
-    @cached_property
-    def _rough(self) -> list[tuple[float, float, float]]:
-        return [(t.gap / 2**PRICE, t.entropy / 2**PRICE, t.product / 2**PRICE) for t in self.touches]
-
-    def least(self, low: int, high: int, rough: bool = False) -> int | None:
-        """2^256 times the least over n from low to high, from below; None where there is no such n.
-
-        ``rough``: perhaps less, and sooner.
-        """
-        if low > high:
-            return None
-        middle = min(high, max(low - 1, self._middle()))
-        found = []
-        if middle >= low:
-            found.append(self._within(low, middle, middle, rough))
-        if middle < high:
-            found.append(self._within(middle + 1, high, middle + 1, rough))
-        return min(found)
-
-    def _within(self, low: int, high: int, n: int, rough: bool) -> int:
-        """The same, all with one theta: about the best for n."""
-        values = [self._value(int(self._best(n) * 2**ANY))] if rough else self._near(n)
-        return max(min(value.of(low), value.of(high)) for value in values)
-
-    def _value(self, theta: int) -> Value:
-        many = [touch.many(theta, self.at) for touch in self.touches]
-        worth = [-touch.entropy * c for touch, c in zip(self.touches, many, strict=True)]
-        each, again = min((x + (t.gap << BITS), i) for i, (x, t) in enumerate(zip(worth, self.touches, strict=True)))
-        others, slope = theta * self.length << (SUM - ANY), self.length << BITS
-        if self.free:
-            least, first = min((x, i) for i, x in enumerate(worth))
-            others, slope = others + least, slope - many[first]
-        if self.fixed is not None:
-            others, slope = others + worth[self.fixed], slope - many[self.fixed]
-        return Value(theta, others, each, slope, many[again])
-
-    def _near(self, n: int) -> list[Value]:
-        """Values near the best theta for n, which is where two tangents to them meet."""
-        rough, step = self._best(n), 1 / (1 << _NEAR)
-        size = max(abs(rough), min(mu for _, mu, _ in self._rough))
-        while True:
-            left, right = (self._value(int(x * 2**ANY)) for x in (rough - step * size, rough + step * size))
-            if step >= 1 or (left.rise(n) >= 0 >= right.rise(n)):
-                break
-            step *= 2**11
-        found = [left, right]
-        for _ in range(_STEPS):
-            up, down = left.rise(n), right.rise(n)
-            if up <= 0 or down >= 0:
-                break
-            # heights are multiples of 2^-256, slopes of 2^-192, theta of 2^-128
-            meet = ((right.of(n) - left.of(n) << ANY + BITS - SUM) + up * left.theta - down * right.theta) // (
-                up - down
-            )
-            if not left.theta < meet < right.theta:
-                break
-            value = self._value(meet)
-            found.append(value)
-            if left.of(n) + (up * (meet - left.theta) >> ANY + BITS - SUM) - value.of(n) < 1 << SUM - _EXACT:
-                break
-            left, right = (value, right) if value.rise(n) > 0 else (left, value)
-        return found
-
-    def _best(self, n: int) -> float:
-        """About the best theta for n: it halves where the products of all touches are too few or too many."""
-        share = log(self.length)
-        low = min(a + mu * (1 + share - log(n + 2)) for _, mu, a in self._rough)
-        high = max(a + mu * (1 + share) for _, mu, a in self._rough)
-        while low < (middle := (low + high) / 2) < high:
-            if self._few(middle, n):
-                low = middle
-            else:
-                high = middle
-        return high
-
-    def _few(self, theta: float, n: int) -> bool:
-        products = [exp(max(_SMALLEST, min(_LARGEST, (theta - a) / mu - 1))) for _, mu, a in self._rough]
-        worth = [-mu * c for (_, mu, _), c in zip(self._rough, products, strict=True)]
-        total: float = 0
-        if n:
-            total += n * products[min(range(len(worth)), key=lambda i: self._rough[i][0] + worth[i])]
-        if self.free:
-            total += products[min(range(len(worth)), key=worth.__getitem__)]
-        if self.fixed is not None:
-            total += products[self.fixed]
-        return total < self.length
-
-    def _middle(self) -> int:
-        """About the n at which the bound for the best theta is least: where a touch with a gap costs nothing more."""
-        if any(gap == 0 for gap, _, _ in self._rough):
-            return MAX_SEGMENTS
-        theta, each = min((a + mu * (1 + log(gap / mu)), gap / mu) for gap, mu, a in self._rough)
-        others: float = 0
-        products = [(mu, exp(max(_SMALLEST, min(_LARGEST, (theta - a) / mu - 1)))) for _, mu, a in self._rough]
-        if self.free:
-            others += max((mu * c, c) for mu, c in products)[1]
-        if self.fixed is not None:
-            others += products[self.fixed][1]
-        found = (self.length - others) / each
-        return floor(found) if isfinite(found) else 0
-
-
-@dataclass(frozen=True)
-class Segments:
+class Kind:
     """Segments of one kind."""
 
     first: int  #: second products, from
     last: int  #: to
-    room: int  #: r, and so on, in multiples of 2^-64
+    before: int  #: r, and so on, in multiples of 2^-64
+    after: int  #: s
     entropies: tuple[int, int]
     products: dict[str, int]
 
-    def touch(self, line: str, moves: int, width: int) -> Touch:
-        """Of a value of such a width, which costs so many moves to leave and return."""
-        second = line in LINES[3:]
-        return Touch(width * min(moves << PRICE, self.room), self.entropies[second], self.products[line])
-
-    def kept(self, line: str, width: int) -> Touch:
-        """Of a value that is held."""
-        return self.touch(line, 0, 0)._replace(gap=width * self.room)
+    def rate(self, line: str) -> Rate:
+        """Of products on such a line."""
+        return Rate(self.entropies[line in LINES[3:]], self.products[line])
 
     def most(self, v: int, capacity: int) -> int | None:
         """2^256 times the largest that G is for segments of v products, from above; None where there are none."""
@@ -271,12 +125,52 @@ class Segments:
         sums = [sum(self.products[line] for line in lines) for lines in (LINES[:3], LINES[3:])]
         found = []
         for second in {self.first, min(self.last, v)}:
-            total = self.room * capacity << BITS
+            total = (self.before + self.after) * capacity << BITS
             for count, mu, more in zip((v - second, second), self.entropies, sums, strict=True):
                 if count:
                     total += mu * count * logarithm(count)[1] + (more * count << BITS)
             found.append(total)
         return max(found)
+
+
+@dataclass(frozen=True)
+class Prices:
+    """All that a proof tells, and where."""
+
+    segments: int
+    kinds: Sequence[Kind]
+    shares: tuple[int, int]  #: t1 and t2, in multiples of 2^-64
+    at: str
+
+    def moved(self, moves: int, width: int) -> Sides:
+        """Gaps of a value that leaves and returns in so many moves, 1 or 2."""
+        share = self.shares[moves - 1]
+        return Sides(
+            {i: width * min((moves << PRICE) - share, kind.before) for i, kind in enumerate(self.kinds)},
+            {i: width * min(share, kind.after) for i, kind in enumerate(self.kinds)},
+        )
+
+    def kept(self, width: int) -> Sides:
+        """Gaps of a value that is held."""
+        return Sides(
+            {i: width * kind.before for i, kind in enumerate(self.kinds)},
+            {i: width * kind.after for i, kind in enumerate(self.kinds)},
+        )
+
+    def whole(self, line: str, length: int, gaps: Gaps | None = None) -> int:
+        """2^256 times the least for products all in one segment, besides what is certain."""
+        rates = enumerate(kind.rate(line) for kind in self.kinds)
+        return min(rate.whole(length) + ((gaps[i] if gaps else 0) << BITS) for i, rate in rates)
+
+    def parts(self, line: str, length: int, inner: Gaps, outer: Sequence[Gaps], rough: bool = False) -> int | None:
+        """The same where two segments or more share them; None where there are not as many."""
+        parts = Parts(length, [kind.rate(line) for kind in self.kinds], inner, outer, self.at)
+        return parts.least(2 - len(outer), min(self.segments, length) - len(outer), rough)
+
+    def line(self, line: str, length: int, sides: Sides) -> int:
+        """2^256 times what a value whose products are on one line is charged, besides what is certain."""
+        more = self.parts(line, length, sides.both, (sides.out, sides.into))
+        return _least(self.whole(line, length), more)
 
 
 def by_prices(
@@ -289,7 +183,7 @@ def by_prices(
     m, k, f, l, cells = chain
     if cells != m * f:
         raise RefusedError(f"{at}.theorem", "this theorem is not about a mask")
-    fields(proof, at, ("theorem", "form", "segments", "kinds", *(("least",) if "least" in proof else ())))
+    fields(proof, at, ("theorem", "form", "segments", "shares", "kinds"), ("least",))
     form = choice(proof["form"], f"{at}.form", FORMS[streams])
     more = units.read * k * f if form == "gate's chain" else 0
     proved = prove_priced((m, k, f, l), form, units, capacity, proof, at) + more
@@ -310,65 +204,58 @@ def prove_priced(sizes: tuple[int, int, int, int], form: str, units: Units, capa
     An exp for each kind and each of some tens of thetas for each kind: a fraction of a second for ten kinds.
     """
     m, k, f, l = sizes
-    if units.hidden < units.read:
+    w, hidden, p, written = units
+    if hidden < w:
         raise RefusedError(at, "this theorem is about partial sums that are no narrower than what they end as")
     gated = form == "gated chain"
     columns = 2 * f if gated else f
     work = m * (columns * k + f * l)
-    h = integer(proof["segments"], f"{at}.segments", 1, min(work, MAX_SEGMENTS))
+    h = integer(proof["segments"], f"{at}.segments", 1, min(work, MOST_PARTS))
     small, longest = work // h, -(-work // h)
     kinds = _kinds(proof["kinds"], longest, f"{at}.kinds")
-    w, hidden, p, written = units
+    prices = Prices(h, kinds, _shares(proof["shares"], f"{at}.shares"), at)
+    once, hidden_sums = prices.moved(1, w), prices.moved(2, hidden)
 
-    def charged(line: str, length: int, certain: int, moves: int, width: int) -> int:
-        touches = tuple(kind.touch(line, moves, width) for kind in kinds)
-        return (certain << SUM) + _least(
-            min(t.whole(length) for t in touches),
-            Share(length, touches, at, free=True).least(1, min(h, length) - 1),
-        )
-
-    first = charged("cells", k, 0, 2, hidden)  # what an up cell is charged too
-    total = m * k * charged("A", columns, w, 1, w)
-    total += k * columns * charged("B", m, w, 1, w)
-    total += f * l * charged("D", m, w, 1, w)
-    total += m * l * charged("Y", f, written, 2, p)
-    total += m * f * (_hidden(kinds, (k, l), first, units, h, at) + (first if gated else 0))
+    first = prices.line("cells", k, hidden_sums)  # the first products of a cell of H, or of an up cell
+    total = m * k * ((w << SUM) + prices.line("A", columns, once))
+    total += k * columns * ((w << SUM) + prices.line("B", m, once))
+    total += f * l * ((w << SUM) + prices.line("D", m, once))
+    total += m * l * ((written << SUM) + prices.line("Y", f, prices.moved(2, p)))
+    total += m * f * _hidden(prices, k, l, hidden_sums, ((0, prices.kept(w)), (w, once)))
+    total += m * f * first if gated else 0
     most = [found for kind in kinds for v in (small, longest) if (found := kind.most(v, capacity)) is not None]
     total -= h * max(most)
-    total += min(kind.room for kind in kinds) * capacity << BITS
+    total += (min(kind.before for kind in kinds) + min(kind.after for kind in kinds)) * capacity << BITS
     return ceil(Fraction(total, 1 << SUM))
 
 
-def _hidden(kinds: Sequence[Segments], products: tuple[int, int], first: int, units: Units, h: int, at: str) -> int:
-    """2^256 times what a cell of H is charged, from below; ``first``: its first products by themselves."""
-    k, l = products
-    added = tuple(kind.touch("cells", 2, units.hidden) for kind in kinds)
-    # kept all the time, or stored once and loaded, or held, each time
-    ways = (
-        (0, tuple(kind.kept("cells again", units.read) for kind in kinds)),
-        (units.read << SUM, tuple(kind.touch("cells again", 1, units.read) for kind in kinds)),
-    )
-    apart = [
-        certain
-        + _least(
-            min(t.whole(l) + (t.gap << BITS) for t in touches),
-            Share(l, touches, at).least(2, min(h, l)),
-        )
-        for certain, touches in ways
-    ]
+def _hidden(prices: Prices, k: int, l: int, sums: Sides, ways: Sequence[tuple[int, Sides]]) -> int:
+    """2^256 times what a cell of H is charged, from below.
+
+    ``sums``: gaps between its first products; ``ways``: for a cell that is kept and for one that is stored, what is
+    certain, and the gaps after them.
+    """
+    firsts = [kind.rate("cells").whole(k) for kind in prices.kinds]
+    seconds = [kind.rate("cells again").whole(l) for kind in prices.kinds]
+
+    def apart(certain: int, way: Sides) -> int:
+        """No segment has first and second products."""
+        more = prices.parts("cells", k, sums.both, (sums.out, added(sums.into, way.out)))
+        before = _least(prices.whole("cells", k, way.out), more)
+        more = prices.parts("cells again", l, way.both, (way.into,))
+        return before + (certain << SUM) + _least(prices.whole("cells again", l, way.into), more)
 
     def together(i: int, rough: bool) -> int:
-        """The same where a segment of kind i has first and second products."""
-        before = Share(k, added, at, free=True, fixed=i).least(0, min(h, k) - 2, rough)
-        here = _least(added[i].whole(k), None if before is None else before + (added[i].gap << BITS))
-        later = [ways[0][1][i].whole(l)]
-        for certain, touches in ways:
-            after = Share(l, touches, at, fixed=i).least(1, min(h, l) - 1, rough)
-            later += [] if after is None else [certain + after]
-        return here + min(later)
+        """A segment of kind i has."""
+        before = prices.parts("cells", k, sums.both, (sums.out, {i: sums.into[i]}), rough)
+        later = seconds[i]
+        for certain, way in ways:
+            more = prices.parts("cells again", l, way.both, ({i: way.out[i]}, way.into), rough)
+            later = later if more is None else min(later, (certain << SUM) + more)
+        return _least(firsts[i], before) + later
 
-    best = first + min(apart)
-    for low, i in sorted((together(i, True), i) for i in range(len(kinds))):
+    best = min(apart(certain, way) for certain, way in ways)
+    for low, i in sorted((together(i, True), i) for i in range(len(prices.kinds))):
         if low >= best:  # and so are all that follow
             break
         best = min(best, together(i, False))
@@ -379,25 +266,35 @@ def _least(one: int, other: int | None) -> int:
     return one if other is None else min(one, other)
 
 
-def _kinds(told: Any, longest: int, at: str) -> list[Segments]:
+def _kinds(told: Any, longest: int, at: str) -> list[Kind]:
     """The kinds of a proof, whose ranges follow each other and end at the longest segment."""
-    found: list[Segments] = []
+    found: list[Kind] = []
     start = 0
     for number, one in enumerate(array(told, at, 1, MAX_KINDS)):
         where = f"{at}[{number}]"
-        fields(one, where, ("to", "room", "first", "second", *LINES))
+        fields(one, where, ("to", "before", "after", "first", "second", *LINES))
         end = integer(one["to"], f"{where}.to", start, longest)
         entropies = tuple(_price(one[key], f"{where}.{key}") for key in ("first", "second"))
         for key, price in zip(("first", "second"), entropies, strict=True):
             if price == 0:
                 raise RefusedError(f"{where}.{key}", "an entropy has a price above 0")
         products = {line: _price(one[line], f"{where}.{line}", True) for line in LINES}
-        room = _price(one["room"], f"{where}.room")
-        found.append(Segments(start, end, room, (entropies[0], entropies[1]), products))
+        before, after = (_price(one[key], f"{where}.{key}") for key in ("before", "after"))
+        found.append(Kind(start, end, before, after, (entropies[0], entropies[1]), products))
         start = end + 1
     if start != longest + 1:
         raise RefusedError(at, f"the last range does not end at {longest} products")
     return found
+
+
+def _shares(told: Any, at: str) -> tuple[int, int]:
+    """2^64 times both shares."""
+    fields(told, at, ("one", "two"))
+    one, two = (_price(told[key], f"{at}.{key}") for key in ("one", "two"))
+    for key, share, most in (("one", one, 1), ("two", two, 2)):
+        if share > most << PRICE:
+            raise RefusedError(f"{at}.{key}", f"this share is at most {most}")
+    return one, two
 
 
 def _price(told: Any, at: str, signed: bool = False) -> int:

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from math import inf, log, sqrt
-from typing import Any
+from operator import add
+from typing import Any, NamedTuple
 
 from pebble.certificate.priced_lines import LINES, Units
 
 Value = tuple[Any, ...]
 Shape = tuple[int, int, int, int]  # m, k, f, l
 ONE = Units(1, 1, 1, 1)
-PRICES = ("room", "first", "second", *LINES)
+PRICES = ("before", "after", "first", "second", *LINES)
+OLD = (0.0, 0.0)  #: shares: what is moved is paid by the segment after a gap
 
 
 @dataclass(frozen=True)
@@ -209,10 +211,20 @@ def text(price: float) -> str:
     return str(Fraction(int(price * 2**64), 2**64))
 
 
-def proof_of(form: str, segments: int, ends: Sequence[int], kinds: Sequence[dict[str, float]]) -> dict[str, Any]:
-    """A proof with prices given as floats."""
-    told = [{"to": end, **{key: text(kind[key]) for key in PRICES}} for end, kind in zip(ends, kinds, strict=True)]
-    return {"theorem": "priced lines", "form": form, "segments": segments, "kinds": told}
+def proof_of(
+    form: str,
+    segments: int,
+    ends: Sequence[int],
+    kinds: Sequence[dict[str, float]],
+    shares: tuple[float, float] = OLD,
+) -> dict[str, Any]:
+    """A proof with prices given as floats; of room after a segment it is 0 where none is told."""
+    told = [
+        {"to": end, **{key: text(kind.get(key, 0.0) if key == "after" else kind[key]) for key in PRICES}}
+        for end, kind in zip(ends, kinds, strict=True)
+    ]
+    both = dict(zip(("one", "two"), map(text, shares), strict=True))
+    return {"theorem": "priced lines", "form": form, "segments": segments, "shares": both, "kinds": told}
 
 
 def work_of(shape: Shape, form: str) -> int:
@@ -226,97 +238,141 @@ def some_ends(longest: int, count: int, rnd: random.Random) -> list[int]:
     return [*sorted(rnd.sample(range(longest), min(count - 1, longest))), longest]
 
 
+def some_shares(rnd: random.Random) -> tuple[float, float]:
+    """Shares of what is moved."""
+    return rnd.choice([0.0, 1.0, rnd.uniform(0, 1)]), rnd.choice([0.0, 1.0, 2.0, rnd.uniform(0, 2)])
+
+
 def some_prices(count: int, capacity: int, rnd: random.Random) -> list[dict[str, float]]:
     """Rooms that rise or fall with second products, entropies of about 1 / sqrt(S), offsets of any size."""
-    low, high = sorted(rnd.uniform(0, rnd.choice([2.6, 2.6, 8])) for _ in range(2))
-    if rnd.random() < 0.5:
-        low, high = high, low
+    sides = []
+    for most in (rnd.choice([2.6, 2.6, 8]), rnd.choice([0, 1, 2.6, 8])):
+        ends = sorted(rnd.uniform(0, most) for _ in range(2))
+        sides.append(ends if rnd.random() < 0.5 else ends[::-1])
     mu = rnd.choice([1, 1, 4]) * rnd.uniform(0.3, 2) / sqrt(capacity)
     size = rnd.choice([0.0, 0.2, 1, 3, 10, 30]) / sqrt(capacity)
     found = []
     for i in range(count):
         kind = {line: rnd.uniform(-size, size) for line in LINES}
-        kind["room"] = low + (high - low) * i / count
+        kind["before"], kind["after"] = (low + (high - low) * i / count for low, high in sides)
         kind["first"], kind["second"] = (mu * rnd.uniform(0.7, 1.4) for _ in range(2))
         found.append(kind)
     return found
 
 
-# the least over all ways to share products, with whole numbers
-
-Touches = Sequence[tuple[float, float, float]]  # of each kind: gap, entropy, product
+# the least over all ways to share products, with whole numbers: every sequence of parts, gap by gap
 
 
-def table(length: int, touches: Touches, most: int, free: bool) -> list[list[float]]:
-    """The least for 0..most touches and 0..length products, all with a gap but, where ``free``, the first one."""
+class Touch(NamedTuple):
+    """A part in a segment of one kind."""
 
-    def one(gap: float, mu: float, a: float, c: int) -> float:
-        return gap + mu * c * log(c) + a * c
+    before: float  #: prices of room
+    after: float
+    entropy: float
+    product: float
 
-    each = [inf] + [min(one(*touch, c) for touch in touches) for c in range(1, length + 1)]
-    start = [inf] + [min(one(0, *touch[1:], c) for touch in touches) for c in range(1, length + 1)]
-    rows = [[0.0] + [inf] * length]
-    for number in range(1, most + 1):
-        add = start if free and number == 1 else each
-        rows.append([min((rows[-1][x - c] + add[c] for c in range(1, x + 1)), default=inf) for x in range(length + 1)])
+    def of(self, c: int) -> float:
+        """Its products, without gaps."""
+        return self.entropy * c * log(c) + self.product * c
+
+
+def apart(width: float, moves: float) -> Callable[[Touch, Touch], float]:
+    """What a gap between two parts costs by the moves that the theorem starts from: held, or moved so often."""
+    return lambda one, other: width * min(moves, one.after + other.before)
+
+
+def shared(width: float, moves: float, share: float) -> Callable[[Touch, Touch], float]:
+    """And what is charged for it where the parts on both sides pay, each its share."""
+    return lambda one, other: width * (min(share, one.after) + min(moves - share, other.before))
+
+
+Gap = Callable[[Touch, Touch], float]
+Rows = list[list[list[float]]]  # [parts][products][kind of the last]
+
+
+def rows_of(length: int, touches: Sequence[Touch], gap: Gap, most: int, start: Sequence[float]) -> Rows:
+    """The least for 1..most parts and 0..length products, by the kind of the last part; ``start``: before the first."""
+    cost = [[0.0] + [t.of(c) for c in range(1, length + 1)] for t in touches]
+    gaps = [[gap(one, other) for one in touches] for other in touches]
+    rows = [
+        [[inf] * len(touches)] + [[start[i] + cost[i][c] for i in range(len(touches))] for c in range(1, length + 1)]
+    ]
+    for _ in range(1, most):
+        last, row = rows[-1], []
+        into = [[min(map(add, last[x], gaps[i]), default=inf) for i in range(len(touches))] for x in range(length + 1)]
+        for x in range(length + 1):
+            row.append(
+                [min((into[x - c][i] + cost[i][c] for c in range(1, x)), default=inf) for i in range(len(touches))]
+            )
+        rows.append(row)
     return rows
 
 
-def value_charge(length: int, touches: Touches, most: int) -> float:
+def value_charge(length: int, touches: Sequence[Touch], gap: Gap, most: int) -> float:
     """The least for a value without what is certain."""
-    return min(row[length] for row in table(length, touches, min(most, length), True)[1:])
+    return min(min(row[length]) for row in rows_of(length, touches, gap, min(most, length), [0.0] * len(touches)))
 
 
-def cell_charge(k: int, l: int, added: Touches, ways: Sequence[tuple[float, Touches]], most: int) -> float:
-    """The least for a cell of H; ``ways``: what is certain of further segments, and their touches."""
-    before = table(k, added, min(most, k), True)
-    after = [(certain, table(l, touches, min(most, l), False)) for certain, touches in ways]
-    found = [min(row[k] for row in before[1:]) + min(certain + row[l] for certain, rows in after for row in rows[1:])]
-    for (gap, mu, a), (_, nu, b) in zip(added, ways[0][1], strict=True):
-        first = min(
-            (gap if s else 0) + mu * c * log(c) + a * c + row[k - c]
-            for c in range(1, k + 1)
-            for s, row in enumerate(before[:-1])
-        )
-        second = min(
-            (certain if j else 0) + nu * c * log(c) + b * c + row[l - c]
-            for c in range(1, l + 1)
-            for certain, rows in after
-            for j, row in enumerate(rows[:-1] or rows)
-        )
-        found.append(first + second)
+def cell_charge(
+    k: int,
+    l: int,
+    firsts: Sequence[Touch],
+    seconds: Sequence[Touch],
+    sums: Gap,
+    ways: Sequence[tuple[float, Gap]],
+    most: int,
+) -> float:
+    """The least for a cell of H; ``ways``: what is certain of further segments, and the gaps before them."""
+    before = rows_of(k, firsts, sums, min(most, k), [0.0] * len(firsts))
+    at = [min(row[k][i] for row in before) for i in range(len(firsts))]  # by the kind of the last first part
+    found = []
+    for certain, gap in ways:
+        # the first second part is in another segment
+        start = [min(at[j] + gap(seconds[j], other) for j in range(len(firsts))) for other in seconds]
+        found.append(certain + min(min(row[l]) for row in rows_of(l, seconds, gap, min(most, l), start)))
+        # or in the same: then nothing is certain if it is the only one
+        after = rows_of(l, seconds, gap, min(most, l), at)
+        found += [min(row[l]) + (certain if number else 0.0) for number, row in enumerate(after)]
     return min(found)
 
 
-def with_whole_numbers(shape: Shape, form: str, units: Units, capacity: int, proof: dict[str, Any]) -> float:
-    """What prices prove when all ways to share products are looked through, in floating point."""
+def with_whole_numbers(
+    shape: Shape, form: str, units: Units, capacity: int, proof: dict[str, Any], by_moves: bool = False
+) -> float:
+    """What prices prove when all ways to share products are looked through, in floating point.
+
+    ``by_moves``: with gaps that cost what is moved or held, whatever the shares; no less.
+    """
     m, k, f, l = shape
     w, hidden, p, written = units
     gated, h = form == "gated chain", proof["segments"]
     kinds = [{key: float(Fraction(x)) for key, x in kind.items() if key != "to"} for kind in proof["kinds"]]
+    one, two = (float(Fraction(proof["shares"][key])) for key in ("one", "two"))
 
-    def touches(line: str, gap: Callable[[float], float]) -> Touches:
+    def touches(line: str) -> list[Touch]:
         entropy = "second" if line in LINES[3:] else "first"
-        return [(gap(kind["room"]), kind[entropy], kind[line]) for kind in kinds]
+        return [Touch(kind["before"], kind["after"], kind[entropy], kind[line]) for kind in kinds]
+
+    def gap(width: int, moves: int) -> Gap:
+        return apart(width, moves) if by_moves else shared(width, moves, one if moves == 1 else two)
 
     columns = f * (1 + gated)
-    total = m * k * (w + value_charge(columns, touches("A", lambda r: w * min(1, r)), h))
-    total += k * columns * (w + value_charge(m, touches("B", lambda r: w * min(1, r)), h))
-    total += f * l * (w + value_charge(m, touches("D", lambda r: w * min(1, r)), h))
-    total += m * l * (written + value_charge(f, touches("Y", lambda r: p * min(2, r)), h))
-    added = touches("cells", lambda r: hidden * min(2, r))
-    kept, stored = (touches("cells again", gap) for gap in (lambda r: w * r, lambda r: w * min(1, r)))
-    total += m * f * cell_charge(k, l, added, [(0, kept), (w, stored)], h)
+    total = m * k * (w + value_charge(columns, touches("A"), gap(w, 1), h))
+    total += k * columns * (w + value_charge(m, touches("B"), gap(w, 1), h))
+    total += f * l * (w + value_charge(m, touches("D"), gap(w, 1), h))
+    total += m * l * (written + value_charge(f, touches("Y"), gap(p, 2), h))
+    ways = ((0.0, apart(w, inf)), (float(w), gap(w, 1)))
+    total += m * f * cell_charge(k, l, touches("cells"), touches("cells again"), gap(hidden, 2), ways, h)
     if gated:
-        total += m * f * value_charge(k, added, h)
+        total += m * f * value_charge(k, touches("cells"), gap(hidden, 2), h)
     work, most, low = work_of(shape, form), -inf, 0
     for kind, told in zip(kinds, proof["kinds"], strict=True):
         for v in {work // h, -(-work // h)}:
             for second in range(low, min(told["to"], v) + 1):
                 first = v - second
-                value = kind["room"] * capacity
+                value = (kind["before"] + kind["after"]) * capacity
                 value += kind["first"] * first * log(max(1, first)) + kind["second"] * second * log(max(1, second))
                 value += sum(kind[x] for x in LINES[:3]) * first + sum(kind[x] for x in LINES[3:]) * second
                 most = max(most, value)
         low = told["to"] + 1
-    return total - h * most + capacity * min(kind["room"] for kind in kinds)
+    return total - h * most + capacity * sum(min(kind[side] for kind in kinds) for side in ("before", "after"))

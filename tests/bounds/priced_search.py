@@ -1,7 +1,8 @@
 """The best prices of the theorem of priced lines: a linear program whose rows are ways to share a value's products.
 
 What the checker charges is the least over such ways, a number of touches of each kind with real numbers of products; so
-it is concave in the prices, and rows are added where the last prices charge too much. Only prices come from here.
+it is concave in the prices, and rows are added where the last prices charge too much. Only prices come from here; room has none
+after a segment, so these are the best of the old theorem.
 """
 
 from __future__ import annotations
@@ -83,22 +84,22 @@ class Program:
         self.column("G", -inf, inf, -segments)
         self.column("R", 0, 4, capacity)
         for i in self.kinds:
-            self.column(f"room {i}", 0, 4)
-            self.row({f"room {i}": 1, "R": -1}, 0)
+            self.column(f"before {i}", 0, 4)
+            self.row({f"before {i}": 1, "R": -1}, 0)
             for key in ("first", "second"):
                 self.column(f"{key} {i}", 0.02 * scale, 20 * scale)
             for line in LINES:
                 self.column(f"{line} {i}", -20 * scale, 20 * scale)
             for once in (1, 2):
                 self.column(f"at most {once} {i}", 0, once)
-                self.row({f"room {i}": 1, f"at most {once} {i}": -1}, 0)
+                self.row({f"before {i}": 1, f"at most {once} {i}": -1}, 0)
         low = 0
         work = work_of(shape, form)
         for i, end in enumerate(ends):
             for v in {work // segments, -(-work // segments)}:
                 for second in {low, min(end, v)} if low <= v else ():
                     first = v - second
-                    row = {"G": 1.0, f"room {i}": -float(capacity)}
+                    row = {"G": 1.0, f"before {i}": -float(capacity)}
                     row[f"first {i}"], row[f"second {i}"] = (-x * log(max(1, x)) for x in (first, second))
                     row |= {f"{line} {i}": -float(second if line in LINES[3:] else first) for line in LINES}
                     self.row(row, 0)
@@ -157,7 +158,7 @@ class Program:
         """The least for a cell of H, and what is certain of that."""
         _, k, _, l = self.shape
         w, added = self.units.read, ("at most 2", self.units.hidden)
-        again = ((0, ("room", w)), (w, ("at most 1", w)))
+        again = ((0, ("before", w)), (w, ("at most 1", w)))
         found = []
         first, terms = self.value("cells", k, added)
         for certain, gap in again:
@@ -216,9 +217,9 @@ class Program:
             if told - best < 1e-4 * abs(told) + 1e-3:
                 break
         assert found is not None
-        kinds = [{key: found[f"{key} {i}"] for key in PRICES} for i in self.kinds]
+        kinds = [{key: found[f"{key} {i}"] for key in PRICES if key != "after"} for i in self.kinds]
         for kind in kinds:
-            kind["room"] = max(0.0, kind["room"])
+            kind["before"] = max(0.0, kind["before"])
         return proof_of(self.form, self.h, self.ends, kinds)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise
-from math import ceil, log
+from math import ceil, inf, log
 
 import pytest
 
@@ -29,6 +29,7 @@ from tests.bounds.priced_game import (
     some_ends,
     some_order,
     some_prices,
+    some_shares,
     text,
     with_whole_numbers,
     work_of,
@@ -87,33 +88,41 @@ def test_each_inequality_of_the_proof_holds_of_schedules(seed: int) -> None:
                 seen.setdefault(value, []).append(t)
     assert all(min(seen) >= firsts[value][-1] for value, seen in seconds.items() if value[0] == "H")
 
-    def charges(rooms: Sequence[float]) -> float:
+    def charges(before: Sequence[float], after: Sequence[float]) -> float:
+        def gaps(seen: Sequence[int], most: float) -> float:
+            return sum(min(most, after[one] + before[other]) for one, other in pairwise(seen))
+
         total = 0.0
         for value in firsts | seconds:
-            again = [rooms[t] for t in (firsts.get(value) or seconds[value])[1:]]
+            touched = firsts.get(value) or seconds[value]
             if value[0] in "ABD":
-                total += units.read * (1 + sum(min(1, r) for r in again))
+                total += units.read * (1 + gaps(touched, 1))
             elif value[0] == "Y":
-                total += units.written + units.partial * sum(min(2, r) for r in again)
+                total += units.written + units.partial * gaps(touched, 2)
             else:
-                total += units.hidden * sum(min(2, r) for r in again)
-                later = [rooms[t] for t in seconds.get(value, []) if t > firsts[value][-1]]
-                total += units.read * min(sum(later), 1 + sum(min(1, r) for r in later))
+                total += units.hidden * gaps(touched, 2)
+                last = touched[-1]
+                later = [last, *(t for t in seconds.get(value, []) if t > last)]
+                total += units.read * min(gaps(later, inf), 1 + gaps(later, 1))
         return total
 
     assert all(sum(held.values()) <= capacity for held in played.held)
-    held = [0, *(sum(played.held[cuts[t] - 1].values()) for t in range(1, h))]
+    held = [0, *(sum(played.held[cuts[t] - 1].values()) for t in range(1, h)), 0]  # at the cut before each, and after
 
     def over(rooms: Sequence[float]) -> float:
-        return charges(rooms) - played.moved - sum(r * x for r, x in zip(rooms, held, strict=True))
+        before, after = rooms[:h], rooms[h:]
+        paid = sum(r * x for r, x in zip(before, held[:-1], strict=True))
+        paid += sum(r * x for r, x in zip(after, held[1:], strict=True))
+        return charges(before, after) - played.moved - paid
 
-    rooms = [rnd.choice([0.0, 0.5, 1, 1.4, 2, 2.5, rnd.uniform(0, 3)]) for _ in range(h)]
+    rooms = [rnd.choice([0.0, 0.5, 1, 1.4, 2, 2.5, rnd.uniform(0, 3)]) for _ in range(2 * h)]
     assert over(rooms) <= 1e-6
-    for t in rnd.sample(range(h), min(h, 12)):  # towards the prices that ask for most
-        rooms = max(([*rooms[:t], r, *rooms[t + 1 :]] for r in (0, 0.7, 1, 1.5, 2, 5)), key=over)
+    for t in rnd.sample(range(2 * h), min(2 * h, 20)):  # towards the prices that ask for most
+        rooms = max(([*rooms[:t], r, *rooms[t + 1 :]] for r in (0, 0.3, 0.7, 1, 1.5, 2, 5)), key=over)
     assert over(rooms) <= 1e-6
-    wide = [5.0 if held[t] == 0 else 0.0 for t in range(h)]
-    assert over(wide) <= 1e-6
+    for sides in ((5.0, 0.0), (0.0, 5.0), (2.5, 2.5), (0.5, 0.5), (0.3, 0.7), (1.3, 0.7)):
+        wide = [(sides[t >= h] if held[t if t < h else t - h + 1] == 0 else 0.0) for t in range(2 * h)]
+        assert over(wide) <= 1e-6
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -124,8 +133,9 @@ def test_a_charge_is_no_more_than_the_least_over_all_ways_to_share(seed: int) ->
         shape, form = some_shape(rnd, 9), rnd.choice(FORMS[gated])
         capacity, h = rnd.randint(3, 200), rnd.randint(1, min(work_of(shape, form), 30))
         ends = some_ends(-(-work_of(shape, form) // h), rnd.randint(1, 5), rnd)
-        proof = proof_of(form, h, ends, some_prices(len(ends), capacity, rnd))
+        proof = proof_of(form, h, ends, some_prices(len(ends), capacity, rnd), some_shares(rnd))
         least = with_whole_numbers(shape, form, units, capacity, proof)
+        assert least <= with_whole_numbers(shape, form, units, capacity, proof, True) + 1e-9 * abs(least)
         found = prove_priced(shape, form, units, capacity, proof, "proof")
         assert found <= ceil(least + 1e-9 * abs(least))
         assert found >= least - 0.1 * abs(least) - 10
@@ -136,7 +146,11 @@ def proved(shape: Shape, form: str, units: Units, capacity: int, h: int, rnd: ra
     ends = some_ends(-(-work_of(shape, form) // h), rnd.randint(1, 5), rnd)
     best = best_proof(shape, form, units, capacity, h, ends)
     other = copy.deepcopy(best)
+    other["shares"] = dict(zip(("one", "two"), map(text, some_shares(rnd)), strict=True))
     for kind in other["kinds"]:
+        part = rnd.uniform(0, 1)  # of the price of room goes to the cut after the segment
+        kind["after"] = text(float(Fraction(kind["before"])) * part)
+        kind["before"] = text(float(Fraction(kind["before"])) * (1 - part))
         for key in PRICES:
             kind[key] = text(float(Fraction(kind[key])) * rnd.uniform(0.97, 1.03))
     more = units.read * shape[1] * shape[2] if form == "gate's chain" else 0
@@ -228,7 +242,7 @@ def test_below_what_is_played_in_any_order(seed: int) -> None:
         ends = some_ends(-(-work_of(shape, form) // h), 3, rnd)
         more = units.read * shape[1] * shape[2] if form == "gate's chain" else 0
         for _ in range(20):
-            proof = proof_of(form, h, ends, some_prices(len(ends), capacity, rnd))
+            proof = proof_of(form, h, ends, some_prices(len(ends), capacity, rnd), some_shares(rnd))
             assert prove_priced(shape, form, units, capacity, proof, "proof") + more <= min(moved)
 
 
