@@ -1,8 +1,8 @@
 """The best prices of the theorem of priced lines: a linear program whose rows are ways to share a value's products.
 
 What the checker charges is the least over such ways, a number of touches of each kind with real numbers of products; so
-it is concave in the prices, and rows are added where the last prices charge too much. Only prices come from here; room has none
-after a segment, so these are the best of the old theorem.
+it is concave in the prices, and rows are added where the last prices charge too much. Only prices come from here; room
+has none after a segment, so these are the best of the old theorem.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import pytest
@@ -23,7 +24,17 @@ from pebble.reports.bound import bound_workload, known_of
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.workloads import Attention, Ffn, Gemm, TransformerLayer
 from pebble.workloads.base import Workload
-from tests.bounds.priced_game import ONE, Shape, proof_of, some_ends, some_prices, text, work_of
+from tests.bounds.priced_game import (
+    ONE,
+    Shape,
+    proof_of,
+    some_ends,
+    some_prices,
+    some_shares,
+    text,
+    with_whole_numbers,
+    work_of,
+)
 from tests.bounds.priced_search import best_proof
 from tests.certificate.mutate import mutations
 from tests.certificate.persuade import mutant, persuade
@@ -53,7 +64,7 @@ def of_chain(form: str = "chain") -> dict[str, Any]:
 def flat(form: str, shape: Shape, segments: int, mu: float, rho: float, count: int = 1) -> dict[str, Any]:
     """The same prices for all kinds."""
     longest = -(-work_of(shape, form) // segments)
-    kind = {"room": rho, "first": mu, "second": mu, **dict.fromkeys(LINES, 0.0)}
+    kind = {"before": rho, "after": 0.0, "first": mu, "second": mu, **dict.fromkeys(LINES, 0.0)}
     return proof_of(form, segments, [longest * (i + 1) // count for i in range(count)], [kind] * count)
 
 
@@ -94,7 +105,7 @@ def test_one_segment_is_compulsory_and_prices_do_not_matter() -> None:
         one = prove_priced(shape, "chain", ONE, 9, flat("chain", shape, 1, mu, rho), "proof")
         assert one <= 3 * 4 + 4 * 5 + 5 * 2 + 3 * 2
     exact = proof_of(
-        "chain", 1, [29, 30, 90], [{"room": 1.0, "first": 1e-18, "second": 1e-18, **dict.fromkeys(LINES, 0.0)}] * 3
+        "chain", 1, [29, 30, 90], [{"before": 1.0, "first": 1e-18, "second": 1e-18, **dict.fromkeys(LINES, 0.0)}] * 3
     )
     assert prove_priced(shape, "chain", ONE, 9, exact, "proof") == 48
 
@@ -103,7 +114,7 @@ def test_the_same_in_units_of_any_width() -> None:
     """Widths, rooms and prices that are all three times as large prove three times as much."""
     rnd = random.Random(7)
     kinds = some_prices(3, 30, rnd)
-    thrice = [{key: price * (1 if key == "room" else 3) for key, price in kind.items()} for kind in kinds]
+    thrice = [{key: price * (1 if key in ("before", "after") else 3) for key, price in kind.items()} for kind in kinds]
     ends = some_ends(-(-work_of(CHAIN, "chain") // 20), 3, rnd)
     one = prove_priced(CHAIN, "chain", ONE, 30, proof_of("chain", 20, ends, kinds), "proof")
     three = prove_priced(CHAIN, "chain", Units(3, 3, 3, 3), 90, proof_of("chain", 20, ends, thrice), "proof")
@@ -119,6 +130,144 @@ def test_wider_partial_sums_prove_more() -> None:
     assert found == sorted(found) and found[0] < found[-1]
     with pytest.raises(RefusedError, match="no narrower"):
         prove_priced(CHAIN, "chain", Units(2, 1, 2, 1), 2 * CAPACITY, proof, "proof")
+
+
+# room on both sides
+
+
+def one_kind(before: float, after: float, **other: float) -> dict[str, float]:
+    """A kind whose entropies cost next to nothing."""
+    return {"before": before, "after": after, "first": 1e-18, "second": 1e-18, **dict.fromkeys(LINES, 0.0), **other}
+
+
+@pytest.mark.parametrize(
+    ("shares", "prices", "gaps"),
+    [  # what a gap of an input, of a partial sum and of a cell that is kept is charged
+        ((0.0, 0.0), (0.5, 0.25), (0.5, 0.5, 0.75)),
+        ((0.25, 0.25), (0.5, 0.25), (0.75, 0.75, 0.75)),
+        ((0.5, 0.5), (0.75, 0.25), (0.75, 1.0, 1.0)),
+        ((1.0, 2.0), (0.5, 0.25), (0.25, 0.25, 0.75)),
+        ((1.0, 1.0), (5.0, 5.0), (1.0, 2.0, 10.0)),
+        ((0.25, 1.5), (5.0, 0.75), (1.0, 1.25, 5.75)),
+    ],
+)
+def test_charges_computed_by_hand(
+    shares: tuple[float, float], prices: tuple[float, float], gaps: tuple[float, float, float]
+) -> None:
+    """A segment for each product, and entropies that are dear: so each product of a line is in one of its own."""
+    m, k, f, l = shape = (2, 3, 4, 3)
+    work, (once, twice, kept) = work_of(shape, "chain"), gaps
+    kind = {**one_kind(*prices), "first": 1e3, "second": 1e3}
+    capacity = 7
+    found = prove_priced(shape, "chain", ONE, capacity, proof_of("chain", work, [0, 1], [kind] * 2, shares), "proof")
+    charged = m * k * (1 + (f - 1) * once) + (k * f + f * l) * (1 + (m - 1) * once) + m * l * (1 + (f - 1) * twice)
+    # the last first product of a cell may be where its first second one is
+    charged += m * f * ((k - 1) * twice + min((l - 1) * kept, 1 + (l - 1) * once))
+    expected = charged - (work - 1) * sum(prices) * capacity
+    assert found == ceil(expected - 1e-9)
+
+
+def test_a_cell_whose_second_products_are_all_where_the_last_first_ones_are() -> None:
+    """Two segments, one of each price: whatever is there once has no gap, and the rest is one gap at least."""
+    shape = (1, 1, 1, 1)
+    for shares in ((0.0, 0.0), (0.5, 1.0), (1.0, 2.0)):
+        proof = proof_of("chain", 1, [1, 2], [one_kind(1.0, 1.0)] * 2, shares)
+        assert prove_priced(shape, "chain", ONE, 5, proof, "proof") == 4  # A, B, D and Y, no room
+        # a product each: the cell is in both, or all is in one kind, which nothing forbids
+        proof = proof_of("chain", 2, [0, 1], [one_kind(0.5, 0.25)] * 2, shares)
+        assert prove_priced(shape, "chain", ONE, 2, proof, "proof") == ceil(4 - 2 * 0.75)
+        # second products cost 9 more where first ones are done, and the other way round: a gap, kept
+        kinds = [one_kind(0.5, 0.25, D=9.0), one_kind(0.5, 0.25, A=9.0)]
+        kinds[0]["cells again"] = kinds[1]["cells"] = 900.0
+        proof = proof_of("chain", 2, [0, 1], kinds, shares)
+        lone = prove_priced(shape, "chain", ONE, 2, proof, "proof")
+        assert lone == ceil(4 + 0.75 - 2 * 0.75)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_more_than_the_least_over_all_whole_numbers(seed: int) -> None:
+    """Every way to split small lines over the kinds, gap by gap: what is proved is no more, and not much less."""
+    rnd = random.Random(seed)
+    for _ in range(4):
+        form = rnd.choice(["chain", "gated chain", "gate's chain"])
+        shape = rnd.randint(1, 6), rnd.randint(1, 6), rnd.randint(1, 6), rnd.randint(1, 6)
+        units = rnd.choice([ONE, Units(1, 2, 2, 1), Units(2, 3, 1, 4)])
+        capacity, h = rnd.randint(3, 60), rnd.randint(1, min(20, work_of(shape, form)))
+        ends = some_ends(-(-work_of(shape, form) // h), rnd.randint(1, 4), rnd)
+        proof = proof_of(form, h, ends, some_prices(len(ends), capacity, rnd), some_shares(rnd))
+        found = prove_priced(shape, form, units, capacity, proof, "proof")
+        least = with_whole_numbers(shape, form, units, capacity, proof)
+        assert least - 0.1 * abs(least) - 10 <= found <= ceil(least + 1e-9 * abs(least))
+        # nor than with gaps that cost what is moved or held, without shares
+        assert found <= ceil(with_whole_numbers(shape, form, units, capacity, proof, True) + 1e-9 * abs(least))
+
+
+# what was found of the old theorem, with room before segments alone: shape, form, units, S, h, seed, units moved
+OLD_THEOREM: list[tuple[Shape, str, Units, int, int, int, int]] = [
+    ((16, 16, 16, 16), "chain", ONE, 40, 30, 1, -3096),
+    ((16, 16, 16, 16), "gated chain", ONE, 40, 45, 2, -1740),
+    ((7, 20, 9, 31), "gate's chain", ONE, 25, 60, 3, -1939),
+    ((64, 64, 64, 64), "chain", Units(1, 2, 2, 1), 300, 200, 4, -59169),
+    ((300, 100, 200, 150), "gated chain", Units(2, 3, 2, 1), 2000, 150, 5, 279155),
+    ((8192, 4096, 11008, 4096), "chain", ONE, 3145728, 97, 6, -1446146070),
+    ((8192, 4096, 11008, 4096), "gated chain", Units(1, 2, 2, 1), 3145728, 150, 7, -3297767777),
+    ((3, 2, 2, 4), "chain", ONE, 5, 9, 8, -46),
+]
+
+
+@pytest.mark.parametrize(("shape", "form", "units", "capacity", "h", "seed", "proved"), OLD_THEOREM)
+def test_room_before_segments_alone_is_the_old_theorem(
+    shape: Shape, form: str, units: Units, capacity: int, h: int, seed: int, proved: int
+) -> None:
+    assert prove_priced(shape, form, units, capacity, one_sided(shape, form, capacity, h, seed), "proof") == proved
+
+
+def one_sided(shape: Shape, form: str, capacity: int, h: int, seed: int) -> dict[str, Any]:
+    rnd = random.Random(seed)
+    ends = some_ends(-(-work_of(shape, form) // h), 5, rnd)
+    mu = 0.8 / capacity**0.5
+    kinds = [
+        {"before": rnd.uniform(0.5, 2.2), "first": mu * rnd.uniform(0.8, 1.2), "second": mu * rnd.uniform(0.8, 1.2)}
+        | {line: rnd.uniform(-mu, mu) for line in LINES}
+        for _ in ends
+    ]
+    return proof_of(form, h, ends, kinds)
+
+
+def split_room(document: dict[str, Any], part: float, shares: tuple[float, float]) -> None:
+    """Some of the price of room goes to the cut after a segment."""
+    proof = document["claims"][0]["proof"]
+    proof["shares"] = {"one": text(shares[0]), "two": text(shares[1])}
+    for kind in proof["kinds"]:
+        room = float(Fraction(kind["before"]))
+        kind["before"], kind["after"] = text(room * (1 - part)), text(room * part)
+
+
+def test_a_share_or_a_price_that_would_prove_more_is_refused() -> None:
+    """Room after segments for nothing, or more shares than there are moves: the claims that these would give."""
+    document = of_chain()
+    split_room(document, 0.5, (0.5, 1.0))
+    said = persuade(document)
+    assert said is not None
+    honest = document["claims"][0]["elements"]
+    document["claims"][0]["proof"]["least"] = honest
+    check(document)
+    for key, beyond, why in (("one", "5/4", "at most 1"), ("two", "9/4", "at most 2"), ("two", "-1", "fraction")):
+        other = copy.deepcopy(document)
+        other["claims"][0]["proof"]["shares"][key] = beyond
+        assert why in refusal(other)
+    worse = []
+    for key, value in (("one", "0"), ("one", "1"), ("two", "0"), ("two", "2")):
+        other = copy.deepcopy(document)
+        other["claims"][0]["proof"]["shares"][key] = value
+        worse.append(refusal(other))
+    for key in ("before", "after"):
+        for number in range(len(ENDS)):
+            for price in ("0", "1", "3"):
+                other = copy.deepcopy(document)
+                other["claims"][0]["proof"]["kinds"][number][key] = price
+                worse.append(refusal(other))
+    assert all("these prices prove" in told for told in worse)
 
 
 # in bytes
@@ -175,10 +324,17 @@ def changed(change: Callable[[dict[str, Any]], object]) -> str:
         ("to", -1, "at least 0"),
         ("to", "100", "whole number"),
         ("to", True, "whole number"),
-        ("room", "-1", "fraction"),
-        ("room", 1, "fraction"),
-        ("room", "1/3", "multiple"),
-        ("room", "4294967296", "below 2\\^32"),
+        ("before", "-1", "fraction"),
+        ("before", 1, "fraction"),
+        ("before", "1/3", "multiple"),
+        ("before", "4294967296", "below 2\\^32"),
+        ("after", "-1", "fraction"),
+        ("after", "-1/18446744073709551616", "fraction"),
+        ("after", 0, "fraction"),
+        ("after", None, "fraction"),
+        ("after", "1/3", "multiple"),
+        ("after", "1/36893488147419103232", "multiple"),
+        ("after", "4294967296", "below 2\\^32"),
         ("first", "0", "above 0"),
         ("second", "0", "above 0"),
         ("first", "-1/2", "fraction"),
@@ -209,6 +365,22 @@ def test_prices_that_are_none(key: str, value: object, why: str) -> None:
         ({"minima": [1]}, "nothing here has"),
         ({"theorem": "priced line"}, "one of"),
         ({"theorem": "lines"}, "nothing here has|missing"),
+        ({"shares": None}, "object"),
+        ({"shares": ["0", "0"]}, "object"),
+        ({"shares": {}}, "'one' is missing"),
+        ({"shares": {"one": "0"}}, "'two' is missing"),
+        ({"shares": {"two": "0"}}, "'one' is missing"),
+        ({"shares": {"one": "0", "two": "0", "three": "0"}}, "nothing here has"),
+        ({"shares": {"one": 0, "two": "0"}}, "fraction"),
+        ({"shares": {"one": "0", "two": "1.5"}}, "fraction"),
+        ({"shares": {"one": "-1/2", "two": "0"}}, "fraction"),
+        ({"shares": {"one": "0", "two": "-1"}}, "fraction"),
+        ({"shares": {"one": "1/3", "two": "0"}}, "multiple"),
+        ({"shares": {"one": "0", "two": "1/36893488147419103232"}}, "multiple"),
+        ({"shares": {"one": "2", "two": "0"}}, "at most 1"),
+        ({"shares": {"one": "18446744073709551617/18446744073709551616", "two": "0"}}, "at most 1"),
+        ({"shares": {"one": "0", "two": "36893488147419103233/18446744073709551616"}}, "at most 2"),
+        ({"shares": {"one": "0", "two": "4294967296"}}, "2\\^32"),
     ],
 )
 def test_proofs_that_are_none(changes: dict[str, Any], why: str) -> None:
@@ -221,6 +393,10 @@ def test_ranges_must_follow_each_other_and_cover_all() -> None:
     assert "at least 275" in changed(lambda proof: proof["kinds"].append(dict(proof["kinds"][0])))
     assert "at least 275" in changed(lambda proof: proof["kinds"].reverse())
     assert "nothing here has" in changed(lambda proof: proof["kinds"][0].update({"from": 0}))
+    assert "nothing here has" in changed(lambda proof: proof["kinds"][0].update({"room": "0"}))
+    assert "'after' is missing" in changed(lambda proof: proof["kinds"][0].pop("after"))
+    assert "'before' is missing" in changed(lambda proof: proof["kinds"][1].pop("before"))
+    assert "'shares' is missing" in changed(lambda proof: proof.pop("shares"))
     assert "'Y' is missing" in changed(lambda proof: proof["kinds"][1].pop("Y"))
     assert "1 to 64 entries" in changed(lambda proof: proof.update(kinds=proof["kinds"] * 40))
 
@@ -297,6 +473,8 @@ def test_no_prices_take_long(seed: int) -> None:
         for key in kind:
             if key != "to":
                 kind[key] = price(key in LINES)
+    proof["shares"] = {"one": text(rnd.choice([0, 0.3, 1])), "two": text(rnd.choice([0, 0.3, 2]))}
+    for kind in proof["kinds"]:
         for key in ("first", "second"):
             kind[key] = kind[key] if Fraction(kind[key]) else "1"
     start = time.monotonic()
@@ -307,7 +485,10 @@ def test_no_prices_take_long(seed: int) -> None:
 
 def test_speed() -> None:
     shape = (8192, 4096, 11008, 4096)
-    proof = flat("chain", shape, 97, 6e-4, 1.5, 10)
+    proof = flat("chain", shape, 97, 6e-4, 0.75, 10)
+    proof["shares"] = {"one": "1/2", "two": "5/4"}
+    for number, kind in enumerate(proof["kinds"]):
+        kind["after"], kind["before"] = text(0.5 + number / 10), text(1.5 - number / 10)
     start = time.process_time()
     prove_priced(shape, "chain", ONE, 6 * 2**19, proof, "proof")
     assert time.process_time() - start < 2
