@@ -26,7 +26,7 @@ class LinearProgram:
     """
 
     def __init__(self, costs: Array) -> None:
-        self._costs = costs
+        self._costs = costs.copy()
         self._rows: list[tuple[Mapping[int, float], float]] = []
         self._build(_WARM)
 
@@ -42,18 +42,29 @@ class LinearProgram:
         for variable, cost in zip(self._variables, self._costs.tolist(), strict=True):
             objective.SetCoefficient(variable, cost)
         objective.SetMinimization()
-        for row, most in self._rows:
-            self._put(row, most)
+        self._constraints = [self._put(row, most) for row, most in self._rows]
 
-    def _put(self, row: Mapping[int, float], most: float) -> None:
+    def _put(self, row: Mapping[int, float], most: float) -> Any:
         constraint = self._solver.Constraint(self._none, float(most))
         for number, factor in row.items():
             constraint.SetCoefficient(self._variables[number], float(factor))
+        return constraint
 
     def add(self, row: Mapping[int, float], most: float) -> None:
         """A sum of variables, by number, that is at most ``most``."""
         self._rows.append((row, most))
-        self._put(row, most)
+        self._constraints.append(self._put(row, most))
+
+    def change(self, at: int, row: Mapping[int, float]) -> None:
+        """Other factors, of the same variables, in the sum that was added as number ``at``."""
+        self._rows[at] = (row, self._rows[at][1])
+        for number, factor in row.items():
+            self._constraints[at].SetCoefficient(self._variables[number], float(factor))
+
+    def cost(self, number: int, cost: float) -> None:
+        """Another cost of a variable."""
+        self._costs[number] = cost
+        self._solver.Objective().SetCoefficient(self._variables[number], float(cost))
 
     def solve(self, low: Array, high: Array) -> tuple[Array, float] | None:
         """x between these bounds, and the least sum; None where the solver gives up, from the start as well."""

@@ -8,6 +8,7 @@ it is in floating point, in units of sqrt(S): what is found is evaluated exactly
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from math import log, sqrt
 from typing import NamedTuple, cast
@@ -37,9 +38,9 @@ from pebble.bounds.priced_ways import (
     Found,
     Row,
     Ways,
-    enters,
-    leaves,
+    paid,
     plogp,
+    stays,
     ways,
 )
 from pebble.units import ceil_div
@@ -85,32 +86,40 @@ class Search:
 
     def __init__(self, problem: PricedChain, capacity: int) -> None:
         self.problem, self.capacity, self.root = problem, capacity, sqrt(capacity)
-        self.lines = problem.lines
+        self.lines, self.apart, self.together = problem.lines, problem.apart, problem.together
         self.columns = Columns(len(_ENDS), len(self.lines) + 1)
         counts = [split.count for split in self.lines] + [problem.m * problem.f]
         self.counts = np.array(counts) / capacity
         first, second = problem.products
         self.products = first / capacity**1.5, second / capacity**1.5
         self.prices = self._start()
-        self.rows: list[tuple[Row, float]] = []  # that hold for any number of segments
         self.found: tuple[Ways, Array, int] | None = None
-        of, columns = {field: self.columns.of(field).start for field in FIELDS + GAPS}, self.columns
-        for i in range(len(_ENDS)):  # a gap costs no more than its room, nor than its moves
-            for moves, field in enumerate(GAPS[:3]):
-                self.rows.append(({of[field] + i: 1.0, of["before"] + i: -1.0, columns.room: -1.0}, 0.0))
-                if moves:
-                    self.rows.append(({of[field] + i: 1.0, columns.shares[moves - 1]: 1.0}, float(moves)))
-            for moves, field in enumerate(GAPS[3:]):
-                self.rows.append(({of[field] + i: 1.0, of["after"] + i: -1.0}, 0.0))
-                if moves:
-                    self.rows.append(({of[field] + i: 1.0, columns.shares[moves - 1]: -1.0}, 0.0))
+        self.cost = np.zeros(self.columns.number)
+        self.cost[: self.columns.charges] = -self.counts
+        self.cost[list(self.columns.shifts)] = self.products
+        self.lp = LinearProgram(self.cost)
+        for row in self._segments(1):  # `_cut_in` changes these
+            self.lp.add(row, 0.0)
+        for row, most in self._limits():
+            self.lp.add(row, most)
+
+    def _limits(self) -> Iterator[tuple[Row, float]]:
+        """A gap costs no more than its room, nor than its moves."""
+        columns = self.columns
+        one, two, leave, before, after = (columns.of(field).start for field in (*GAPS, "before", "after"))
+        for i in range(len(_ENDS)):
+            for enter in (one, two):
+                yield {enter + i: 1.0, before + i: -1.0, columns.room: -1.0}, 0.0
+            yield {two + i: 1.0, columns.share: 1.0}, 2.0
+            yield {leave + i: 1.0, after + i: -1.0}, 0.0
+            yield {leave + i: 1.0, columns.share: -1.0}, 0.0
 
     def _start(self) -> Array:
         prices = np.zeros(self.columns.number)
         prices[self.columns.room] = 1
         for field, told in _START.items():
             prices[self.columns.of(field)] = told
-        prices[self.columns.shares[1]] = 0.35
+        prices[self.columns.share] = 0.35
         return prices
 
     def ranges(self, segments: int) -> list[tuple[int, int]]:
@@ -124,12 +133,11 @@ class Search:
 
     def _gaps(self, prices: Array) -> None:
         """Each gap at what it may cost at most."""
-        columns = self.columns
+        columns, share = self.columns, prices[self.columns.share]
         before, after = prices[columns.room] + prices[columns.of("before")], prices[columns.of("after")]
-        for moves in range(3):
-            share = prices[columns.shares[moves - 1]] if moves else np.inf
-            prices[columns.of(GAPS[moves])] = np.minimum(before, moves - share) if moves else before
-            prices[columns.of(GAPS[3 + moves])] = np.minimum(after, share)
+        most = np.minimum(before, 1), np.minimum(before, 2 - share), np.minimum(after, share)
+        for field, found in zip(GAPS, most, strict=True):
+            prices[columns.of(field)] = found
 
     def _segments(self, segments: int) -> list[Row]:
         """What a segment of each kind takes off is no more than the shifts give."""
@@ -165,9 +173,9 @@ class Search:
             found = least(split)
             charges.append(found[0].value)
             cuts += [(row, self._found(one, best)) for one in found[:_CUTS]]
-        pairs = [(least(first), least(second)) for first, second in self.problem.apart]
-        first, seconds = self.problem.together
-        for i in range(len(_ENDS)):
+        pairs = [(least(first), least(second)) for first, second in self.apart]
+        first, seconds = self.together
+        for i in self._meet(told, values, prices).argsort()[:_MEETS].tolist():
             pairs.append((least(first, i), sorted(choice for second in seconds for choice in least(second, i))))
         cells = []
         for ups, backs in pairs:
@@ -180,14 +188,28 @@ class Search:
         ]
         return np.array(charges), cuts
 
-    def _whole(self, split: Split, prices: Array, at: int) -> _Choice:
-        """All products of a line in one segment, at the best kind."""
+    def _meet(self, told: Ways, values: Array, prices: Array) -> Array:
+        """What a cell is charged whose first and second products meet in a segment, by its kind."""
+        first, seconds = self.together
+        up = np.minimum(self._alone(first, prices), told.least(first.name, values))
+        back = self._alone(seconds[0], prices)
+        for second in seconds:
+            back = np.minimum(back, told.least(second.name, values))
+        return up + back
+
+    def _alone(self, split: Split, prices: Array) -> Array:
+        """All products of a line in one segment, by its kind, but for what is certain."""
         length, columns = split.length / self.root, self.columns
         entropy = prices[columns.of("first" if split.first else "second")]
         found: Array = entropy * plogp(length) + prices[columns.of(split.offset)] * length
-        for gap, field in ((split.alone.before, enters), (split.alone.after, leaves)):
-            if gap:
-                found = found + gap.width * prices[columns.of(field(gap))]
+        for field, width in paid(split.alone):
+            found = found + width * prices[columns.of(field)]
+        found += stays(split.alone) * prices[columns.room]
+        return found
+
+    def _whole(self, split: Split, prices: Array, at: int) -> _Choice:
+        """The same at the best kind, or the one that is fixed, with what is certain."""
+        found = self._alone(split, prices)
         kind = at if split.fixed else int(found.argmin())
         sure = 0.0 if split.fixed else float(split.certain)
         return _Choice(float(found[kind]) + sure, None, split, kind, sure)
@@ -202,28 +224,22 @@ class Search:
             columns.of("first" if split.first else "second").start + kind: plogp(length),
             columns.of(split.offset).start + kind: length,
         }
-        for gap, field in ((split.alone.before, enters), (split.alone.after, leaves)):
-            if gap:
-                row[columns.of(field(gap)).start + kind] = float(gap.width)
+        for field, width in paid(split.alone):
+            row[columns.of(field).start + kind] = float(width)
+        if width := stays(split.alone):
+            row[columns.room] = float(width)
         return Found(choice.value, row, choice.sure)
 
     def solve(self, segments: int, box: float = 0.1, close: float = _CLOSE) -> float:
         """The best prices for so many segments, from the last ones on; what they prove, in units of S, about."""
         columns = self.columns
         told = Ways(ways(self.problem, len(_ENDS), self.root, segments), columns, self.root)
-        cost = np.zeros(columns.number)
-        cost[: columns.charges] = -self.counts
-        cost[list(columns.shifts)] = self.products
-        cost[columns.room] = segments - 1
-        lp = LinearProgram(cost)
-        for row in self._segments(segments):
-            lp.add(row, 0.0)
-        for row, most in self.rows:
-            lp.add(row, most)
+        self._cut_in(segments)
+        lp, cost = self.lp, self.cost
         center, best, null = self.prices, -np.inf, 0
         self._gaps(center)
         for number, one in self.charges(told, center)[1]:
-            self._cut(lp, number, one)
+            self._cut(number, one)
         for step in range(_MOST_ROUNDS):
             solved = lp.solve(*self._box(center, box if step else 0.0))
             if solved is None:
@@ -234,7 +250,7 @@ class Search:
             value = float(self.counts @ charges - cost[columns.charges :] @ prices[columns.charges :])
             for number, one in cuts:
                 if prices[number] > one.value + 1e-9:
-                    self._cut(lp, number, one)
+                    self._cut(number, one)
             if value > best:
                 gain, center, best, null = value - best, prices, value, 0
                 self.found = told, prices, segments
@@ -256,10 +272,15 @@ class Search:
         most = max(sum(factor * prices[i] for i, factor in row.items()) for row in self._segments(segments))
         return float(-(segments - 1) * prices[columns.room] - segments * most)
 
-    def _cut(self, lp: LinearProgram, number: int, one: Found) -> None:
-        row = {number: 1.0, **{column: -factor for column, factor in one.row.items()}}
-        self.rows.append((row, one.constant))
-        lp.add(row, one.constant)
+    def _cut_in(self, segments: int) -> None:
+        """The program for so many segments: what was found of values stays."""
+        self.cost[self.columns.room] = segments - 1
+        self.lp.cost(self.columns.room, segments - 1)
+        for number, row in enumerate(self._segments(segments)):
+            self.lp.change(number, row)
+
+    def _cut(self, number: int, one: Found) -> None:
+        self.lp.add({number: 1.0, **{column: -factor for column, factor in one.row.items()}}, one.constant)
 
     def _box(self, center: Array, width: float) -> tuple[Array, Array]:
         """Bounds of the variables: prices near the center, charges and shifts free."""
@@ -273,11 +294,11 @@ class Search:
                 low[at] = np.maximum(low[at], _LEAST if field in ("first", "second") else 0.0)
             else:  # only differences between kinds count
                 low[at.start + len(_ENDS) // 2] = high[at.start + len(_ENDS) // 2] = 0.0
-        for moves, field in enumerate(GAPS):
+        for field, moves in zip(GAPS, (1.0, 2.0, 2.0), strict=True):
             at = columns.of(field)
-            low[at], high[at] = 0.0, float(moves % 3) or 1e3
-        for moves, share in enumerate(columns.shares, 1):
-            low[share], high[share] = max(0.0, center[share] - width), min(float(moves), center[share] + width)
+            low[at], high[at] = 0.0, moves
+        share = center[columns.share]
+        low[columns.share], high[columns.share] = max(0.0, share - width), min(2.0, share + width)
         return low, high
 
     def exact(self, method: str) -> PricedBound | None:
@@ -313,8 +334,7 @@ class Search:
             for number in numbers[max(0, middle - 1) : middle + 2]:
                 way, theta = told.ways[number], float(best.theta[number])
                 thetas.setdefault(where, {})[way.parts] = round((theta + shifts[way.split.offset]) / root * one)
-        paid = [prices[share] for share in columns.shares]
-        shares = Shares(*(min(max(0, round(float(x) * one)), moves * one) for moves, x in enumerate(paid, 1)))
+        shares = Shares(0, min(max(0, round(float(prices[columns.share]) * one)), 2 * one))
         elements = priced_value(self.problem, self.capacity, Prices(kinds, shares, segments, thetas))
         return PricedBound(method, self.problem, self.capacity, segments, kinds, shares, elements)
 

@@ -14,14 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.bounds.priced import APART, Gap, PricedChain, Split, Where
+from pebble.bounds.priced import APART, Gap, Part, PricedChain, Split, Where
 
 Array = NDArray[np.float64]
 Row = dict[int, float]  # coefficients by column
 FIELDS = ("before", "after", "first", "second", "a", "b", "cells", "d", "y", "again")
-GAPS = ("enter", "enter one", "enter two", "leave", "leave one", "leave two")  # what is paid for a gap, by its moves
+GAPS = ("enter one", "enter two", "leave two")  # what is paid for a gap of so many moves; of one move nothing before it
 _BIG = 1e6
-STEPS, LAST_STEPS = 18, 60  # of the search for theta, by halves
+STEPS, LAST_STEPS = 12, 60  # of the search for theta, by halves
 _ALL, _STEP = 20, 1.1  # numbers of parts: all up to here, then in steps of a tenth
 
 
@@ -48,27 +48,26 @@ class Columns:
         return self.charges + 2
 
     @property
-    def shares(self) -> tuple[int, int]:
-        """What is paid before a gap, at most: of one move, of two."""
-        return self.charges + 3, self.charges + 4
+    def share(self) -> int:
+        """What is paid before a gap of two moves, at most."""
+        return self.charges + 3
 
     def of(self, field: str) -> slice:
         """One price, for each kind."""
-        at = self.charges + 5 + (FIELDS + GAPS).index(field) * self.kinds
+        at = self.charges + 4 + (FIELDS + GAPS).index(field) * self.kinds
         return slice(at, at + self.kinds)
 
     @property
     def number(self) -> int:
         """How many there are."""
-        return self.charges + 5 + (len(FIELDS) + len(GAPS)) * self.kinds
+        return self.charges + 4 + (len(FIELDS) + len(GAPS)) * self.kinds
 
 
 class Group(NamedTuple):
     """Parts that choose their kind alike."""
 
     parts: int
-    before: Gap | None
-    after: Gap | None
+    part: Part
     at: int  #: their kind, or APART
 
 
@@ -90,13 +89,28 @@ class Found(NamedTuple):
 
 
 def enters(gap: Gap) -> str:
-    """The field for what a part pays for the gap before it."""
-    return GAPS[gap.moves]
+    """The field for what a part pays for the gap before it; where a value stays the room that all share comes to it."""
+    return GAPS[gap.moves - 1] if gap.moves else "before"
 
 
-def leaves(gap: Gap) -> str:
+def leaves(gap: Gap) -> str | None:
     """The field for what it pays for the one after it."""
-    return GAPS[3 + gap.moves]
+    return ("after", None, GAPS[2])[gap.moves]
+
+
+def paid(part: Part) -> list[tuple[str, int]]:
+    """What a part pays for: fields and widths."""
+    found = []
+    if part.before:
+        found.append((enters(part.before), part.before.width))
+    if part.after and (field := leaves(part.after)):
+        found.append((field, part.after.width))
+    return found
+
+
+def stays(part: Part) -> int:
+    """How much of the room that all share it pays for besides."""
+    return part.before.width if part.before and not part.before.moves else 0
 
 
 def numbers(split: Split, root: float, segments: int) -> list[int]:
@@ -115,7 +129,7 @@ def ways(problem: PricedChain, kinds: int, root: float, segments: int) -> list[W
         for at in range(kinds) if split.fixed else (APART,):
             for s in numbers(split, root, segments):
                 groups = tuple(
-                    Group(many, *part, at if name == split.fixed else APART)
+                    Group(many, part, at if name == split.fixed else APART)
                     for many, (name, part) in zip((1, s - 2, 1), split.ends, strict=True)
                 )
                 found.append(Way((split.name, at), s, split, groups))
@@ -132,6 +146,7 @@ class Ways:
         self.many = np.zeros((len(found), 3))
         self.gap = np.zeros((len(found), 3, 2), dtype=np.intp)  # before and after: column of the first kind
         self.width = np.zeros((len(found), 3, 2))  # 0 for none
+        self.stays = np.zeros((len(found), 3))  # of the room that all share
         self.closed = np.zeros((len(found), 3, kinds))
         of = {field: columns.of(field).start for field in FIELDS + GAPS}
         self.entropy = np.array([of["first" if way.split.first else "second"] for way in found], dtype=np.intp)
@@ -139,9 +154,9 @@ class Ways:
         for row, way in enumerate(found):
             for group, one in enumerate(way.groups):
                 self.many[row, group] = one.parts
-                for side, (gap, field) in enumerate(((one.before, enters), (one.after, leaves))):
-                    if gap:
-                        self.gap[row, group, side], self.width[row, group, side] = of[field(gap)], gap.width
+                self.stays[row, group] = stays(one.part)
+                for side, (field, width) in enumerate(paid(one.part)):
+                    self.gap[row, group, side], self.width[row, group, side] = of[field], width
                 if one.at != APART:
                     self.closed[row, group] = _BIG
                     self.closed[row, group, one.at] = 0
@@ -151,12 +166,20 @@ class Ways:
         for number, way in enumerate(found):
             self.at.setdefault(way.where, []).append(number)
 
+    def least(self, name: str, values: Array) -> Array:
+        """The least value for each kind of a fixed part."""
+        numbers = [self.at.get((name, i), []) for i in range(self.columns.kinds)]
+        if not numbers[0]:
+            return np.full(self.columns.kinds, np.inf)
+        found: Array = values[numbers[0][0] : numbers[-1][-1] + 1].reshape(len(numbers), -1).min(axis=1)
+        return found
+
     def best(self, prices: Array, steps: int = STEPS) -> Best:
         """The best theta of each way: where the parts of what is charged least add up to the line."""
         mu = prices[self.entropy[:, None] + self.all]
         offset = prices[self.offset[:, None] + self.all]
-        paid = self.width[..., None] * prices[self.gap[..., None] + self.all]
-        gaps = paid.sum(axis=2) + self.closed
+        costs = self.width[..., None] * prices[self.gap[..., None] + self.all]
+        gaps = costs.sum(axis=2) + self.closed + (self.stays * prices[self.columns.room])[..., None]
         low = (offset + mu * -8).min(axis=1)  # parts of e^-9
         high = (offset + mu * (2 + np.log(np.maximum(self.length, 1)))[:, None]).max(axis=1)
 
@@ -199,6 +222,8 @@ class Best(NamedTuple):
                 if not many:
                     continue
                 kind, size = int(kinds[way, group]), float(sizes[way, group])
+                if stays := float(told.stays[way, group]):
+                    row[told.columns.room] = row.get(told.columns.room, 0.0) + many * stays
                 for gap, width in zip(told.gap[way, group].tolist(), told.width[way, group].tolist(), strict=True):
                     if width:
                         row[gap + kind] = row.get(gap + kind, 0.0) + many * width
