@@ -345,7 +345,8 @@ def with_whole_numbers(
     """
     m, k, f, l = shape
     w, hidden, p, written = units
-    gated, h = form == "gated chain", proof["segments"]
+    gated = form == "gated chain"
+    h: int = proof["segments"]
     kinds = [{key: float(Fraction(x)) for key, x in kind.items() if key != "to"} for kind in proof["kinds"]]
     one, two = (float(Fraction(proof["shares"][key])) for key in ("one", "two"))
 

@@ -167,6 +167,37 @@ def test_charges_computed_by_hand(
     assert found == ceil(expected - 1e-9)
 
 
+@pytest.mark.parametrize("shares", [(0.0, 0.0), (0.25, 0.25), (0.5, 1.0), (1.0, 1.5), (0.75, 2.0)])
+@pytest.mark.parametrize(
+    "rooms", [(0.5, 0.25, 0.125, 0.75), (3.0, 0.5, 0.75, 5.0), (0.25, 2.0, 1.5, 0.5), (0, 0, 1, 3)]
+)
+def test_charges_of_segments_that_have_only_first_or_only_second_products(
+    shares: tuple[float, float], rooms: tuple[float, float, float, float]
+) -> None:
+    """Where offsets say which kind a product is in, a cell is last added up in one kind and first read in the other."""
+    m, k, f, l = shape = (2, 3, 4, 3)
+    work, capacity = work_of(shape, "chain"), 3
+    dear = {"first": 1e3, "second": 1e3}
+    kinds = [
+        {**one_kind(*rooms[:2]), **dear, "D": 900.0, "Y": 900.0, "cells again": 900.0},
+        {**one_kind(*rooms[2:]), **dear, "A": 900.0, "B": 900.0, "cells": 900.0},
+    ]
+
+    def gap(one: int, other: int, moves: int) -> float:
+        share = shares[moves - 1]
+        return min(share, rooms[2 * one + 1]) + min(moves - share, rooms[2 * other])
+
+    found = prove_priced(shape, "chain", ONE, capacity, proof_of("chain", work, [0, 1], kinds, shares), "proof")
+    charged = m * k * (1 + (f - 1) * gap(0, 0, 1)) + k * f * (1 + (m - 1) * gap(0, 0, 1))
+    charged += f * l * (1 + (m - 1) * gap(1, 1, 1)) + m * l * (1 + (f - 1) * gap(1, 1, 2))
+    kept = rooms[1] + rooms[2] + (l - 1) * (rooms[2] + rooms[3])
+    stored = 1 + gap(0, 1, 1) + (l - 1) * gap(1, 1, 1)
+    charged += m * f * ((k - 1) * gap(0, 0, 2) + min(kept, stored))
+    charged -= capacity * work * max(rooms[0] + rooms[1], rooms[2] + rooms[3])
+    charged += capacity * (min(rooms[0], rooms[2]) + min(rooms[1], rooms[3]))
+    assert found == ceil(charged - 1e-9)
+
+
 def test_a_cell_whose_second_products_are_all_where_the_last_first_ones_are() -> None:
     """Two segments, one of each price: whatever is there once has no gap, and the rest is one gap at least."""
     shape = (1, 1, 1, 1)
