@@ -10,10 +10,14 @@ from fractions import Fraction
 from functools import cache
 from itertools import pairwise
 from math import ceil, inf, log
+from typing import Any
 
 import pytest
 
+from pebble.bounds.priced import METHOD, PricedChain
+from pebble.bounds.priced_search import Search
 from pebble.certificate.priced_lines import Units, prove_priced
+from pebble.proof.priced import priced_json
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.schedules.explicit.wide_kernels import best_in_bytes
 from pebble.workloads import Ffn
@@ -154,7 +158,17 @@ def proved(shape: Shape, form: str, units: Units, capacity: int, h: int, rnd: ra
         for key in PRICES:
             kind[key] = text(float(Fraction(kind[key])) * rnd.uniform(0.97, 1.03))
     more = units.read * shape[1] * shape[2] if form == "gate's chain" else 0
-    return more + max(prove_priced(shape, form, units, capacity, proof, "proof") for proof in (best, other))
+    searched = searched_proof(shape, form, units, capacity, h)
+    return more + max(prove_priced(shape, form, units, capacity, proof, "proof") for proof in (best, other, *searched))
+
+
+def searched_proof(shape: Shape, form: str, units: Units, capacity: int, h: int) -> list[dict[str, Any]]:
+    """What the search for bounds finds, with prices on both sides of a segment."""
+    problem = PricedChain(form, *shape, 2 if form == "gated chain" else 1, *units)
+    search = Search(problem, capacity)
+    search.solve(h, close=0.01)
+    found = search.exact(METHOD)
+    return [] if found is None else [priced_json(found) | {"least": 0}]
 
 
 # against optima
