@@ -58,12 +58,13 @@ _START: dict[str, tuple[float, ...]] = {
 }
 _LEAST = 0.02  # of the prices of entropies
 _MOST_ROUNDS = 120
+_SURE = 0.05  # the box in which nothing better is found when the search ends
 _NULL = 2  # rounds without gain after which the box shrinks
 _CUTS = 2  # rows for each kind of value and round
 _MEETS = 3  # rows for the cells
 _CLOSE = 5e-4  # of the bound: what better prices may still gain when the search ends
 _ROUGH = 5e-3  # the same while the number of segments is looked for
-_SHORTEST, _DEEPEST = 1.0, 10.0  # k + l in units of sqrt(S)
+_SHORTEST, _DEEPEST = 1.0, 40.0  # k + l in units of sqrt(S)
 _FEWEST, _SMALLEST = 1 << 20, 1000  # products in all, and of a segment
 _GAIN = 1.2  # more than Theorem 10 has ever proved over Theorem 8
 
@@ -241,7 +242,8 @@ class Search:
         for number, one in self.charges(told, center)[1]:
             self._cut(number, one)
         for step in range(_MOST_ROUNDS):
-            solved = lp.solve(*self._box(center, box if step else 0.0))
+            width = box if step else 0.0
+            solved = lp.solve(*self._box(center, width))
             if solved is None:
                 break
             prices, hoped = solved[0], -solved[1]
@@ -261,7 +263,9 @@ class Search:
                 if null >= _NULL:
                     box, null = box / 2, 0
             if step and hoped - best < close * abs(best):
-                break
+                if width >= _SURE:
+                    break
+                box = 2 * _SURE  # nothing better is near: look further
         self.rounds = step
         self.prices = center
         return best

@@ -183,17 +183,21 @@ class Ways:
         low = (offset + mu * -8).min(axis=1)  # parts of e^-9
         high = (offset + mu * (2 + np.log(np.maximum(self.length, 1)))[:, None]).max(axis=1)
 
-        def at(theta: Array) -> tuple[Array, Array, NDArray[np.intp], Array]:
+        def shares(theta: Array) -> tuple[Array, Array, NDArray[np.intp], Array]:
             part = np.exp(np.minimum((theta[:, None] - offset) / mu - 1, 50))
             charged = gaps - (mu * part)[:, None, :]
             kind = charged.argmin(axis=2)
-            least, size = charged[self.row, self.group, kind], part[self.row, kind]
-            value = theta * self.length + (self.many * least).sum(axis=1) + self.certain
-            return value, self.length - (self.many * size).sum(axis=1), kind, size
+            size = part[self.row, kind]
+            return charged, self.length - (self.many * size).sum(axis=1), kind, size
+
+        def at(theta: Array) -> tuple[Array, Array, NDArray[np.intp], Array]:
+            charged, short, kind, size = shares(theta)
+            least = charged[self.row, self.group, kind]
+            return theta * self.length + (self.many * least).sum(axis=1) + self.certain, short, kind, size
 
         for _ in range(steps):
             middle = (low + high) / 2
-            rises = at(middle)[1] > 0
+            rises = shares(middle)[1] > 0
             low, high = np.where(rises, middle, low), np.where(rises, high, middle)
         return Best(self, low, at(low), at(high))
 

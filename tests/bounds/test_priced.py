@@ -190,3 +190,9 @@ def test_hardly_rises_with_the_capacity(seed: int) -> None:
     capacity = rnd.randint(10_000, 400_000)
     small, large = (lower_bound(ffn, size).elements for size in (capacity, capacity + rnd.choice([1, 1000, 10_000])))
     assert large <= 1.002 * small
+
+
+def test_the_search_does_not_end_in_a_small_box() -> None:
+    """It ended too soon between these capacities, 4 % lower than at the larger one."""
+    found = [lower_bound(Ffn(2216, 851, 1057), capacity).elements for capacity in (1342124, 1355534, 1369089)]
+    assert found[2] > 6_285_000 and found == sorted(found, reverse=True)
