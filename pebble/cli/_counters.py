@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from math import exp
+
 from pebble.cli import _output
 from pebble.counters import Launch
-from pebble.counters.dimensions import STEP
+from pebble.counters.dimensions import LEAST_SPREAD, STEP, Dimensions
 from pebble.reports.ncu import Identified, NcuReport
 from pebble.reports.ncu_compare import Judgement
 from pebble.reports.ncu_dims import Recovered
 from pebble.units import format_bytes, format_capacity, format_ratio
 
 _MOST_ORDERS = 20
+_FAR = 0.25  # of reads: the nearest order is not the one that ran
 _COUNTS = ("l2_sectors", "l1_load_sectors", "l1_store_sectors", "l1_load_requests", "l1_store_requests")
 
 
@@ -28,6 +31,7 @@ def print_launches(found: NcuReport) -> None:
     rows = []
     for launch in found.launches:
         time, tensor = launch.value("time_nanoseconds"), launch.value("tensor_percent")
+        hits = [launch.value(f"{level}_hit_percent") for level in ("l1", "l2")]
         mark = " *" if launch is found.critical.launch else ""
         moved = [launch.value(f"dram_{kind}_bytes") for kind in ("read", "write")]
         blocks = "-" if launch.blocks is None else str(launch.blocks)
@@ -38,11 +42,11 @@ def print_launches(found: NcuReport) -> None:
                 "-" if time is None else f"{time / 1e3:,.2f}",
                 *("-" if amount is None else format_bytes(amount) for amount in moved),
                 *(_count(launch.value(key)) for key in _COUNTS),
-                "-" if tensor is None else f"{tensor:.1f}%",
+                *("-" if share is None else f"{share:.1f}%" for share in (*hits, tensor)),
             ]
         )  # fmt: skip
     header = ["kernel", "grid", "us", "DRAM read", "written", "L2 sectors", "L1 ld sectors", "L1 st sectors",
-              "L1 ld requests", "L1 st requests", "tensor"]  # fmt: skip
+              "L1 ld requests", "L1 st requests", "L1 hit", "L2 hit", "tensor"]  # fmt: skip
     print(_output.table(header, rows))
     print()
     _print_what_to_know(found)
@@ -52,6 +56,8 @@ def _print_what_to_know(found: NcuReport) -> None:
     """The critical kernel, what the counters do not say, and notes."""
     critical = found.critical
     _output.say(_plain(f"* critical kernel: {critical.launch.ident} {critical.launch.short_name} ({critical.why})"))
+    _output.say(f"limit: {found.limit.text}", "  ")
+    _print_hits(critical.launch)
     past = [launch.ident for launch in found.launches if _past_l1(launch)]
     if past:
         _output.say(
@@ -81,6 +87,18 @@ def _print_what_to_know(found: NcuReport) -> None:
         _output.say(_plain(f"note: {note}"))
 
 
+def _print_hits(launch: Launch) -> None:
+    """The hit rates of a launch, and what they are of."""
+    rates = [(level, launch.value(f"{level.lower()}_hit_percent")) for level in ("L1", "L2")]
+    known = [f"{level} {rate:.1f} %" for level, rate in rates if rate is not None]
+    if not known:
+        return
+    moved, fabric = launch.value("dram_bytes"), launch.value("l2_fabric_sectors")
+    twice = "; L2 looks up twice what lies in its other partition" if fabric else ""
+    left = "" if moved is None else f"; DRAM moved {format_bytes(moved)}"
+    _output.say(f"hit rates: {', '.join(known)}, of the sectors loaded and stored there{twice}{left}", "  ")
+
+
 def _past_l1(launch: Launch) -> bool:
     """Whether it computes on the tensor pipe what the L1 has not seen."""
     return (launch.value("tensor_percent") or 0) >= 1 and launch.value("l1_load_sectors") == 0
@@ -99,6 +117,8 @@ def print_identified(found: Identified, known: str = "") -> None:
         say(f"stores   about {found.stored[0]:,} sectors: none passed the L1's counters; told from L2's writes")
     if found.stores is not None:
         say(f"type     {found.stores.text}")
+    if found.computes == "attention" and found.stores is not None and not found.heads:
+        say(f"heads    none of usual width fills {found.stores.cols:,} columns with a log-sum-exp beside")
     if len(found.heads) > 1:
         say(f"heads    ambiguous; {len(found.heads)} fit:")
     for heads, dim, size in found.heads:
@@ -137,25 +157,38 @@ def print_judgement(found: Judgement) -> None:
     best, name = compared.best_found
     say(f"best schedule  {format_bytes(best)}: {name}")
     if measured.nanoseconds:
-        rate = (measured.dram_bytes or 0) / measured.nanoseconds
-        say(f"time           {measured.nanoseconds / 1e6:,.4g} ms, {rate:,.4g} GB/s of DRAM")
+        rates = [value / measured.nanoseconds for value in (measured.dram_bytes or 0, found.workload.flops / 1e3)]
+        say(
+            f"time           {measured.nanoseconds / 1e6:,.4g} ms, {rates[0]:,.4g} GB/s of DRAM, {rates[1]:,.4g} TFLOPS"
+        )
+    say(f"limit          {found.limit.text}")
     near = found.nearest
-    if near is not None:
+    if near is not None and not found.told_apart:
+        say(
+            f"nearest order  none is nearer than another: {found.name_of(found.alike[0])} would read "
+            f"{format_bytes(near.read_bytes)} ({near.error:+.1%})"
+        )
+    elif near is not None:
         others = [f"{one.order}, {one.execution}" for one in found.as_near[:6]]
         more = len(found.as_near) - len(others)
+        far = ", which is far off" if abs(near.error) > _FAR else ""
         also = f"; not to be told from it: {'; '.join(others)}{f' and {more} more' if more else ''}" if others else ""
-        say(f"nearest order  {near.order}, {near.execution} ({near.error:+.1%}){also}")
+        say(f"nearest order  {near.order}, {near.execution} ({near.error:+.1%}){far}{also}")
     print()
     say(found.reads.text)
     say(found.writes.text)
     print()
     rows = [
-        [one.order, one.execution, f"{one.read_bytes / 1e6:,.1f}", f"{one.write_bytes / 1e6:,.1f}", f"{one.error:+.1%}"]
-        for one in found.orders[:_MOST_ORDERS]
-    ]
+        [found.name_of(tied), one.execution, *(f"{moved / 1e6:,.1f}" for moved in (one.read_bytes, one.write_bytes)),
+         f"{one.error:+.1%}"]
+        for tied in found.alike[:_MOST_ORDERS] for one in tied[:1]
+    ]  # fmt: skip
     print(_output.table(["order", "execution", "read MB", "write MB", "error"], rows, left=2))
-    if len(found.orders) > _MOST_ORDERS:
-        say(f"and {len(found.orders) - _MOST_ORDERS} more, farther off (`--json` lists all)")
+    for tied in found.alike[:_MOST_ORDERS]:
+        if 1 < len(tied) < len(compared.orders):
+            say(f"the same: {', '.join(one.order for one in tied)}")
+    if len(found.alike) > _MOST_ORDERS:
+        say(f"and {sum(map(len, found.alike[_MOST_ORDERS:]))} more, farther off (`--json` lists all)")
     for note in found.notes:
         say(_plain(f"note: {note}"))
 
@@ -173,14 +206,14 @@ def print_dims(found: Recovered) -> None:
     """A model's dimensions."""
     say, dims = _output.say, found.found
     say(found.summary())
-    say(f"counters of {len(dims.samples)} lengths, which disagree by {dims.spread:.1%}")
+    say(f"counters{' and grids' * dims.by_grid} of {len(dims.samples)} lengths, {_agreement(dims)}")
     rows = [
         [
             ", ".join(fit.layers[:3]) + (" ..." if len(fit.layers) > 3 else ""),
             str(fit.n),
             str(fit.k),
             str(fit.value_bytes),
-            str(fit.tile_side or "-"),
+            "-" if fit.tile is None else str(fit.tile if fit.tile.bm != fit.tile.bn else fit.tile_side),
             f"{fit.misfit:.1f}",
         ]
         for fit in dims.named
@@ -192,5 +225,14 @@ def print_dims(found: Recovered) -> None:
         some = ", ".join(f"{fit.n} x {fit.k}" for fit in dims.integers[:5])
         more = " ..." if dims.integers_fitting > 5 else ""
         say(f"of multiples of {STEP}, {dims.integers_fitting} pairs fit: {some}{more}")
-    for note in dims.notes:
-        say(f"note: {note}")
+    for note in found.notes:
+        say(_plain(f"note: {note}"))
+
+
+def _agreement(dims: Dimensions) -> str:
+    """How well the counters grow as the tokens."""
+    if not dims.of_a_layer:
+        return f"which over the tokens differ by a factor of {exp(dims.spread):,.2f}: those of one layer would not"
+    if dims.spread <= LEAST_SPREAD:
+        return f"which agree within {LEAST_SPREAD:.1%}"
+    return f"which disagree by {dims.spread:.1%}"

@@ -1,6 +1,6 @@
 """Reports of Nsight Compute: their kernels, what those compute, and how far they are from the proved least.
 
-  pebble ncu report FILE     the kernels: time, DRAM bytes, L2 and L1 sectors, requests, tensor pipe, what is missing
+  pebble ncu report FILE     the kernels: time, bytes, sectors, hit rates, what limits the critical one, what is missing
   pebble ncu which FILE      what the critical kernel computes: data type, shape, heads
   pebble ncu compare FILE    measured beside proved and beside each simulated order
   pebble ncu dims FILES      the dimensions of a model from counters of several sequence lengths
@@ -87,7 +87,7 @@ def _dims(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tokens", metavar="A,B,...", help="sequence lengths, in the order of the reports")
     parser.add_argument("--launch", metavar="L", help="ID or part of a name, the same in each report")
     parser.add_argument("--tile-side", metavar="T", help="side of the block tile (as fits best)")
-    parser.add_argument("--bytes", metavar="B", help="bytes of a value: 1, 2 or 4 (as fits best)")
+    parser.add_argument("--bytes", metavar="B", help="bytes of a value: 1, 2, 4 or 8 (as fits best)")
 
 
 def _row(parser: argparse.ArgumentParser) -> None:

@@ -1,11 +1,17 @@
 """The dimensions of a model's layer from counters of several sequence lengths.
 
 A product of M tokens with a weight of N x K stores M N b / 32 sectors, loads 2 M N K b / (32 T) sectors by square tiles
-of side T, and takes M N K / 32 fp32 FMA instructions of a warp (without tensor cores). Each counter, divided by what is
+of side T, and takes M N K / 32 FMA instructions of a warp (without tensor cores). Each counter, divided by what is
 known, is one of the unknown products N, N K, N K / T times noise; logarithms make the noise additive, and its spread is
 what the lengths disagree by. A candidate fits as well as the least sum of squared, weighted residuals over the value
 sizes and tile sides that the counters leave open. What fits nearly as well as the best is listed: if that is more than
 one pair of dimensions, the answer is ambiguous and says so.
+
+A grid of one block a tile of BM x BN has ceil(M / BM) ceil(N / BN) blocks, which is exact: tiles and widths that do not
+have the grids of all lengths are left out. Where none have them, a block is not a tile, and the grids are not used.
+
+Counters that do not grow as the tokens are not those of a layer, whatever fits their mean: then no layer is named, and
+the power of the tokens that each does follow is said instead.
 """
 
 from __future__ import annotations
@@ -15,14 +21,18 @@ from dataclasses import dataclass
 from math import exp, log, sqrt
 from typing import NamedTuple
 
+from pebble.counters.laws import Law, laws_of
+from pebble.counters.names import Tile
 from pebble.counters.quantities import SECTOR_BYTES
-from pebble.counters.shapes import VALUE_BYTES, WARP
+from pebble.counters.shapes import UNTOLD_BYTES, WARP
 from pebble.errors import InputError
+from pebble.units import ceil_div
 from pebble.workloads.named import model_layers, model_names, model_shape
 
 COUNTERS = ("store_sectors", "load_sectors", "fma_instructions")
 TILE_SIDES = (16, 32, 64, 128, 192, 256)
 LEAST_SPREAD = 0.005  # no counter is trusted beyond this
+MOST_SPREAD = 0.1  # of the counters of one layer; layers lie no farther apart
 # The sum of squares beyond the least possible at which a candidate is refused, at a level of one in a thousand: of
 # chi-square for three counters where the noise is known, more where it is estimated from few lengths (F distribution).
 NEAR, NEAR_FEW = 16.0, 14.0
@@ -32,12 +42,13 @@ _MOST_INTEGERS = 400
 
 
 class Sample(NamedTuple):
-    """Counters of one sequence length; None where one was not taken."""
+    """Counters of one sequence length, and the blocks of its grid; None where one was not taken."""
 
     tokens: int
     store_sectors: float | None = None
     load_sectors: float | None = None
     fma_instructions: float | None = None
+    blocks: int | None = None
 
 
 @dataclass(frozen=True)
@@ -48,8 +59,9 @@ class LayerFit:
     ----------
     n, k : int
         Output and input width, in values.
-    value_bytes, tile_side : int
-        With which it fits best; a tile side of 0 where no loads were counted.
+    value_bytes : int
+    tile : Tile or None
+        With which it fits best; None where neither loads nor grids tell a tile.
     misfit : float
         Sum of squared residuals, in standard deviations.
     layers : tuple of str
@@ -59,9 +71,14 @@ class LayerFit:
     n: int
     k: int
     value_bytes: int
-    tile_side: int
+    tile: Tile | None
     misfit: float
     layers: tuple[str, ...] = ()
+
+    @property
+    def tile_side(self) -> int:
+        """Harmonic mean of the tile's sides; 0 without a tile."""
+        return round(_side(self.tile)) if self.tile else 0
 
 
 @dataclass(frozen=True)
@@ -80,6 +97,10 @@ class Dimensions:
     integers_fitting : int
         How many there are; 0 where the counters do not tell both widths.
     notes : tuple of str
+    laws : tuple of Law
+        The power of the tokens that each counter follows.
+    by_grid : bool
+        Whether the grids were used.
     """
 
     samples: tuple[Sample, ...]
@@ -88,6 +109,13 @@ class Dimensions:
     integers: tuple[LayerFit, ...]
     integers_fitting: int
     notes: tuple[str, ...]
+    laws: tuple[Law, ...]
+    by_grid: bool = False
+
+    @property
+    def of_a_layer(self) -> bool:
+        """Whether the counters grow as the tokens, as those of a layer do."""
+        return self.spread <= MOST_SPREAD
 
     @property
     def best(self) -> LayerFit | None:
@@ -97,6 +125,8 @@ class Dimensions:
     @property
     def ambiguous(self) -> bool:
         """More than one pair of dimensions is left: among named models where any fits, else among integers."""
+        if not self.of_a_layer:
+            return False
         return len({(fit.n, fit.k) for fit in self.named}) > 1 if self.named else self.integers_fitting != 1
 
     @property
@@ -108,7 +138,12 @@ class Dimensions:
         return tuple((name, model_shape(name).hidden, model_shape(name).intermediate) for name in names)
 
 
-def recover(samples: Sequence[Sample], tile_side: int | None = None, value_bytes: int | None = None) -> Dimensions:
+def recover(
+    samples: Sequence[Sample],
+    tile_side: int | None = None,
+    value_bytes: int | Sequence[int] | None = None,
+    tile: Tile | None = None,
+) -> Dimensions:
     """The widths N and K of a layer from counters of several sequence lengths.
 
     Parameters
@@ -117,8 +152,10 @@ def recover(samples: Sequence[Sample], tile_side: int | None = None, value_bytes
         Two lengths or more, one kernel: the product of ``tokens`` rows with one weight.
     tile_side : int, optional
         Harmonic mean of the sides of the block tile, where known.
-    value_bytes : int, optional
+    value_bytes : int or sequence of int, optional
         Bytes of a value, where known.
+    tile : Tile, optional
+        The block tile itself, where known.
 
     Returns
     -------
@@ -145,37 +182,98 @@ def recover(samples: Sequence[Sample], tile_side: int | None = None, value_bytes
         raise InputError(
             f"dims: no counter is there for all lengths; expected one of {', '.join(COUNTERS)}, all above zero."
         )
-    spread = _spread(logs.values())
-    free = sum(len(values) - 1 for values in logs.values())
-    near = NEAR * (1 + NEAR_FEW / free) if spread > LEAST_SPREAD else NEAR
-    sides = (tile_side,) if tile_side else TILE_SIDES
-    sizes = (value_bytes,) if value_bytes else VALUE_BYTES
-
-    def fit(n: int, k: int, layers: tuple[str, ...] = ()) -> LayerFit:
-        return min(
-            (
-                LayerFit(n, k, size, side, _misfit(logs, spread, n, k, size, side), layers)
-                for size in sizes
-                for side in (sides if "load_sectors" in logs else (0,))
-            ),
-            key=lambda one: (one.misfit, one.tile_side),
-        )
-
-    named = sorted((fit(n, k, names) for (n, k), names in _named_layers().items()), key=lambda one: one.misfit)
-    limit = _allowed(logs, spread) + near
-    notes = []
-    fitting = [one for one in named if one.misfit <= limit]
-    integers: list[LayerFit] = []
-    if "store_sectors" in logs and len(logs) > 1:
-        integers = sorted((fit(n, k) for n, k in _integers(logs, spread, sides, sizes)), key=lambda one: one.misfit)
-        integers = [one for one in integers if one.misfit <= limit]
-    elif "store_sectors" in logs:
-        notes.append("stores alone tell N, not K: any layer of that width fits; count loads or FMA instructions too")
-    else:
-        notes.append("without stores only products of N and K are told: layers that share one cannot be told apart")
+    spread, laws = _spread(logs.values()), laws_of([sample.tokens for sample in samples], logs)
+    if spread > MOST_SPREAD:
+        return Dimensions(tuple(samples), spread, (), (), 0, (), laws)
+    sizes = (value_bytes,) if isinstance(value_bytes, int) else tuple(value_bytes or UNTOLD_BYTES)
+    gridded = all(sample.blocks for sample in samples)
+    found = _Search(samples, logs, spread, sizes, _tiles(tile_side, tile, gridded), gridded)
+    named, integers = found.named(), found.integers()
+    notes = found.notes()
+    if gridded and not named and not integers:
+        found = _Search(samples, logs, spread, sizes, _tiles(tile_side, tile, False), False)
+        named, integers = found.named(), found.integers()
+        if named or integers:
+            notes += ("the grids are not those of a block a tile, and were not used",)
     return Dimensions(
-        tuple(samples), spread, tuple(fitting), tuple(integers[:_MOST_CANDIDATES]), len(integers), tuple(notes)
+        tuple(samples),
+        spread,
+        tuple(named),
+        tuple(integers[:_MOST_CANDIDATES]),
+        len(integers),
+        notes,
+        laws,
+        found.by_grid,
     )
+
+
+def _side(tile: Tile) -> float:
+    """The side of the square tile that loads as much a value."""
+    return 2 * tile.bm * tile.bn / (tile.bm + tile.bn)
+
+
+def _tiles(side: int | None, tile: Tile | None, gridded: bool) -> tuple[Tile, ...]:
+    """The tiles to try, squares first: loads tell of a tile its mean side alone, grids both."""
+    if side is None and tile is not None:
+        return tuple(dict.fromkeys((Tile(tile.bm, tile.bn), Tile(tile.bn, tile.bm))))
+    squares = [Tile(one, one) for one in ((side,) if side else TILE_SIDES)]
+    if not gridded:
+        return tuple(squares)
+    oblong = [Tile(a, b) for a in TILE_SIDES for b in TILE_SIDES if a != b]
+    return (*squares, *(one for one in oblong if side is None or round(_side(one)) == side))
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What fits some counters, over the value sizes and tiles that are left open."""
+
+    samples: Sequence[Sample]
+    logs: Mapping[str, Sequence[float]]
+    spread: float
+    sizes: Sequence[int]
+    tiles: Sequence[Tile]
+    by_grid: bool
+
+    def named(self) -> list[LayerFit]:
+        """The layers of named models that fit, best first."""
+        return self._fitting((n, k, names) for (n, k), names in _named_layers().items())
+
+    def integers(self) -> list[LayerFit]:
+        """The multiples of `STEP` that fit, best first; none where the counters do not tell both widths."""
+        if "store_sectors" not in self.logs or len(self.logs) < 2:
+            return []
+        sides = dict.fromkeys(map(_side, self.tiles))
+        return self._fitting((n, k, ()) for n, k in _integers(self.logs, self.spread, (*sides,), self.sizes))
+
+    def notes(self) -> tuple[str, ...]:
+        """What the counters cannot tell."""
+        if "store_sectors" not in self.logs:
+            return ("without stores only products of N and K are told: layers that share one cannot be told apart",)
+        if len(self.logs) == 1:
+            return ("stores alone tell N, not K: any layer of that width fits; count loads or FMA instructions too",)
+        return ()
+
+    def _fitting(self, widths: Iterable[tuple[int, int, tuple[str, ...]]]) -> list[LayerFit]:
+        free = sum(len(values) - 1 for values in self.logs.values())
+        near = NEAR * (1 + NEAR_FEW / free) if self.spread > LEAST_SPREAD else NEAR
+        limit = _allowed(self.logs, self.spread) + near
+        found = [fit for one in widths if (fit := self._best(*one)) is not None and fit.misfit <= limit]
+        return sorted(found, key=lambda fit: fit.misfit)
+
+    def _best(self, n: int, k: int, layers: tuple[str, ...]) -> LayerFit | None:
+        """With the value size and tile that fit best; None where no tile has the grids."""
+        told = "load_sectors" in self.logs or self.by_grid
+        tiles = [tile for tile in self.tiles if not self.by_grid or self._has_grids(n, tile)] if told else [None]
+        fits = (
+            LayerFit(n, k, size, tile, _misfit(self.logs, self.spread, n, k, size, tile), layers)
+            for size in self.sizes
+            for tile in tiles
+        )
+        return min(fits, key=lambda fit: (fit.misfit, fit.tile_side), default=None)
+
+    def _has_grids(self, n: int, tile: Tile) -> bool:
+        across = ceil_div(n, tile.bn)
+        return all(ceil_div(sample.tokens, tile.bm) * across == sample.blocks for sample in self.samples)
 
 
 def _per_token(samples: Sequence[Sample]) -> dict[str, list[float]]:
@@ -205,7 +303,8 @@ def _allowed(logs: Mapping[str, Sequence[float]], spread: float) -> float:
     )
 
 
-def _misfit(logs: Mapping[str, Sequence[float]], spread: float, n: int, k: int, size: int, side: int) -> float:
+def _misfit(logs: Mapping[str, Sequence[float]], spread: float, n: int, k: int, size: int, tile: Tile | None) -> float:
+    side = _side(tile) if tile else 0.0
     expected = {
         "store_sectors": log(n * size / SECTOR_BYTES),
         "fma_instructions": log(n * k / WARP),
@@ -227,7 +326,7 @@ def _named_layers() -> dict[tuple[int, int], tuple[str, ...]]:
 
 
 def _integers(
-    logs: Mapping[str, Sequence[float]], spread: float, sides: Sequence[int], sizes: Sequence[int]
+    logs: Mapping[str, Sequence[float]], spread: float, sides: Sequence[float], sizes: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
     """Multiples of `STEP` within four standard deviations of what the counters say, the nearest of each first."""
     mean = {name: sum(values) / len(values) for name, values in logs.items()}

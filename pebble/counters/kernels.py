@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from pebble.counters.names import Kind, kind_of
 from pebble.counters.profile import Launch, Profile
+from pebble.counters.shapes import multiply_adds
 from pebble.errors import InputError
 
+_FMA = "fma_instructions"
 _TENSOR_AT_WORK = 1.0  # percent of the time; below, a stray instruction
 
 
@@ -39,11 +41,11 @@ def critical_kernel(launches: Sequence[Launch]) -> Critical:
     """The launch that matters most.
 
     The one that keeps the tensor pipe busy longest; where none does, products, networks and attention come before the
-    rest, then fp32 FMA instructions, time and stored sectors decide, each where the report has it for all.
+    rest, then FMA instructions, time and stored sectors decide, each where the report has it for all.
     """
 
     def of_all(key: str, among: Sequence[Launch]) -> list[float] | None:
-        values = [launch.value(key) for launch in among]
+        values = [multiply_adds(launch) if key == _FMA else launch.value(key) for launch in among]
         return [value for value in values if value is not None] if None not in values else None
 
     if len(launches) == 1:
@@ -56,7 +58,7 @@ def critical_kernel(launches: Sequence[Launch]) -> Critical:
         work = [percent * took for percent, took in zip(tensor, time, strict=True)] if time else tensor
         return Critical(among[work.index(max(work))], "the tensor pipe is busy longest in it")
     for key, why in (
-        ("fma_instructions", "most fp32 FMA instructions"),
+        (_FMA, "most FMA instructions"),
         ("time_nanoseconds", "longest"),
         ("l1_store_sectors", "most stored sectors"),
         ("dram_bytes", "most DRAM bytes"),

@@ -85,10 +85,14 @@ def tile_of(name: str) -> Tile | None:
 def value_bytes(name: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Bytes of an input and of an output value that the name allows; all of 1, 2 and 4 where it says nothing.
 
+    Of 8 is only a name that says so.
+
     Examples
     --------
     >>> value_bytes("gemm_kernel(const float *, float *)"), value_bytes("ampere_bf16_s16816gemm_bf16_128x256")
     (((4,), (4,)), ((2,), (2,)))
+    >>> value_bytes("cutlass_80_tensorop_d884gemm_64x64_16x4_nn_align1")
+    ((8,), (8,))
     """
     library = _LIBRARY_TYPES.search(name)
     if library and library[1] in _LIBRARY_BYTES and library[2] in _LIBRARY_BYTES:
@@ -97,10 +101,12 @@ def value_bytes(name: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     eight = bool(re.search(r"e4m3|e5m2|fp8", lower))
     sixteen = bool(re.search(r"bf16|bfloat16|half|fp16|(?<![a-z])f16|hgemm|h16816", lower))
     full = bool(re.search(r"float\b(?!16)|f32|fp32|sgemm|tf32", lower))
+    double = bool(re.search(r"double\b|(?<![a-z])f64|fp64|dgemm|d884", lower))
     if eight:
         return (1,), (1, 2, 4)
     if sixteen:  # f32 beside it names the accumulator more often than the output
         return (2,), (2, 4) if re.search(r"f32_f32|float\s*\*", lower) and "16_f32_f32" not in lower else (2,)
-    if full:
-        return (4,), (4,)
+    if full or double:
+        sizes = (4,) * full + (8,) * double
+        return sizes, sizes
     return (1, 2, 4), (1, 2, 4)

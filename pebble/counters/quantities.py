@@ -59,6 +59,11 @@ def _sources(*names: str | tuple[str, float]) -> tuple[Source, ...]:
     return tuple(Source(name) if isinstance(name, str) else Source(*name) for name in names)
 
 
+def _busy(*names: str) -> tuple[Source, ...]:
+    """How busy a unit is, in percent of its peak over the whole time."""
+    return _sources(*(f"{name}.avg.pct_of_peak_sustained_elapsed" for name in names))
+
+
 _SPEED = "GPU Speed Of Light Throughput"
 _MEMORY = "Memory Workload Analysis"
 _DRAM = {
@@ -73,6 +78,8 @@ _DRAM = {
     )
     for kind in ("read", "write")
 }
+_OF_SLOTS = 100 / 4  # four schedulers an SM, an instruction a cycle each
+_DMMA = "sm__pipe_tensor_op_dmma"
 _TENSOR = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained"
 
 QUANTITIES: dict[str, Quantity] = {
@@ -108,6 +115,11 @@ QUANTITIES: dict[str, Quantity] = {
     "l2_hit_percent": Quantity(
         "L2 hit rate", "%",
         _sources("lts__t_sector_hit_rate.pct", "lts__request_total_sectors_hitrate_pct", f"{_MEMORY}: L2 Hit Rate"),
+        True,
+    ),
+    "l1_hit_percent": Quantity(
+        "L1 hit rate", "%",
+        _sources("l1tex__t_sector_hit_rate.pct", "tex__hitrate_pct", f"{_MEMORY}: L1/TEX Hit Rate"), True,
     ),
     "l1_load_sectors": Quantity(
         "L1 load sectors", "sector",
@@ -157,6 +169,43 @@ QUANTITIES: dict[str, Quantity] = {
             "sm__inst_executed_pipe_fp16.sum",
         ),
     ),
+    "double_fma_instructions": Quantity(
+        "fp64 FMA instructions of warps", "inst",
+        _sources(
+            ("smsp__sass_thread_inst_executed_op_dfma_pred_on.sum", _OF_THREAD),
+            ("sm__sass_thread_inst_executed_op_dfma_pred_on.sum", _OF_THREAD), "smsp__inst_executed_pipe_fp64.sum",
+            "sm__inst_executed_pipe_fp64.sum",
+        ),
+    ),
+    "double_tensor_percent": Quantity(
+        "tensor pipe active in fp64", "%",
+        _sources(
+            f"{_DMMA}_cycles_active.avg.pct_of_peak_sustained_elapsed",
+            f"{_DMMA}_cycles_active.avg.pct_of_peak_sustained_active",
+        ),
+    ),
+    "fma_percent": Quantity("fp32 pipe active", "%", _busy("sm__pipe_fma_cycles_active", "sm__inst_executed_pipe_fma")),
+    "double_percent": Quantity(
+        "fp64 pipe active", "%", _busy("sm__pipe_fp64_cycles_active", "sm__inst_executed_pipe_fp64")
+    ),
+    "sm_percent": Quantity(
+        "throughput of the SMs", "%",
+        _busy("sm__throughput")
+        + _sources(f"{_SPEED}: Compute (SM) Throughput", f"{_SPEED}: SM Throughput", "sm__sol_pct"),
+    ),
+    "issue_percent": Quantity(
+        "issue slots used", "%",
+        _busy("sm__inst_executed") + _sources(("sm__inst_executed.avg.per_cycle_elapsed", _OF_SLOTS)),
+    ),
+    "l1_percent": Quantity("throughput of L1", "%", _busy("l1tex__throughput")),
+    "l2_percent": Quantity(
+        "throughput of L2", "%", _busy("lts__throughput") + _sources(f"{_SPEED}: L2 Cache Throughput")
+    ),
+    "dram_percent": Quantity(
+        "throughput of DRAM", "%",
+        _busy("gpu__dram_throughput", "dram__throughput", "dram__cycles_active")
+        + _sources(f"{_SPEED}: DRAM Throughput"),
+    ),
     "passes": Quantity("replay passes", "pass", _sources("profiler__replayer_passes")),
     "sm_clock_hz": Quantity(
         "clock of the SMs", "hz",
@@ -174,6 +223,14 @@ QUANTITIES: dict[str, Quantity] = {
     "sms": Quantity(
         "SMs", "SM",
         _sources("launch__sm_count", "device__attribute_multiprocessor_count", "Launch Statistics: # SMs"),
+    ),
+    "memory_clock_hz": Quantity(
+        "highest clock of DRAM", "hz",
+        _sources(("device__attribute_max_mem_frequency_khz", 1e3), ("device__attribute_memory_clock_rate", 1e3)),
+    ),
+    "memory_bus_bits": Quantity(
+        "width of the bus to DRAM", "bit",
+        _sources("device__attribute_global_memory_bus_width", "device__attribute_fb_bus_width"),
     ),
     "l2_bytes": Quantity("size of L2", "byte", _sources("device__attribute_l2_cache_size")),
 }  # fmt: skip

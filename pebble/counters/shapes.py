@@ -13,9 +13,12 @@ from math import isqrt
 from pebble.counters.names import Tile, tile_of, value_bytes
 from pebble.counters.profile import Launch
 from pebble.counters.quantities import SECTOR_BYTES
+from pebble.counters.stores import VALUE_BYTES, StoreVerdict, read_stores
 
 WARP = 32
-VALUE_BYTES = (1, 2, 4)
+UNTOLD_BYTES = (1, 2, 4)  # bytes of a value where nothing says them; fp64 says itself, by its name or its instructions
+_DOUBLE = (8,)
+_DOUBLES = 0.25  # fp64 FMAs beside each FMA of another pipe, which also count addresses, from which fp64 multiplies
 _K_STEPS = ((64, 1.0), (32, 0.6), (16, 0.3), (8, 1e-3))  # K is a multiple of one; the finer, the nearer it must be
 _NEAR = 0.003  # of loads, which barriers and tails add a little to
 _NEAR_TENSOR, _NEAR_FMA = 0.01, 0.02
@@ -65,15 +68,41 @@ class ShapeReading:
 def value_sizes(launch: Launch) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Bytes of an input and of an output value that a launch allows: by its name, else by the pipe that multiplies.
 
-    Without tensor cores a product of 16-bit values is made of fp16 FMAs, one of fp32 values of fp32 FMAs.
+    Without tensor cores a product of 16-bit values is made of fp16 FMAs, one of fp32 values of fp32 FMAs, one of fp64
+    values of fp64 FMAs; the tensor pipe says of itself whether it works in fp64.
     """
     inputs, outputs = value_bytes(launch.kernel)
-    if len(outputs) < len(VALUE_BYTES) or (launch.value("tensor_percent") or 0) >= 1:
+    if outputs != UNTOLD_BYTES:
+        return inputs, outputs
+    if (launch.value("double_tensor_percent") or 0) >= 1:
+        return _DOUBLE, _DOUBLE
+    if (launch.value("tensor_percent") or 0) >= 1:
         return inputs, outputs
     full, half = launch.value("fma_instructions"), launch.value("half_fma_instructions")
+    double = launch.value("double_fma_instructions")
+    if double and double >= _DOUBLES * max(full or 0, half or 0):
+        return _DOUBLE, _DOUBLE
     if half and half > (full or 0):
         return (2,), (2, 4)
     return ((4,), (4,)) if full and half is not None else (inputs, outputs)
+
+
+def multiply_adds(launch: Launch) -> float | None:
+    """FMA instructions of warps on the pipe that multiplies, where the report counts them."""
+    return launch.value("double_fma_instructions" if value_sizes(launch)[0] == _DOUBLE else "fma_instructions")
+
+
+def stores_of(launch: Launch, sectors: int, rows: int, cols: int) -> StoreVerdict:
+    """What the stored sectors of a launch say of a result of so many rows and columns.
+
+    By the data types that its name or its pipes say; where those do not fit or leave doubt, by all.
+    """
+    sizes = value_sizes(launch)[1]
+    verdict = read_stores(sectors, rows, cols, sizes)
+    if verdict.readings and not verdict.ambiguous:
+        return verdict
+    none_double = launch.value("double_fma_instructions") == 0 and not launch.value("double_tensor_percent")
+    return read_stores(sectors, rows, cols, UNTOLD_BYTES if none_double else VALUE_BYTES, sizes)
 
 
 def stored_sectors(launch: Launch) -> tuple[int, str] | None:
@@ -118,7 +147,7 @@ def read_shapes(launch: Launch, rows: int | None = None, cols: int | None = None
                         found.setdefault((m, n, k), (len(by), ShapeReading(m, n, k, tile, size, factor, rests_on)))
     most = max((votes for votes, _ in found.values()), default=0)
     kept = [reading for votes, reading in found.values() if votes == most]
-    usual = (2, 4, 1) if (launch.value("tensor_percent") or 0) >= 1 else (4, 2, 1)
+    usual = (2, 4, 1, 8) if (launch.value("tensor_percent") or 0) >= 1 else (4, 2, 1, 8)
     kept.sort(key=lambda r: (r.factor, usual.index(r.out_bytes), max(r.m, r.n) / min(r.m, r.n)))
     return tuple(kept[:MOST_READINGS])
 
@@ -176,7 +205,7 @@ def _depths(launch: Launch, m: int, n: int, tile: Tile, sizes: tuple[int, ...]) 
     """K as loads, FMAs and the tensor pipe tell it; those that would need more reads than there were are left out."""
     asked: list[tuple[float, str, float]] = []
     loads = launch.value("l1_load_sectors")
-    fma, tensor = launch.value("fma_instructions"), launch.value("tensor_percent") or 0.0
+    fma, tensor = multiply_adds(launch), launch.value("tensor_percent") or 0.0
     for size in sizes if loads else ():
         assert loads is not None
         per_k = m * n * size * (1 / tile.bm + 1 / tile.bn) / SECTOR_BYTES
@@ -187,7 +216,11 @@ def _depths(launch: Launch, m: int, n: int, tile: Tile, sizes: tuple[int, ...]) 
         asked.append((fma * WARP / (m * n), "FMA instructions", _NEAR_FMA))
     cycles, rate = launch.value("sm_cycles"), _TENSOR_RATE.get(launch.compute_capability)
     if tensor >= 1 and cycles and rate:
-        asked += [(tensor / 100 * cycles * rate * 2 / size / (m * n), "tensor pipe", _NEAR_TENSOR) for size in sizes]
+        asked += [
+            (tensor / 100 * cycles * rate * 2 / size / (m * n), "tensor pipe", _NEAR_TENSOR)
+            for size in sizes
+            if size not in _DOUBLE
+        ]
     read = launch.value("dram_read_bytes")
     room = None if read is None else 1.05 * read + (launch.value("l2_bytes") or 0.0)
     found: dict[int, list[str]] = {}

@@ -4,6 +4,9 @@ A result of R x C values of b bytes, stored once by full sectors, takes R C b / 
 of each sector take a whole multiple of that, which another data type would take too: then the counters cannot tell, and
 all readings are listed. Flash attention stores an fp32 log-sum-exp beside its result, one value a row and head:
 R H 4 / 32 sectors more, which tell the number of heads H.
+
+Sectors that fill with fp64 values also take fp32 ones stored twice over, which is more usual: fp64 is said alone only
+where the kernel's name or its instructions say it too.
 """
 
 from __future__ import annotations
@@ -18,7 +21,11 @@ from pebble.workloads.base import DTYPE_BYTES, check_dimension
 FACTORS = (1, 2, 4, 8, 16)
 _HEAD_DIMS = (32, 64, 80, 96, 128, 160, 192, 256, 512)
 _LSE_BYTES = 4
-TYPES_OF = {size: " or ".join(name for name, b in DTYPE_BYTES.items() if b == size) for size in (1, 2, 4)}
+_DOUBLE = 8
+VALUE_BYTES = (1, 2, 4, _DOUBLE)
+TYPES_OF = {_DOUBLE: "fp64"} | {
+    size: " or ".join(name for name, b in DTYPE_BYTES.items() if b == size) for size in VALUE_BYTES if size != _DOUBLE
+}
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ class StoreVerdict:
     readings : tuple of StoreReading
         Those that fit, most plausible first.
     ambiguous : bool
-        More than one reading is left, or the only ones leave sectors partly filled.
+        More than one reading is left, or the only ones leave sectors partly filled, or it is fp64 against others.
     """
 
     sectors: int
@@ -78,7 +85,13 @@ class StoreVerdict:
 
     @property
     def ambiguous(self) -> bool:
-        return len(self.plain) != 1 and bool(self.readings)
+        told = len(self.plain) == 1 and (self.plain[0].value_bytes != _DOUBLE or len(self.readings) == 1)
+        return bool(self.readings) and not told
+
+    @property
+    def heads(self) -> tuple[tuple[int, int, int], ...]:
+        """Heads, values a head and bytes a value of the readings with a log-sum-exp; together they fill the columns."""
+        return tuple((r.heads, self.cols // r.heads, r.value_bytes) for r in self.readings if r.heads)
 
     @property
     def text(self) -> str:
@@ -91,7 +104,9 @@ class StoreVerdict:
         return f"{about}: ambiguous: " + "; or ".join(reading.text for reading in self.readings)
 
 
-def read_stores(sectors: int, rows: int, cols: int, allowed: tuple[int, ...] = (1, 2, 4)) -> StoreVerdict:
+def read_stores(
+    sectors: int, rows: int, cols: int, allowed: tuple[int, ...] = VALUE_BYTES, likely: tuple[int, ...] = ()
+) -> StoreVerdict:
     """All readings of a count of stored sectors for a result of ``rows`` x ``cols`` values.
 
     Parameters
@@ -102,6 +117,8 @@ def read_stores(sectors: int, rows: int, cols: int, allowed: tuple[int, ...] = (
         Shape of the result, in values.
     allowed : tuple of int
         Bytes of a value that are possible, such as those that the kernel's name leaves.
+    likely : tuple of int
+        Those that are listed first.
 
     Raises
     ------
@@ -126,14 +143,17 @@ def read_stores(sectors: int, rows: int, cols: int, allowed: tuple[int, ...] = (
         found += [StoreReading(size, factor) for factor in FACTORS if any(sectors == factor * n for n in full)]
         found += _with_log_sum_exp(sectors, rows, cols, size)
     return StoreVerdict(
-        sectors, rows, cols, tuple(sorted(found, key=lambda r: (r.factor, r.heads > 0, -r.value_bytes)))
+        sectors,
+        rows,
+        cols,
+        tuple(sorted(found, key=lambda r: (r.value_bytes not in likely, r.factor, r.heads > 0, -r.value_bytes))),
     )
 
 
 def _with_log_sum_exp(sectors: int, rows: int, cols: int, size: int) -> list[StoreReading]:
     """One row's values and its log-sum-exps together: exact only where both fill whole sectors."""
     extra = sectors - ceil_div(rows * cols * size, SECTOR_BYTES)
-    if extra < 1 or extra * SECTOR_BYTES % (_LSE_BYTES * rows):
+    if size == _DOUBLE or extra < 1 or extra * SECTOR_BYTES % (_LSE_BYTES * rows):
         return []
     heads = extra * SECTOR_BYTES // (_LSE_BYTES * rows)
     return [StoreReading(size, 1, extra, heads)] if cols % heads == 0 and cols // heads in _HEAD_DIMS else []

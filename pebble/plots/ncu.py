@@ -16,9 +16,10 @@ _MOST_ORDERS = 14
 def plot_judgement(result: Judgement, ax: Axes | None = None) -> Axes:
     """Bars: the measured one first, then the orders, nearest first; lines: the bound and the best schedule."""
     ax = axes(ax)
-    orders = result.orders[:_MOST_ORDERS]
+    shown = result.alike[:_MOST_ORDERS]
+    orders = [tied[0] for tied in shown]
     measured = result.measured
-    labels = ["measured", *(f"{one.order}, {one.execution}" for one in orders)]
+    labels = ["measured", *(f"{result.name_of(tied)}, {tied[0].execution}" for tied in shown)]
     at = range(1, len(labels))
     if measured.read_bytes is None or measured.write_bytes is None:
         ax.barh([0], [(measured.dram_bytes or 0) / 1e6], color=GREY, height=0.75, label="measured, read and written")
@@ -42,7 +43,7 @@ def plot_judgement(result: Judgement, ax: Axes | None = None) -> Axes:
     totals = [one.read_bytes + one.write_bytes for one in orders]
     if not value_axis(ax.xaxis, [x / 1e6 for x in (bound, best, widest, *totals)]):
         ax.set_xlim(0, widest / 1e6 * 1.18)
-    left_out = len(result.orders) - len(orders)
+    left_out = len(result.alike) - len(orders)
     more = f" (the nearest {len(orders)}; {left_out} more)" if left_out else ""
     ax.set_xlabel(f"DRAM traffic, MB{more}; behind the bars: error of the simulated reads")
     return ax
@@ -50,7 +51,7 @@ def plot_judgement(result: Judgement, ax: Axes | None = None) -> Axes:
 
 def judgement_figure(result: Judgement) -> Figure:
     """The bars on a page of their own."""
-    with page(7.2, 2.0 + 0.19 * (1 + min(len(result.orders), _MOST_ORDERS))) as figure:
+    with page(7.2, 2.0 + 0.19 * (1 + min(len(result.alike), _MOST_ORDERS))) as figure:
         ax = plot_judgement(result, figure.add_subplot())
         kernel = result.comparison.kernel
         names = ", ".join(dict.fromkeys(launch.short_name for launch in result.launches))

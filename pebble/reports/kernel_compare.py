@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Unpack
 
 from pebble.families import Explicit, kernel_family
 from pebble.models.caches import parse_policy
@@ -39,6 +39,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Progress = Callable[[str], None]
+
+
+class Ordered(Protocol):
+    """What is of one order."""
+
+    @property
+    def order(self) -> str:
+        """The order's name."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -167,7 +175,7 @@ class Comparison(Report):
         return tuple(map(tuple, found.values()))
 
     @staticmethod
-    def name_of(tied: Sequence[Traffic]) -> str:
+    def name_of(tied: Sequence[Ordered]) -> str:
         """What stands for schedules that are alike: the first, and how many more."""
         return tied[0].order + f" and {len(tied) - 1} more" * (len(tied) > 1)
 

@@ -8,11 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.counters import Launch, Profile, read_profile
+from pebble.counters.devices import MACHINES
 from pebble.counters.kernels import Critical, choose, computes, critical_kernel
+from pebble.counters.limits import Limit, limit_of
 from pebble.counters.names import Kind
-from pebble.counters.shapes import ShapeReading, read_shapes, stored_sectors, value_sizes
-from pebble.counters.stores import StoreVerdict, read_heads, read_stores
+from pebble.counters.quantities import QUANTITIES
+from pebble.counters.shapes import ShapeReading, read_shapes, stored_sectors, stores_of
+from pebble.counters.stores import StoreVerdict, read_heads
 from pebble.errors import InputError
+from pebble.models.machine import load_machine
 from pebble.reports.base import Report
 from pebble.reports.target import KernelOptions
 from pebble.system.files import shown
@@ -22,10 +26,7 @@ from pebble.workloads.base import Workload
 if TYPE_CHECKING:
     from pebble.reports.ncu_compare import Judgement
 
-LISTED = (
-    "time_nanoseconds", "dram_read_bytes", "dram_write_bytes", "l2_sectors", "l1_load_sectors", "l1_store_sectors",
-    "l1_load_requests", "l1_store_requests", "tensor_percent",
-)  # fmt: skip
+LISTED = tuple(key for key, quantity in QUANTITIES.items() if quantity.listed)
 
 
 def number(value: float | None) -> int | float | None:
@@ -55,6 +56,13 @@ class NcuReport(Report):
         """The launches, in the report's order."""
         return self.profile.launches
 
+    @property
+    def limit(self) -> Limit:
+        """What limits the critical kernel."""
+        launch = self.critical.launch
+        sku = MACHINES.get(launch.device)
+        return limit_of([launch], load_machine(sku).dram_bytes_per_second if sku else None)
+
     def summary(self) -> str:
         count = len(self.launches)
         launch = self.critical.launch
@@ -83,7 +91,7 @@ class NcuReport(Report):
         return {
             "file": self.profile.path,
             "layout": self.profile.layout,
-            "critical": {"id": self.critical.launch.ident, "why": self.critical.why},
+            "critical": {"id": self.critical.launch.ident, "why": self.critical.why, "limit": self.limit.to_json()},
             "launches": [
                 {
                     **row,
@@ -120,16 +128,13 @@ class NcuReport(Report):
             raise InputError("--cols: expected --rows beside it, the rows of the result.")
         (one, *_), why = choose(self.profile, [launch] if launch is not None else [])
         kind, stored = computes(one), stored_sectors(one)
-        sizes = value_sizes(one)[1]
         verdict: StoreVerdict | None = None
         heads: tuple[tuple[int, int, int], ...] = ()
         if stored is not None and rows is not None:
             if cols is not None:
-                verdict = read_stores(stored[0], rows, cols, sizes)
-                if verdict.ambiguous or not verdict.readings:  # the name may be wrong: all that fit are listed
-                    verdict = read_stores(stored[0], rows, cols)
+                verdict = stores_of(one, stored[0], rows, cols)
             if kind is Kind.ATTENTION:
-                heads = read_heads(stored[0], rows)
+                heads = read_heads(stored[0], rows) if verdict is None else verdict.heads
         shapes = read_shapes(one, rows, cols) if kind is Kind.GEMM else ()
         if verdict is not None and verdict.readings and not verdict.ambiguous:
             told = (verdict.plain[0].value_bytes, 1)
@@ -169,7 +174,8 @@ class Identified(Report):
     stores : StoreVerdict or None
         With rows and columns: what the stores say of the data type.
     heads : tuple of (int, int, int)
-        For attention with rows: heads, values a head and bytes a value that fit.
+        For attention with rows: heads, values a head and bytes a value that fit, and fill the columns where those are
+        known.
     """
 
     profile: Profile

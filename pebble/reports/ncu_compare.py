@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from math import log
 from typing import TYPE_CHECKING, Any, Unpack
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from pebble.counters import Launch, Profile
 from pebble.counters.devices import MACHINES
 from pebble.counters.kernels import Critical, choose
+from pebble.counters.limits import Limit, limit_of
 from pebble.counters.names import Kind, kind_of, tile_of
 from pebble.counters.shapes import read_shapes
 from pebble.errors import InputError, check_flag
@@ -21,7 +22,7 @@ from pebble.reports.ncu import NcuReport
 from pebble.reports.ncu_verdict import Verdict, notes_of, verdict_on_reads, verdict_on_writes
 from pebble.reports.target import KernelOptions
 from pebble.simulation import Traffic
-from pebble.units import format_bytes, format_ratio
+from pebble.units import format_bytes, format_capacity, format_ratio
 from pebble.workloads import Gemm
 from pebble.workloads.base import Workload
 
@@ -102,6 +103,8 @@ class Judgement(Report):
     orders : tuple of Resemblance
         The nearest to what was measured first.
     reads, writes : Verdict
+    limit : Limit
+        What the launches' time is limited by.
     cold : bool
         Whether L2 was empty when the kernel began.
     notes : tuple of str
@@ -115,6 +118,7 @@ class Judgement(Report):
     orders: tuple[Resemblance, ...]
     reads: Verdict
     writes: Verdict
+    limit: Limit
     cold: bool
     notes: tuple[str, ...]
 
@@ -153,13 +157,34 @@ class Judgement(Report):
         first = abs(log(1 + self.orders[0].error))
         return tuple(one for one in self.orders[1:] if abs(log(1 + one.error)) <= first + _AS_NEAR)
 
+    @property
+    def alike(self) -> tuple[tuple[Resemblance, ...], ...]:
+        """The orders, those that read and write the same under one execution together, the nearest first."""
+        found: dict[Hashable, list[Resemblance]] = {}
+        for one in self.orders:
+            found.setdefault((one.execution, one.read_bytes, one.write_bytes), []).append(one)
+        return tuple(map(tuple, found.values()))
+
+    def name_of(self, tied: Sequence[Resemblance]) -> str:
+        """What stands for orders that are alike: the first, and how many more; of several, that it is all."""
+        every = len(tied) == len(self.comparison.orders) > 1
+        return f"each of the {len(tied)} orders" if every else self.comparison.name_of(tied)
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether the measurement is nearer to some orders than to others; one alone is nearest."""
+        return len(self.as_near) + 1 < len(self.orders) or len(self.comparison.orders) == 1
+
     def summary(self) -> str:
         if self.measured.dram_bytes is None or self.ratio is None:
             return f"{self.workload.label}: the report has no DRAM bytes"
         said = f"{self.workload.label}: measured {format_bytes(self.measured.dram_bytes)}"
         said += f", {format_ratio(self.ratio, '.2f')}x the bound of {format_bytes(self.bound.bound.bytes)}"
         near = self.nearest
-        return said + (f"; nearest: {near.order}, {near.execution} ({near.error:+.1%})" if near else "")
+        if near is None:
+            return said
+        nearest = f"nearest: {near.order}, {near.execution}" if self.told_apart else "no order is nearer than another"
+        return f"{said}; {nearest} ({near.error:+.1%})"
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per order and execution, the nearest first."""
@@ -199,6 +224,7 @@ class Judgement(Report):
             "cold": self.cold,
             "reads": self.reads.to_json(),
             "writes": self.writes.to_json(),
+            "limit": self.limit.to_json(),
             "schedules": self.rows(),
             "notes": list(self.notes),
             "complete": self.comparison.complete,
@@ -239,8 +265,8 @@ def judge(
     progress : callable
         As for `pebble.compare`.
     **options
-        Where and how the kernel runs: `KernelOptions`. Without a GPU, that of the report; without a tile, that of the
-        kernel's name.
+        Where and how the kernel runs: `KernelOptions`. Without a GPU, that of the report, or where there is no machine
+        file of it a cache and SMs as its attributes say; without a tile, that of the kernel's name.
 
     Raises
     ------
@@ -258,7 +284,7 @@ def judge(
     if workload is None:
         workload = _shape_of(profile, chosen[0])
         notes.append(f"the shape is read from the counters: {workload.label}; `--workload` says it otherwise")
-    _find_machine(chosen[0], options)
+    notes += _find_machine(chosen[0], options)
     tile = tile_of(chosen[0].kernel) if kind_of(chosen[0].kernel) is Kind.GEMM else None
     if tile is not None and options.get("tile") is None:
         options["tile"] = str(tile)
@@ -280,6 +306,7 @@ def judge(
         _resemblances(measured, compared),
         reads,
         writes,
+        limit_of(chosen, compared.machine.dram_bytes_per_second if compared.machine else None),
         cold,
         tuple(notes),
     )
@@ -291,6 +318,11 @@ def _shape_of(profile: Profile, launch: Launch) -> Workload:
     if found.shape is not None and (found.shape.out_bytes in (2, 4)):
         dtype = {2: "bf16", 4: "fp32"}[found.shape.out_bytes]
         return Gemm(found.shape.m, found.shape.n, found.shape.k, dtype)
+    if found.shape is not None and found.shape.out_bytes == 8:
+        raise InputError(
+            f"{launch.short_name}: got a product of fp64, expected one of bf16, fp16, fp32 or fp8, which are "
+            "simulated; `--launch` names another kernel."
+        )
     several = f" ({len(read_shapes(launch))} shapes fit: `pebble ncu which` lists them)" if found.shapes else ""
     raise InputError(
         f"--workload: missing, and the counters of {launch.short_name} do not determine a shape{several}; expected one "
@@ -298,17 +330,28 @@ def _shape_of(profile: Profile, launch: Launch) -> Workload:
     )
 
 
-def _find_machine(launch: Launch, options: KernelOptions) -> None:
-    """The GPU of the report, where none is named."""
+def _find_machine(launch: Launch, options: KernelOptions) -> tuple[str, ...]:
+    """The GPU of the report, where none is named, with what to know of it; SMs beside a cache are the report's too."""
+    sms, l2 = launch.value("sms"), launch.value("l2_bytes")
+    if options.get("cache") is not None and options.get("sms") is None and sms:
+        options["sms"] = int(sms)
+        return (f"{sms:.0f} SMs, as the report says; `--sms` says it otherwise",)
     if any(options.get(key) is not None for key in ("gpu", "machine", "cache")):
-        return
+        return ()
     sku = MACHINES.get(launch.device)
-    if sku is None:
-        said = f"the report's GPU is {launch.device!r}, of which there is no machine file" if launch.device else (
-            "the report does not name its GPU"
-        )  # fmt: skip
+    if sku is not None:
+        options["gpu"] = load_machine(sku)
+        return ()
+    said = f"the report's GPU is {launch.device!r}, of which there is no machine file" if launch.device else (
+        "the report does not name its GPU"
+    )  # fmt: skip
+    if not (sms and l2) or options.get("execution") == "free":  # how fast blocks run is known of a GPU, not of a cache
         raise InputError(f"--gpu: missing, and {said}; expected --gpu SKU, --machine FILE or --cache SIZE --sms P.")
-    options["gpu"] = load_machine(sku)
+    options["cache"], options["sms"] = f"{l2:.0f}B", int(sms)
+    return (
+        f"{said}: simulated as {sms:.0f} SMs with a cache of {format_capacity(int(l2))}, as its attributes say; "
+        "`--gpu` or `--machine` says it otherwise",
+    )
 
 
 def _resemblances(measured: Measured, compared: Comparison) -> tuple[Resemblance, ...]:

@@ -12,14 +12,16 @@ from typing import Any
 from pebble.counters import read_profile
 from pebble.counters.dimensions import COUNTERS, STEP, Dimensions, LayerFit, Sample, recover
 from pebble.counters.kernels import choose
-from pebble.counters.shapes import VALUE_BYTES
+from pebble.counters.laws import square_products
+from pebble.counters.names import tile_of
+from pebble.counters.shapes import UNTOLD_BYTES, multiply_adds, value_sizes
+from pebble.counters.stores import VALUE_BYTES
 from pebble.errors import InputError
 from pebble.reports.base import Report
 from pebble.reports.ncu import number
 from pebble.reports.target import whole
 from pebble.system.files import check_path, read_bytes, shown
 
-_KEYS = {"store_sectors": "l1_store_sectors", "load_sectors": "l1_load_sectors", "fma_instructions": "fma_instructions"}
 _MOST_TOKENS = 2**32
 
 
@@ -40,14 +42,32 @@ class Recovered(Report):
     question = "ncu dims"
 
     @property
+    def law(self) -> str:
+        """How the counters grow, in words."""
+        square = square_products(self.found.laws)
+        return f"the counters are those of {square}" if square else "; ".join(law.text for law in self.found.laws)
+
+    @property
     def ambiguous(self) -> bool:
         """More than one pair of widths is left."""
         return self.found.ambiguous
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know of the answer."""
+        names = tuple(dict.fromkeys(self.kernels))
+        several = (f"kernels of {len(names)} names ({', '.join(names)}): a law is that of one kernel",)
+        return self.found.notes + several * (len(names) > 1)
+
     def summary(self) -> str:
         best = self.found.best
+        if not self.found.of_a_layer:
+            return f"no layer fits: {self.law}"
         if best is None:
-            return "no layer of a named model fits, and the counters do not tell both widths"
+            told = {law.counter for law in self.found.laws}
+            both = "store_sectors" in told and len(told) > 1
+            why = f"nor do multiples of {STEP}" if both else "and the counters do not tell both widths"
+            return f"no layer of a named model fits, {why}"
         if self.ambiguous:
             fits = self.found.named or self.found.integers
             count = len({(fit.n, fit.k) for fit in fits}) if self.found.named else self.found.integers_fitting
@@ -68,25 +88,29 @@ class Recovered(Report):
     def document(self) -> dict[str, Any]:
         return {
             "samples": [
-                {"tokens": s.tokens, **{name: number(getattr(s, name)) for name in COUNTERS}}
+                {"tokens": s.tokens, **{name: number(getattr(s, name)) for name in COUNTERS}, "blocks": s.blocks}
                 for s in self.found.samples
             ],
             "kernels": list(self.kernels),
             "relative_noise": self.found.spread,
             "ambiguous": self.ambiguous,
+            "of_a_layer": self.found.of_a_layer,
+            "laws": [{"counter": law.counter, "power": law.power, "spread": law.spread} for law in self.found.laws],
+            "law": self.law,
+            "grids_used": self.found.by_grid,
             "best": _row(self.found.best) if self.found.best else None,
             "models": [{"name": name, "hidden": h, "intermediate": i} for name, h, i in self.found.models],
             "named": [_row(fit) for fit in self.found.named],
             "integers": [_row(fit) for fit in self.found.integers],
             "integers_fitting": self.found.integers_fitting,
-            "notes": list(self.found.notes),
+            "notes": list(self.notes),
         }
 
 
 def _row(fit: LayerFit) -> dict[str, Any]:
     return {
         "n": fit.n, "k": fit.k, "value_bytes": fit.value_bytes, "tile_side": fit.tile_side or None,
-        "misfit": fit.misfit, "layers": list(fit.layers),
+        "tile": str(fit.tile) if fit.tile else None, "misfit": fit.misfit, "layers": list(fit.layers),
     }  # fmt: skip
 
 
@@ -104,7 +128,7 @@ def recover_dims(
     ----------
     files : str, Path or a sequence of these
         Reports of Nsight Compute, one a length; or one CSV file with the columns ``tokens`` and some of
-        ``store_sectors``, ``load_sectors``, ``fma_instructions``.
+        ``store_sectors``, ``load_sectors``, ``fma_instructions``, and ``blocks`` of the grid where it is known.
     tokens : str or sequence of int, optional
         The lengths, in the order of the reports: ``"256,512,1024,2048"``.
     launch : str, optional
@@ -121,9 +145,9 @@ def recover_dims(
     if not paths:
         raise InputError("dims: got no file, expected reports or a table of counters.")
     side = None if tile_side is None else whole("--tile-side", tile_side, 1, 4096)
-    size = None if value_bytes is None else whole("--bytes", value_bytes, 1, 4)
+    size = None if value_bytes is None else whole("--bytes", value_bytes, 1, 8)
     if size is not None and size not in VALUE_BYTES:
-        raise InputError(f"--bytes: got {size}, expected 1, 2 or 4.")
+        raise InputError(f"--bytes: got {size}, expected 1, 2, 4 or 8.")
     if tokens is None:
         if len(paths) > 1:
             raise InputError(
@@ -134,12 +158,22 @@ def recover_dims(
     lengths = [whole("--tokens", part, 1, _MOST_TOKENS) for part in parts]
     if len(lengths) != len(paths):
         raise InputError(f"--tokens: got {len(lengths)} lengths for {len(paths)} reports, expected one for each.")
-    samples, names = [], []
-    for path, length in zip(paths, lengths, strict=True):
-        (one, *_), _ = choose(read_profile(path), [launch] if launch is not None else [])
-        samples.append(Sample(length, **{name: one.value(key) or None for name, key in _KEYS.items()}))
-        names.append(one.short_name)
-    return Recovered(recover(samples, side, size), tuple(names))
+    launches = [choose(read_profile(path), [launch] if launch is not None else [])[0][0] for path in paths]
+    samples = [
+        Sample(
+            length,
+            one.value("l1_store_sectors") or None,
+            one.value("l1_load_sectors") or None,
+            multiply_adds(one) or None,
+            one.blocks if one.grid is None or one.grid[2] == 1 else None,  # along z lie batches, or parts of K
+        )
+        for length, one in zip(lengths, launches, strict=True)
+    ]
+    tiles = {tile_of(one.kernel) for one in launches}
+    sizes = {value_sizes(one)[0] for one in launches}
+    told = sizes.pop() if len(sizes) == 1 else UNTOLD_BYTES
+    found = recover(samples, side, size or told, tiles.pop() if len(tiles) == 1 else None)
+    return Recovered(found, tuple(one.short_name for one in launches))
 
 
 def read_samples(path: str | Path) -> list[Sample]:
@@ -164,7 +198,9 @@ def read_samples(path: str | Path) -> list[Sample]:
     samples = []
     for line, row in enumerate(rows, start=2):
         length = whole(f"{shown(path)}, line {line}, tokens", str(row["tokens"]).strip(), 1, _MOST_TOKENS)
-        samples.append(Sample(length, **{name: _count(path, line, name, row[name]) for name in columns}))
+        counts = {name: _count(path, line, name, row[name]) for name in columns}
+        blocks = _count(path, line, "blocks", row.get("blocks"))
+        samples.append(Sample(length, **counts, blocks=None if blocks is None else int(blocks)))
     return samples
 
 

@@ -187,5 +187,5 @@ def notes_of(profile: Profile, launches: Sequence[Launch], exact: bool, cold: bo
     blocks, sms = launch.blocks, compared.kernel.config.sms
     if blocks is not None:
         fit = "all may be resident at once" if blocks <= 2 * sms else "each begins where one ended: they run free"
-        notes.append(f"{blocks:,} blocks on {sms} SMs: {fit}")
+        notes.append(f"{blocks:,} block{'s' * (blocks != 1)} on {sms} SMs: {fit}")
     return notes

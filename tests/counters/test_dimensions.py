@@ -11,8 +11,9 @@ import pytest
 import pebble
 from pebble.cli import main
 from pebble.counters.dimensions import Sample, recover
+from pebble.counters.names import Tile
 from pebble.errors import InputError
-from tests.counters.synthetic import long_lines
+from tests.counters.synthetic import long_lines, wide_lines
 
 LENGTHS = (256, 512, 1024, 2048)
 
@@ -87,7 +88,7 @@ def test_too_little_is_refused():
 
 def test_from_reports_of_four_lengths(tmp_path, capsys):
     paths = []
-    for m, store, load, fma in samples(13824, 5120, 0.02, 7):
+    for m, store, load, fma, _ in samples(13824, 5120, 0.02, 7):
         metrics = {
             "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": ("sector", f"{store:,.0f}"),
             "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": ("sector", f"{load:,.0f}"),
@@ -105,6 +106,77 @@ def test_from_reports_of_four_lengths(tmp_path, capsys):
     for wrong in (["--tokens", "256,512"], [], ["--tokens", "a,b,c,d"], ["--tokens", "1,2,3,4", "--bytes", "3"]):
         assert main(["ncu", "dims", *paths, *wrong]) == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+def gridded(n: int, k: int, tile: tuple[int, int], size: int = 2) -> list[Sample]:
+    """Exact counters and the blocks of a tile each."""
+    side = 2 * tile[0] * tile[1] / (tile[0] + tile[1])
+    return [
+        Sample(m, m * n * size / 32, 2 * m * n * k * size / (32 * side), None, -(-m // tile[0]) * -(-n // tile[1]))
+        for m in LENGTHS
+    ]
+
+
+def test_grids_tell_what_counters_do_not():
+    counted = gridded(16384, 16384, (128, 128))
+    without = recover([one._replace(blocks=None) for one in counted])
+    assert without.ambiguous and not without.by_grid and len(without.named) == 2
+    found = recover(counted)
+    assert found.by_grid and not found.ambiguous and (found.best.n, found.best.k) == (16384, 16384)
+    oblong = recover(gridded(13824, 5120, (128, 256)))
+    assert oblong.models[0] == ("llama-2-13b", 5120, 13824) and str(oblong.best.tile) == "128x256"
+    assert recover(gridded(13824, 5120, (128, 256)), tile=Tile(128, 256)).best == oblong.best
+
+
+def test_grids_of_persistent_blocks_are_not_used():
+    found = recover([one._replace(blocks=132) for one in gridded(13824, 5120, (128, 128))])
+    assert not found.by_grid and found.models[0][0] == "llama-2-13b"
+    assert any("grids are not those of a block a tile" in note for note in found.notes)
+
+
+def test_counters_that_do_not_grow_as_the_tokens_are_no_layer(tmp_path, capsys):
+    path = tmp_path / "counters.csv"
+    squares = [f"{n},{n * n // 8},{2 * n**3 * 4 // 32 // 32},{n**3 // 32}" for n in LENGTHS]
+    path.write_text("\n".join(["tokens,store_sectors,load_sectors,fma_instructions", *squares]))
+    assert main(["ncu", "dims", str(path)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith("no layer fits: the counters are those of square products, M = N = K = tokens")
+    assert "4 bytes stored a result, loads as by tiles of side 32" in said and "misfit" not in said
+    assert main(["ncu", "dims", str(path), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert not document["of_a_layer"] and not document["named"] and document["best"] is None
+    assert [round(law["power"], 6) for law in document["laws"]] == [2, 3, 3]
+    path.write_text("tokens,store_sectors\n256,900\n512,90\n1024,70000\n2048,5\n")
+    assert "no layer fits: store sectors follow no power of the tokens" in pebble.recover_dims(path).summary()
+    path.write_text("tokens,store_sectors\n256,900\n512,900\n1024,900\n")
+    assert "store sectors do not change with the tokens" in pebble.recover_dims(path).summary()
+
+
+def test_reports_of_one_launch_at_several_lengths_say_what_they_are(tmp_path, capsys):
+    names = ("gemm_naive(const float *)", "gemm_tiled<32>(const float *)")
+    for number, name in enumerate(names):
+        metrics = {"l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": ("sector", "524,288")}
+        (tmp_path / f"{number}.csv").write_text("\n".join(long_lines([(name, metrics)])))
+    paths = [str(tmp_path / f"{number}.csv") for number in range(2)]
+    assert main(["ncu", "dims", *paths, "--tokens", "256,2048"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith("no layer fits") and "kernels of 2 names (gemm_naive, gemm_tiled<32>)" in said
+
+
+def test_the_tile_and_the_type_of_the_name_are_used(tmp_path):
+    paths = []
+    for m, store, load, _, blocks in gridded(5120, 5120, (32, 32), 8):
+        metrics = {
+            "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": ("sector", f"{store:,.0f}"),
+            "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": ("sector", f"{load:,.0f}"),
+            "launch__grid_size": ("", f"{blocks}"),
+        }
+        path = tmp_path / f"{m}.csv"
+        path.write_text("\n".join(wide_lines([("gemm<32>(const double *)", metrics)], old=True)))
+        paths.append(path)
+    found = pebble.recover_dims(paths, LENGTHS).found
+    assert found.by_grid and (found.best.n, found.best.k, found.best.value_bytes) == (5120, 5120, 8)
+    assert str(found.best.tile) == "32x32" and not found.ambiguous
 
 
 def test_from_a_table_of_counters(tmp_path):

@@ -154,6 +154,49 @@ def test_how_a_report_was_taken_is_read_from_it():
     assert found.measured.write_bytes == 0  # all of the result is still in L2
 
 
+def test_orders_that_move_the_same_are_one_row(tmp_path, capsys):
+    path = report(tmp_path, 15e6, RESULT, **{"sm__throughput.avg.pct_of_peak_sustained_elapsed": ("%", "88.9")})
+    shape = ["--workload", "gemm", "-m", "2048", "-n", "2048", "-k", "1024", "--sms", "16"]
+    assert main(["ncu", "compare", path, *shape, "--cache", "48MiB"]) == 0  # which holds all
+    out = capsys.readouterr().out
+    assert len([line for line in out.splitlines() if " waves " in line]) == 1 and "each of the" in out
+    assert "none is nearer than another" in out and "limit          the SMs, at 88.9 %" in out
+    found = pebble.ncu(path).compare(WORKLOAD, cache="48MiB", sms=16)
+    assert len(found.alike) == 1 and len(found.orders) > 20 and "no order is nearer" in found.summary()
+    assert found.to_dict()["limit"]["verdict"] == "sm"
+    assert main(["ncu", "compare", path, *shape, "--cache", "2MiB"]) == 0
+    out = capsys.readouterr().out
+    assert "each of the" not in out and "the same: " in out
+
+
+def test_a_gpu_without_a_machine_file_is_simulated_by_its_attributes(tmp_path, capsys):
+    attributes = {
+        "device__attribute_display_name": ("", "NVIDIA GeForce GTX 1080"),
+        "device__attribute_multiprocessor_count": ("", "20"),
+        "device__attribute_l2_cache_size": ("byte", str(2**21)),
+    }
+    path = report(tmp_path, 90e6, RESULT, **attributes)
+    found = pebble.ncu(path).compare(WORKLOAD, schedules="row")
+    assert (found.comparison.kernel.config.sms, found.comparison.kernel.config.cache_bytes) == (20, 2**21)
+    assert any("no machine file" in note and "2 MiB" in note for note in found.notes)
+    beside = pebble.ncu(path).compare(WORKLOAD, schedules="row", cache="1MiB")
+    assert beside.comparison.kernel.config.sms == 20 and any("20 SMs" in note for note in beside.notes)
+    assert main(["ncu", "row", path, "--workload", "gemm", "-m", "64", "-n", "64", "-k", "64"]) == 2
+    assert "--gpu: missing" in capsys.readouterr().err
+
+
+def test_a_product_of_fp64_is_not_simulated_as_another(tmp_path):
+    metrics = {
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": ("sector", f"{2048 * 2048 * 8 // 32}"),
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": ("sector", f"{2 * 2048**3 * 8 // 32 // 32}"),
+        "dram__bytes.sum": ("byte", "300000000"),
+    }
+    path = tmp_path / "fp64.csv"
+    path.write_text("\n".join(long_lines([("gemm<32>(const double *)", metrics)])))
+    with pytest.raises(InputError, match="got a product of fp64"):
+        pebble.ncu(path).compare(**WHERE)
+
+
 def test_machines_of_reports_exist_and_are_those_of_the_kit():
     import measure
 

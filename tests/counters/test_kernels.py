@@ -15,7 +15,7 @@ from pebble.counters import Launch, Metric
 from pebble.counters.kernels import choose, computes, critical_kernel
 from pebble.counters.names import Kind, kind_of, tile_of, value_bytes
 from pebble.counters.profile import Profile
-from pebble.counters.shapes import read_shapes, stored_sectors, value_sizes
+from pebble.counters.shapes import read_shapes, stored_sectors, stores_of, value_sizes
 from pebble.counters.stores import read_heads, read_stores
 from pebble.errors import InputError
 from tests.counters.synthetic import TILED, TILED_NAME, long_lines
@@ -28,6 +28,8 @@ NAMES = {
     "tensor": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
     "time": "gpu__time_duration.sum",
     "fma": "smsp__inst_executed_pipe_fma.sum",
+    "double": "smsp__inst_executed_pipe_fp64.sum",
+    "dmma": "sm__pipe_tensor_op_dmma_cycles_active.avg.pct_of_peak_sustained_elapsed",
     "half": "smsp__inst_executed_pipe_fp16.sum",
     "read": "dram__bytes_read.sum",
     "l2_write": "lts__t_sectors_op_write.sum",
@@ -51,7 +53,9 @@ def test_stored_sectors_tell_the_data_type():
 def test_stores_that_fill_no_sector_are_ambiguous():
     # a register-blocked kernel: 4 times what 2048^2 results of 4 bytes need
     verdict = read_stores(2_097_152, 2048, 2048)
-    assert verdict.ambiguous and [(r.value_bytes, r.factor) for r in verdict.readings] == [(4, 4), (2, 8), (1, 16)]
+    assert verdict.ambiguous and [(r.value_bytes, r.factor) for r in verdict.readings] == [
+        (8, 2), (4, 4), (2, 8), (1, 16),
+    ]  # fmt: skip
     assert "ambiguous" in verdict.text and "fp32" in verdict.text and "bf16" in verdict.text
 
 
@@ -109,6 +113,8 @@ def test_launches_are_chosen_by_id_or_name():
         ("void flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4>>", Kind.ATTENTION, None, (1, 2, 4)),
         ("ffn_kernel", Kind.FFN, None, (1, 2, 4)),
         ("fused_swiglu_bf16", Kind.FFN, None, (2,)),
+        ("void gemm<double>(const double *)", Kind.GEMM, None, (8,)),
+        ("ampere_dgemm_64x64_nn", Kind.GEMM, "64x64", (8,)),
         ("mlp_down_gemm", Kind.GEMM, None, (1, 2, 4)),
         ("vecAdd", Kind.OTHER, None, (1, 2, 4)),
     ],
@@ -152,6 +158,41 @@ def test_the_pipe_that_multiplies_tells_the_type_where_the_name_does_not():
     assert any("load sectors of tiles and FMA instructions" in said for said in reading.rests_on)
 
 
+def test_fp64_is_said_by_its_instructions():
+    rows = cols = 2048
+    stored, loads = rows * cols * 8 // 32, 2 * 2048**3 * 8 // 32 // 32
+    counters = {"st": stored, "st_requests": stored // 8, "ld": loads, "read": 200e6}
+    product = launch("product", **counters, double=2048**3 // 32, fma=10**6, half=0)
+    assert value_sizes(product) == ((8,), (8,))
+    verdict = stores_of(product, stored, rows, cols)
+    assert not verdict.ambiguous and verdict.text.endswith("fp64")
+    (reading,) = read_shapes(product)
+    assert (reading.m, reading.n, reading.k, reading.out_bytes) == (2048, 2048, 2048, 8)
+    assert any("load sectors of tiles and FMA instructions" in said for said in reading.rests_on)
+    assert value_sizes(launch("product", dmma=60, tensor=60)) == ((8,), (8,))
+    # without them fp32 stored twice over is as good, and where there are none fp64 is out
+    unknown = stores_of(launch("product", **counters), stored, rows, cols)
+    assert unknown.ambiguous and [r.value_bytes for r in unknown.readings] == [4, 2, 1, 8]
+    none = stores_of(launch("product", **counters, double=0), stored, rows, cols)
+    assert [r.value_bytes for r in none.readings] == [4, 2, 1]
+    few = launch("a_gemm", "0", double=9 * 10**6, fma=10**6), launch("b_gemm", "1", fma=5 * 10**6)
+    assert critical_kernel(few).launch is few[0] and critical_kernel(few).why == "most FMA instructions"
+
+
+def test_heads_fill_the_columns(tmp_path, capsys):
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(long_lines([("flash_fwd_kernel", {NAMES["st"]: ("sector", "524,800")})])))
+    assert main(["ncu", "which", str(path), "--rows", "128"]) == 0
+    assert "800 heads of 80" in capsys.readouterr().out  # of all batches: nothing says otherwise
+    assert main(["ncu", "which", str(path), "--rows", "128", "--cols", "4096"]) == 0
+    said = capsys.readouterr().out
+    assert "800 heads" not in said and "heads    none of usual width fills 4,096 columns" in said
+    assert "no data type fits" in said
+    path.write_text("\n".join(long_lines([("flash_fwd_kernel", {NAMES["st"]: ("sector", "33,280")})])))
+    assert main(["ncu", "which", str(path), "--rows", "128", "--cols", "4096", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["heads"] == [{"heads": 32, "head_dim": 128, "value_bytes": 2}]
+
+
 def test_stores_by_tma_are_told_from_l2():
     # half of the sectors are passed to the other partition: 1.5 writes each
     tma = launch("nvjet_sm90_tst_128x64_64x8_1x2_h_bz_NNT", grid=(2, 64, 1), st=0, l2_write=98458, fabric=152856)
@@ -186,7 +227,7 @@ def test_the_command(tmp_path, capsys):
     assert main(["ncu", "which", str(path), "--rows", "2048", "--cols", "2048", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["ambiguous"] and document["stores"]["ambiguous"]
-    assert [r["sectors_touched_times"] for r in document["stores"]["readings"]] == [4, 8, 16]
+    assert [r["sectors_touched_times"] for r in document["stores"]["readings"]] == [4, 2, 8, 16]
     flash = {NAMES["st"]: ("sector", "33,280")}
     path.write_text("\n".join(long_lines([("flash_fwd_kernel", flash)])))
     assert main(["ncu", "which", str(path), "--rows", "128"]) == 0

@@ -1,0 +1,143 @@
+"""What limits a kernel: how near each unit of the chip came to its peak, and which came nearest.
+
+A unit that was busy for a share p of the time needs that much for the same work, so whatever is done to the others, the
+kernel takes at least p of its time. A kernel none of whose units comes near its peak waits, for data, for barriers, or
+because it has too few blocks to fill the chip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pebble.counters.profile import Launch
+
+NEAR_PEAK = 60.0  # percent of a unit's peak from which Nsight Compute calls it well used
+TELLS_ALONE = 80.0  # percent that tells even where other units were not measured
+_ALIKE = 0.9  # of what its SM is busy with: the pipe that keeps it so
+_PIPES = {
+    "tensor_percent": "the tensor pipe",
+    "fma_percent": "the fp32 pipe",
+    "double_percent": "the fp64 pipe",
+    "issue_percent": "the issue of instructions",
+}
+_MULTIPLY = ("tensor_percent", "fma_percent", "double_percent")
+_UNITS = {"sm_percent": "SMs", "l1_percent": "L1", "l2_percent": "L2", "dram_percent": "DRAM"}
+_MAIN = {"sm_percent": "sm__throughput", "l2_percent": "lts__throughput", "dram_percent": "dram__throughput"}
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What limits some launches, with its evidence.
+
+    Attributes
+    ----------
+    kind : {"compute", "sm", "cache", "dram", "waiting", "not-dram", "unknown"}
+        ``compute``: a pipe that multiplies; ``sm``: the SMs otherwise, or the report does not say by which pipe;
+        ``waiting``: no unit reaches `NEAR_PEAK`; ``not-dram``: what it is the report does not say.
+    text : str
+        In a sentence.
+    shares : mapping of str to float
+        Percent of its peak that each unit reached over the whole time, where it is known.
+    dram_bytes_per_second : float or None
+        Measured.
+    """
+
+    kind: str
+    text: str
+    shares: Mapping[str, float]
+    dram_bytes_per_second: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        rate = self.dram_bytes_per_second
+        return {"verdict": self.kind, "text": self.text, "dram_bytes_per_second": rate, **self.shares}
+
+
+def limit_of(launches: Sequence[Launch], dram_peak: float | None = None) -> Limit:
+    """What limits some launches, one after the other.
+
+    Parameters
+    ----------
+    launches : sequence of Launch
+    dram_peak : float, optional
+        Peak of the GPU's DRAM in bytes a second, for a report that does not say how near it came; by default by the
+        report's attributes: two transfers a clock on all wires.
+
+    Examples
+    --------
+    >>> from pebble.counters import Metric
+    >>> tiled = {"sm__throughput.avg.pct_of_peak_sustained_elapsed": Metric(88.9, "%")}
+    >>> limit_of([Launch("0", "gemm", tiled)]).kind
+    'sm'
+    """
+    times = [launch.value("time_nanoseconds") or 0.0 for launch in launches]
+    moved = [launch.value("dram_bytes") for launch in launches]
+    rate = sum(b for b in moved if b is not None) / sum(times) * 1e9 if None not in moved and all(times) else None
+    shares = {key: share for key in (*_UNITS, *_PIPES) if (share := _share(launches, times, key)) is not None}
+    clock, bits = launches[0].value("memory_clock_hz"), launches[0].value("memory_bus_bits")
+    peak = dram_peak or (2 * clock * bits / 8 if clock and bits else None)
+    if "dram_percent" not in shares and rate is not None and peak:
+        shares["dram_percent"] = 100 * rate / peak
+    pipes = {key: shares[key] for key in _PIPES if key in shares}
+    if pipes:  # the SMs are as busy as their busiest pipe
+        shares["sm_percent"] = max(shares.get("sm_percent", 0.0), *pipes.values())
+    kind, text = _verdict({key: shares[key] for key in _UNITS if key in shares}, pipes, rate)
+    return Limit(kind, text, shares, rate)
+
+
+def _share(launches: Sequence[Launch], times: Sequence[float], key: str) -> float | None:
+    """Percent of the peak over the whole time of all launches; None where one does not say, or says it otherwise."""
+    found = [launch.find(key) for launch in launches]
+    known = [one.value for one in found if one is not None and not one.metric.endswith("sustained_active")]
+    if len(known) < len(launches):
+        return None
+    if len(known) == 1:
+        return known[0]
+    return sum(share * time for share, time in zip(known, times, strict=True)) / sum(times) if all(times) else None
+
+
+def _verdict(units: Mapping[str, float], pipes: Mapping[str, float], rate: float | None) -> tuple[str, str]:
+    """What limits, and the sentence that says so."""
+    moved = "" if rate is None else f"{rate / 1e9:,.4g} GB/s"
+    dram = units.get("dram_percent")
+    said = ", ".join(f"{_UNITS[key]} {share:.1f} %" for key, share in units.items())
+    unsaid = [f"{name}.avg.pct_of_peak_sustained_elapsed" for key, name in _MAIN.items() if key not in units]
+    ask = f"; profile {', '.join(unsaid)}" if unsaid else ""
+    most = max(units, key=lambda key: units[key], default="")
+    share = units.get(most, 0.0)
+    if share >= (TELLS_ALONE if unsaid else NEAR_PEAK):
+        if most == "dram_percent":
+            others = said.replace(f", DRAM {share:.1f} %", "")
+            beside = f" ({others})" if others != said else ""
+            return "dram", f"DRAM, at {share:.1f} % of its peak{beside}: fewer bytes make it faster"
+        kind, what = "cache", f"{_UNITS[most]}, at {share:.1f} % of its peak"
+        if most == "sm_percent":
+            kind, pipe = _pipe_of(share, pipes)
+            what = f"the SMs, at {share:.1f} % of their peak ({pipe})"
+        of_dram = ", ".join(([] if dram is None else [f"{dram:.1f} % of its peak"]) + [moved] * bool(moved))
+        whether = "and nearly DRAM" if dram is not None and dram >= NEAR_PEAK else "not DRAM"
+        beside = f" ({of_dram})" if of_dram else ""
+        # fills from DRAM are work of the caches too, none of the SMs'
+        gain = (
+            f"fewer DRAM bytes alone make it at most {100 / min(share, 100):.2f}x as fast"
+            if most == "sm_percent"
+            else "fewer DRAM bytes help as far as they ease the caches too"
+        )
+        return kind, f"{what}, {whether}{beside}: {gain}"
+    if dram is None or dram >= NEAR_PEAK:
+        return "unknown", f"not told{': ' * bool(said)}{said}{' of the peak' * bool(said)}{ask}"
+    if unsaid:
+        return "not-dram", f"not the bandwidth of DRAM: {said} of the peak; what else, the report does not say{ask}"
+    unseen = "" if "l1_percent" in units else ", or L1 is busy, which the report does not say"
+    low = f"nothing reaches {NEAR_PEAK:.0f} % of its peak ({said})"
+    return "waiting", f"{low}: the kernel waits, or has too few blocks to fill the chip{unseen}"
+
+
+def _pipe_of(share: float, pipes: Mapping[str, float]) -> tuple[str, str]:
+    """Which pipe is as busy as the SMs are."""
+    for key, pipe in sorted(pipes.items(), key=lambda item: -item[1]):
+        if pipe >= _ALIKE * share:
+            return "compute" if key in _MULTIPLY else "sm", _PIPES[key]
+    return "sm", "by which pipe, the report does not say"

@@ -1,0 +1,98 @@
+"""What limits a kernel, and the hit rates that stand beside it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import pebble
+from pebble.cli import main
+from pebble.counters import Launch, Metric
+from pebble.counters.limits import limit_of
+from tests.counters.synthetic import TILED, TILED_NAME, long_lines
+
+SAMPLES = Path(__file__).parents[2] / "benchmarks" / "gpu" / "samples"
+PEAK = "avg.pct_of_peak_sustained_elapsed"
+NAMES = {
+    "sm": f"sm__throughput.{PEAK}",
+    "l1": f"l1tex__throughput.{PEAK}",
+    "l2": f"lts__throughput.{PEAK}",
+    "dram": f"dram__throughput.{PEAK}",
+    "tensor": f"sm__pipe_tensor_cycles_active.{PEAK}",
+    "fma": f"sm__pipe_fma_cycles_active.{PEAK}",
+    "issue": "sm__inst_executed.avg.per_cycle_elapsed",
+    "active": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
+    "bytes": "dram__bytes.sum",
+    "ns": "gpu__time_duration.sum",
+    "clock": "device__attribute_max_mem_frequency_khz",
+    "bus": "device__attribute_global_memory_bus_width",
+}
+
+
+def launch(ident: str = "0", **counters: float) -> Launch:
+    return Launch(ident, "gemm", {NAMES[key]: Metric(float(value), "") for key, value in counters.items()})
+
+
+@pytest.mark.parametrize(
+    ("counters", "kind", "words"),
+    [
+        ({"sm": 88.9, "bytes": 56.6e6, "ns": 10.2e6}, "sm",
+         "not DRAM (5.549 GB/s): fewer DRAM bytes alone make it at most 1.12x as fast"),
+        ({"sm": 70, "tensor": 70, "l2": 30, "dram": 20}, "compute",
+         "at 70.0 % of their peak (the tensor pipe), not DRAM (20.0 %"),
+        ({"sm": 90, "fma": 88, "issue": 3, "l2": 30, "dram": 70}, "compute",
+         "(the fp32 pipe), and nearly DRAM (70.0 %"),
+        ({"sm": 90, "fma": 20, "issue": 3.6}, "sm", "the issue of instructions"),
+        ({"sm": 30, "l2": 40, "dram": 85}, "dram",
+         "DRAM, at 85.0 % of its peak (SMs 30.0 %, L2 40.0 %): fewer bytes make it faster"),
+        ({"sm": 30, "l2": 77, "dram": 45}, "cache", "L2, at 77.0 % of its peak, not DRAM (45.0 % of its peak)"),
+        ({"sm": 20, "l1": 25, "l2": 10, "dram": 5}, "waiting", "too few blocks to fill the chip"),
+        ({"sm": 20, "l2": 10, "dram": 5}, "waiting", "or L1 is busy, which the report does not say"),
+        ({"dram": 5}, "not-dram", "not the bandwidth of DRAM: DRAM 5.0 % of the peak"),
+        ({"sm": 70, "bytes": 1e6, "ns": 1e6}, "unknown", "profile lts__throughput"),
+        ({"active": 95}, "unknown", "not told; profile sm__throughput"),  # of the cycles in which a block was there
+        ({}, "unknown", "not told; profile sm__throughput"),
+    ],
+)  # fmt: skip
+def test_what_limits_is_said_with_its_evidence(counters, kind, words):
+    found = limit_of([launch(**counters)])
+    assert found.kind == kind and words in found.text
+
+
+def test_the_rate_is_of_a_peak_that_is_given_or_of_the_attributes():
+    moving = {"bytes": 90e6, "ns": 100e3, "sm": 20, "l2": 30}  # 900 GB/s
+    assert limit_of([launch(**moving)]).kind == "unknown"
+    assert limit_of([launch(**moving)], 1e12).shares["dram_percent"] == pytest.approx(90)
+    assert limit_of([launch(**moving)], 1e12).kind == "dram"
+    by_attributes = limit_of([launch(**moving, clock=5e6, bus=1024)])  # 5 GHz, twice, on 128 bytes
+    assert by_attributes.shares["dram_percent"] == pytest.approx(70.3125) and by_attributes.kind == "dram"
+
+
+def test_shares_of_several_launches_are_by_their_time():
+    found = limit_of([launch("0", sm=90, ns=3e6), launch("1", sm=50, ns=1e6)])
+    assert found.shares["sm_percent"] == pytest.approx(80)
+    assert "sm_percent" not in limit_of([launch("0", sm=90, ns=3e6), launch("1", ns=1e6)]).shares
+
+
+def test_real_launches_of_the_raw_and_the_details_page_say_the_same():
+    launches = (pebble.ncu(SAMPLES / f"h200_gemm_orders_{page}.csv").launches[1] for page in ("raw", "details"))
+    raw, details = (limit_of([one]) for one in launches)
+    assert raw.kind == details.kind == "cache" and raw.shares["l2_percent"] == pytest.approx(84.7, abs=0.1)
+    assert raw.shares["dram_percent"] == pytest.approx(details.shares["dram_percent"], abs=0.1)
+
+
+def test_a_report_says_hit_rates_and_the_limit(tmp_path, capsys):
+    path = tmp_path / "a.csv"
+    more = {"l1tex__t_sector_hit_rate.pct": ("%", "12.25"), NAMES["sm"]: ("%", "88.90")}
+    path.write_text("\n".join(long_lines([(TILED_NAME, {**TILED, **more})])))
+    assert main(["ncu", "report", str(path)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "L1 hit L2 hit" in said and "12.2% 87.5%" in said
+    assert "hit rates: L1 12.2 %, L2 87.5 %, of the sectors loaded and stored there; DRAM moved 56.6 MB" in said
+    assert "limit: the SMs, at 88.9 % of their peak" in said and "not DRAM" in said
+    assert main(["ncu", "report", str(path), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["critical"]["limit"]["verdict"] == "sm"
+    assert (document["launches"][0]["l1_hit_percent"], document["launches"][0]["l2_hit_percent"]) == (12.25, 87.5)
