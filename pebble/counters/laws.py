@@ -42,12 +42,12 @@ class Law(NamedTuple):
     def text(self) -> str:
         """In words."""
         name = self.counter.replace("_", " ").replace("fma", "FMA")
+        if abs(self.power) <= _EXACT and self.spread <= FOLLOWS:
+            return f"{name} do not change with the tokens"
         if self.lengths < 3:
             return f"{name} grew as the tokens to the power of {self.power:.2f} between two lengths"
         if not self.follows:
             return f"{name} follow no power of the tokens"
-        if abs(self.power) <= _EXACT:
-            return f"{name} do not change with the tokens"
         return f"{name} grow as the tokens to the power of {self.power:.2f}"
 
 
