@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pebble.cli import main
 
-BLOCK = re.compile(r"(```sh\n(?:.*&& \S*)?(pebble [^\n]+)\n```\n+(?:prints\n+)?```text\n)(.*?)(\n```)", re.DOTALL)
+BLOCK = re.compile(r"(```sh\n(?:[^\n]*&& \S*)?(pebble [^\n]+)\n```\n+(?:prints\n+)?```text\n)(.*?)(\n```)", re.DOTALL)
 SOME = "--schedules " + ",".join(
     f"{order}{way}"
     for order in ("row", "morton", "hilbert", "grouped-8", "snake-strips-16")

@@ -18,6 +18,29 @@ L2_BYTES_PER_CLOCK = 32.5  # that one SM loads, from times of launches with 128 
 EXPS_PER_CLOCK = 6.4  # with what goes with each in a softmax, from times of attention with head-dim 64 and 128
 HIT_NS, MISS_NS, TURN_NS = 600.0, 500.0, 2000.0  # round numbers
 SPREAD = 0.0025  # of the pace of SMs: fitted to the bytes of free-running launches
+LONG_STEPS, LONG_STEPS_ON_SM = 128, 6_000  # from where blocks of a product drift further apart than these speeds say
+
+
+def drifts_far(steps: int, tiles: int, sms: int) -> bool:
+    """Whether free-running blocks of a matrix product drift further apart than the model says.
+
+    Launches of so long products are predicted badly, most too low (``benchmarks/hardware/predict.py``).
+
+    Parameters
+    ----------
+    steps : int
+        Of k, in a tile.
+    tiles : int
+        Of the product.
+    sms : int
+        That share them.
+
+    Examples
+    --------
+    >>> drifts_far(172, 64 * 32, 84), drifts_far(172, 512 * 32, 84)  # an FFN's second product, 8192 and 65,536 tokens
+    (False, True)
+    """
+    return steps >= LONG_STEPS and steps * tiles > LONG_STEPS_ON_SM * sms
 
 
 def speeds_of(machine: Machine, dtype: str) -> Speeds:

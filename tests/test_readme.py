@@ -10,7 +10,9 @@ from pebble.cli import COMMANDS, main
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
-SHOWN = re.findall(r"```sh\n(?:.*&& \S*)?(pebble [^\n]+)\n```\n+(?:prints\n+)?```text\n(.*?)\n```", README, re.DOTALL)
+SHOWN = re.findall(
+    r"```sh\n(?:[^\n]*&& \S*)?(pebble [^\n]+)\n```\n+(?:prints\n+)?```text\n(.*?)\n```", README, re.DOTALL
+)
 
 
 def test_there_is_output_to_check() -> None:

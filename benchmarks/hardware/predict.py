@@ -197,15 +197,9 @@ def print_summary(execution: str, what: str, here: list[Pair]) -> None:
 
 
 def drifts(row: Row) -> bool:
-    """Whether blocks drift further than the model says, or less: long GEMMs, and causal attention with heads first.
-
-    Long: 128 steps of k or more in a tile, and more than 6,000 on an SM.
-    """
-    if row["family"] != "gemm":
-        return row["causal"] == "1" and row["order"].startswith("fa2-heads-first")
-    m, n, k = (int(row[name]) for name in "mnk")
-    bm, bn, bk = (int(side) for side in row["tile"].split("x"))
-    return k // bk >= 128 and m // bm * (n // bn) * (k // bk) > 6000 * 132
+    """Whether blocks drift further than the model says, or less: what `compare` calls not reliable."""
+    kernel = asked(row)
+    return kernel is not None and bool(kernel.family.drifts(kernel.workload, row["order"], kernel.config))
 
 
 def group_of(pair: Pair) -> tuple[str, str, str]:
@@ -316,7 +310,7 @@ def main() -> int:
     print_summary("free", "rows of the choice (drift plans)", chosen)
     print_summary("free", "rows kept out of it", [pair for pair in free if pair not in chosen])
     drifting = [pair for pair in free if drifts(pair.row)]
-    print_summary("free", "long GEMMs, causal heads first", drifting)
+    print_summary("free", "long products, causal heads first", drifting)
     print_summary("free", "all but these", [pair for pair in free if pair not in drifting])
     if args.peer is not None:
         beside_peer(found, theirs)

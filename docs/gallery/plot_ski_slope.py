@@ -2,10 +2,10 @@
 Ski slope
 =========
 
-Traffic against cache size, both on a log scale. Between the proved bound and the best schedule lies what is not known;
-on the left both fall with the root of the size, on the right they meet the compulsory traffic, where a larger cache
-buys nothing. Simulated kernels also hold values on the SMs, so at small caches they go below the bound for one memory,
-never below their own. Marks show the L2 of GPUs.
+Traffic against cache size, both on a log scale. Between the cache-only bound and its best schedule lies what is not
+known; on the left both fall with the root of the size, on the right they meet the compulsory traffic, where a larger
+cache buys nothing. Simulated kernels also hold values on the SMs, so at small caches they go below that bound, never
+below their own, the kernel bound. Marks show the L2 of GPUs.
 
 .. code-block:: console
 

@@ -140,7 +140,7 @@ def print_judgement(found: Judgement) -> None:
     say, measured, compared = _output.say, found.measured, found.comparison
     names = ", ".join(dict.fromkeys(f"{launch.ident} {launch.short_name}" for launch in found.launches))
     say(_plain(f"{names} ({found.why}): {found.workload.label}"))
-    say(f"simulated as: {compared.kernel.runs}, {compared.kernel.cache}")
+    say(f"simulated as: {compared.kernel.runs_and_why}, {compared.kernel.cache}")
     print()
     parts = [
         f"{format_bytes(b)} {w}"
@@ -154,8 +154,7 @@ def print_judgement(found: Judgement) -> None:
     whose = "nothing this chip runs moves less" if compared.chip else "no order of this kernel moves less"
     held = format_capacity(bound.capacity.bytes)
     say(f"proved bound   {format_bytes(bound.bound.bytes)}: {whose} ({held} held on chip)")
-    best, name = compared.best_found
-    say(f"best schedule  {format_bytes(best)}: {name}")
+    say(f"best schedule  {format_bytes(compared.best_found[0])}: {compared.best_told}")
     if measured.nanoseconds:
         rates = [value / measured.nanoseconds for value in (measured.dram_bytes or 0, found.workload.flops / 1e3)]
         say(

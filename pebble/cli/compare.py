@@ -122,7 +122,7 @@ def _times(ratio: float) -> str:
 
 def _print(result: Comparison) -> None:
     say = _output.say
-    say(f"{result.workload.label}: {result.kernel.runs}, {result.kernel.cache}")
+    say(f"{result.workload.label}: {result.kernel.runs_and_why}, {result.kernel.cache}")
     print()
     _print_bounds(result)
     if result.timed is not None:
@@ -139,12 +139,15 @@ def _print(result: Comparison) -> None:
 
 def _print_bounds(result: Comparison) -> None:
     say, trace, cache = _output.say, result.trace, result.cache_only
-    upper_bytes, upper_name = result.best_found
+    upper_bytes, _ = result.best_found
     say(
         f"proved bound     {format_bytes(trace.bound.bytes)}: no order of this kernel moves less (it can hold "
         f"{format_capacity(trace.capacity.bytes)}: the cache and what its blocks keep)"
     )
-    say(f"best schedule    {format_bytes(upper_bytes)} ({_times(result.ratio(upper_bytes))} the bound): {upper_name}")
+    say(
+        f"best schedule    {format_bytes(upper_bytes)} ({_times(result.ratio(upper_bytes))} the bound): "
+        f"{result.best_told}"
+    )
     if result.stateless is not None:
         free = result.stateless
         say(
@@ -169,7 +172,10 @@ def _print_bounds(result: Comparison) -> None:
     band = result.best_band
     if band is not None:
         ratio = result.ratio(band.dram_bytes)
-        say(f"best band        {format_bytes(band.dram_bytes)} ({_times(ratio)} the bound): {band.order}")
+        say(
+            f"best band        {format_bytes(band.dram_bytes)} ({_times(ratio)} the bound): {band.order}, in bytes "
+            "alone; `pebble time` ranks by time"
+        )
 
 
 def _print_schedules(result: Comparison) -> None:

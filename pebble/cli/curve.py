@@ -62,7 +62,7 @@ def _short(capacity: int) -> str:
 def _print(report: CurveReport) -> None:
     kernel, capacities = report.kernel, report.capacities_bytes
     model = parse_policy(kernel.config.policy).title
-    _output.say(f"{report.workload.label}: {kernel.runs}, {model}: DRAM MB at each cache size")
+    _output.say(f"{report.workload.label}: {kernel.runs_and_why}, {model}: DRAM MB at each cache size")
     print()
     at = sorted({*np.linspace(0, len(capacities) - 1, _COLUMNS).astype(int).tolist(), report.reference})
     names = [_short(capacities[i]) + ("*" if i == report.reference else "") for i in at]

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(found: Simulation) -> None:
-    _output.say(f"{found.workload.label}, {found.traffic.order}: {found.kernel.runs}, {found.kernel.cache}")
+    _output.say(f"{found.workload.label}, {found.traffic.order}: {found.kernel.runs_and_why}, {found.kernel.cache}")
     _print_traffic(found.traffic)
     if found.moved:
         _print_sensitivity(found.moved)

@@ -119,7 +119,7 @@ def _notes(notes: tuple[str, ...]) -> None:
 
 def _print(found: Timing) -> None:
     say = _output.say
-    say(f"{found.workload.label}: {found.kernel.runs}, {found.kernel.cache}")
+    say(f"{found.workload.label}: {found.kernel.runs_and_why}, {found.kernel.cache}")
     print()
     unit, floor = _Unit.of(max(t.seconds for _, t in found.orders)), found.floor
     parts = ", ".join(

@@ -169,6 +169,17 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
         groups = attention_groups(kernel, schedule, config.sms, config.wave_blocks)
         return Program(kernel.layout, groups)
 
+    def drifts(self, workload: Attention, schedule: str, config: KernelConfig) -> str:
+        if not workload.causal or not schedule.startswith("fa2-heads-first"):
+            return ""
+        return "causal, heads first: blocks drift less than the model says, and most launches move less than it says"
+
+    def notes(self, residual: bool) -> tuple[str, ...]:
+        return (
+            "fa1, fa2, fa3, flash-decoding: the walks of FlashAttention-1, -2, -3 and FlashDecoding in a modelled "
+            "kernel of the tile above; no figure is one of those programs'",
+        )
+
     def table(self, workload: Attention, schedule: AttentionSchedule | OwnSchedule, config: KernelConfig) -> TileTable:
         _refuse_strict(workload, schedule.name)  # the blocks of a table rescale sums as keys stream by
         return super().table(workload, schedule, config)

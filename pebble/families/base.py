@@ -21,6 +21,7 @@ from pebble.errors import InputError, UnknownNameError
 from pebble.families.schedules import Explicit, Named, OnSms
 from pebble.game.buffer_model import BufferModel
 from pebble.models.kernel_fit import KernelNeeds
+from pebble.models.speeds import LONG_STEPS, LONG_STEPS_ON_SM, drifts_far
 from pebble.schedules.explicit.widths import in_wide_memory
 from pebble.schedules.tables import Launch, TileTable
 from pebble.schedules.tables.named import named_table
@@ -336,6 +337,21 @@ class KernelFamily(Family[W], Generic[W, S]):
     def sm_intensity(self, workload: W, tile: TileShape) -> float | None:
         """Operations of a block for each byte that it loads from L2, by a formula of the tile; None without one."""
         return None
+
+    def loops(self, workload: W, tile: TileShape) -> Sequence[tuple[int, int]]:
+        """Of each of its matrix products, steps of k in a tile, and tiles."""
+        return ()
+
+    def drifts(self, workload: W, schedule: str, config: KernelConfig) -> str:
+        """Why blocks of a schedule that run free do not drift as the model says; empty where launches agree with it."""
+        for steps, tiles in self.loops(workload, config.tile):
+            if drifts_far(steps, tiles, config.sms):
+                return (
+                    f"with {steps:,} steps of k in a tile and {steps * tiles // config.sms:,} on an SM (from "
+                    f"{LONG_STEPS} and {LONG_STEPS_ON_SM:,} on) blocks drift further apart than the model says, and "
+                    "most launches move more than it says"
+                )
+        return ""
 
     def notes(self, residual: bool) -> tuple[str, ...]:
         """What a reader of simulated traffic must know of this family's kernels."""

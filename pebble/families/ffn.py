@@ -23,6 +23,7 @@ from pebble.schedules.ffn import FfnKernel, FfnSchedule, all_ffn_schedules, ffn_
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.traces.program import Program
+from pebble.units import ceil_div
 from pebble.workloads import Ffn
 from pebble.workloads.parameters import flag, needed, optional
 from pebble.workloads.widths import Room
@@ -99,6 +100,11 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
     def named_program(self, workload: Ffn, schedule: FfnSchedule, config: KernelConfig, residual: bool) -> Program:
         kernel = FfnKernel(workload, config.tile, residual=residual)
         return Program(kernel.layout, ffn_groups(kernel, schedule, config.wave_blocks))
+
+    def loops(self, workload: Ffn, tile: TileShape) -> Sequence[tuple[int, int]]:
+        down = ceil_div(workload.tokens, tile.bm)
+        sides = (workload.d_model, workload.hidden), (workload.hidden, workload.d_out)
+        return [(ceil_div(k, tile.bk), down * ceil_div(n, tile.bn)) for k, n in sides]
 
     def notes(self, residual: bool) -> tuple[str, ...]:
         written = "H left dirty in the cache is counted as written, though nobody needs it"

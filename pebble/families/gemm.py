@@ -174,6 +174,10 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
         tiles = schedule.tiles(*GemmKernel(workload, config.tile).grid, config.order_params)
         return hashlib.sha256(tiles.tobytes()).digest(), schedule.sawtooth
 
+    def loops(self, workload: Gemm, tile: TileShape) -> Sequence[tuple[int, int]]:
+        rows, cols, steps = tile.grid(workload)
+        return ((steps, rows * cols),)
+
     def check(self, workload: Gemm, config: KernelConfig) -> None:
         GemmKernel(workload, config.tile)
 

@@ -24,6 +24,7 @@ from pebble.schedules.tables.own import OwnSchedule
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.traces.program import Program
+from pebble.units import ceil_div
 from pebble.workloads import GroupedGemm
 from pebble.workloads.parameters import Parameter, flag, needed
 from pebble.workloads.widths import Room
@@ -99,6 +100,10 @@ class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
             return super().walk(workload, schedule, config)
         walks = GroupedKernel(workload, config.tile).walks(schedule, config.order_params)
         return hashlib.sha256(b"".join(tiles.tobytes() for tiles in walks.values())).digest(), schedule.sawtooth
+
+    def loops(self, workload: GroupedGemm, tile: TileShape) -> Sequence[tuple[int, int]]:
+        tiles = ceil_div(workload.n, tile.bn) * sum(ceil_div(rows, tile.bm) for rows in workload.rows)
+        return ((ceil_div(workload.k, tile.bk), tiles),)
 
     def check(self, workload: GroupedGemm, config: KernelConfig) -> None:
         GroupedKernel(workload, config.tile)

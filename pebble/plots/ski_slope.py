@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
 
 from pebble.families.gemm import GEMM
 from pebble.models.machine import load_machine, machine_names
-from pebble.plots.look import look
+from pebble.plots.look import POINTS, look
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, SKY, Axes, Figure, log_axes, page, small_title
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.schedules.orders import parse_order
@@ -19,9 +21,11 @@ from pebble.workloads import Gemm
 
 ORDERS = ("row", "grouped-8", "snake-strips-16+sawtooth")
 _ORDER_STYLES = ((ORANGE, "o"), (PURPLE, "s"), (SKY, "D"))
-_MARKED = ("a40", "a100-sxm4-40gb", "h100-sxm5-80gb", "rtx4090", "b200-sxm")
+MARKED = ("a40", "a100-sxm4-40gb", "h100-sxm5-80gb", "rtx4090", "b200-sxm")
 _PUBLISHED = {"irony-toledo-tiskin": ":", "smith-et-al": "-.", "cosma": "--"}
 _LEAST_CACHE = 2**18
+_NAME_POINTS = 6.5  # of the GPUs' names, where no width is asked for
+_AXES_SHARE = 0.8  # of a figure's width, about
 
 
 @dataclass(frozen=True)
@@ -99,12 +103,19 @@ def plot_ski_slope(slope: SkiSlope, ax: Axes) -> Axes:
         color=BLUE,
         lw=1.4,
         drawstyle="steps-post",
-        label="one memory: best schedule",
+        label="cache alone: best schedule",
     )
-    ax.plot(mib, [x / gb for x in slope.lower], color=BLUE, lw=1, ls=(0, (6, 2)), label="one memory: proved bound")
+    ax.plot(
+        mib,
+        [x / gb for x in slope.lower],
+        color=BLUE,
+        lw=1,
+        ls=(0, (6, 2)),
+        label="cache-only bound, which kernels may beat",
+    )
     # black is the bound of what is simulated: a kernel also holds values on its SMs and may go below the one above
     kernel = [x / gb for x in slope.kernel_lower]
-    ax.plot(mib, kernel, color="black", lw=1.8, label="these kernels, cache and SMs: proved bound")
+    ax.plot(mib, kernel, color="black", lw=1.8, label="kernel bound: cache and SMs")
     for name, values in slope.published.items():
         kept = [(x, v / gb) for x, v in zip(mib, values, strict=True) if v > 0]
         if kept:
@@ -125,28 +136,43 @@ def plot_ski_slope(slope: SkiSlope, ax: Axes) -> Axes:
     ax.set_xlim(mib[0], mib[-1])
     ax.set_xlabel("cache, MiB")
     ax.set_ylabel("DRAM traffic, GB")
-    _mark_gpus(ax)
-    small_title(ax, f"{slope.gemm.label}; simulated: tile 128x128, {slope.sms} blocks at once, waves", pad=30)
+    tall = _mark_gpus(ax)
+    small_title(ax, f"{slope.gemm.label}; simulated: tile 128x128, {slope.sms} blocks at once, waves", pad=tall)
     return ax
 
 
-def _mark_gpus(ax: Axes) -> None:
-    """L2 sizes as thin lines with names above the axes; equal sizes share a line."""
-    sizes: dict[int, list[str]] = {}
-    for name in machine_names():
-        if name in _MARKED:
-            sizes.setdefault(load_machine(name).l2_bytes, []).append(name.partition("-")[0])
+def _mark_gpus(ax: Axes) -> float:
+    """L2 sizes as thin lines, each led to its name above the axes; how many points high the names are.
+
+    Equal sizes share a line. Names that would run into each other stand beside their lines.
+    """
     low, high = ax.get_xlim()
-    apart = (high / low) ** (0.1 if look().narrow else 0.045)  # what a slanted name needs on the axis
-    free = low
-    for l2, names in sorted(sizes.items()):
-        x = l2 / 2**20
-        if low < x < high:
-            ax.axvline(x, color=GREY, lw=0.6, zorder=0)
-            place = max(x, free)
-            free = place * apart
-            ax.text(place, 1.02, "/".join(names), rotation=40, ha="left", va="bottom", fontsize=6.5, color=RED,
-                    rotation_mode="anchor", transform=ax.get_xaxis_transform())  # fmt: skip
+    sizes: dict[float, list[str]] = {}
+    for name in machine_names():
+        if name in MARKED and low < (mib := load_machine(name).l2_bytes / 2**20) < high:
+            sizes.setdefault(mib, []).append(name.partition("-")[0])
+    points = look().base_points * (_NAME_POINTS / POINTS if look().width_inches is None else 1)
+    gap = math.log(high / low) * 1.3 * points / (_AXES_SHARE * 72 * ax.figure.bbox.width / ax.figure.dpi)
+    at = sorted(sizes)
+    for x, place in zip(at, map(math.exp, _apart([math.log(x) for x in at], gap)), strict=True):
+        above: dict[str, Any] = {"transform": ax.get_xaxis_transform()}
+        ax.axvline(x, color=GREY, lw=0.6, zorder=0)
+        ax.plot([x, place], [1, 1.03], color=GREY, lw=0.6, clip_on=False, **above)
+        ax.text(
+            place, 1.04, "/".join(sizes[x]), rotation=90, ha="center", va="bottom", fontsize=points, color=RED, **above
+        )
+    return 12 + 0.7 * points * max((len("/".join(names)) for names in sizes.values()), default=0)
+
+
+def _apart(wanted: Sequence[float], gap: float) -> list[float]:
+    """Places in order, no two nearer than ``gap``, as near to those wanted as squares tell: neighbours pooled."""
+    pools: list[list[float]] = []
+    for i, place in enumerate(wanted):
+        pools.append([place - i * gap])
+        while len(pools) > 1 and fmean(pools[-2]) > fmean(pools[-1]):
+            last = pools.pop()
+            pools[-1] += last
+    return [fmean(pool) + i * gap for i, pool in enumerate(pool for pool in pools for _ in pool)]
 
 
 def ski_slope_figure(slope: SkiSlope) -> Figure:

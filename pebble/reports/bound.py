@@ -90,7 +90,7 @@ class Bound(Report):
 
     @property
     def verdict(self) -> str:
-        """What sets the time, and what an order can win at most, in a line; empty without a machine."""
+        """What sets the floor, and what DRAM needs for the best schedule, in a line; empty without a machine."""
         known = None if self.upper is None else self.upper.bytes
         return "" if self.timed is None else verdict_of_bound(self.timed.floor, known)
 

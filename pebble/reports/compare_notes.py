@@ -8,6 +8,11 @@ from pebble.models.machine import Machine
 from pebble.simulation import Traffic
 from pebble.units import format_bytes, format_capacity
 
+BYTES_ALONE = (
+    "least time: the floor, or what DRAM needs for the bytes alone where that is more; fewer bytes need not take less "
+    "time: `pebble time` models how long schedules take"
+)
+
 
 def what_counters_do_not_see(moved: Sequence[Traffic]) -> list[str]:
     """Where the simulated figures and those of a profiler count differently."""

@@ -16,6 +16,7 @@ from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.bounded import bounded, held_by_trace
 from pebble.reports.chosen import chosen_schedules
+from pebble.reports.drift import warned
 from pebble.reports.given import check_residual, check_seed
 from pebble.reports.target import Kernel, KernelOptions, read_kernel, whole
 from pebble.simulation import ScheduleCurve, curve_of
@@ -188,6 +189,7 @@ def curve(
             progress(schedule.name)
     except KeyboardInterrupt:
         complete = False
+    kernel = warned(workload, kernel, [c.name for c in curves])
     at = capacities.index(config.cache_bytes)
     curves.sort(key=lambda c: c.dram_bytes[at])
     return CurveReport(workload, kernel, tuple(capacities), bounds, tuple(curves), complete)

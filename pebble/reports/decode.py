@@ -213,7 +213,7 @@ class Decode(Report):
         if any(floor.part("operations") is None for floor in self.floors):
             all_of_them = f"of what is known {all_of_them}"
         if not shares:
-            return f"all {len(known)} steps are compute-bound: no order saves anything"
+            return f"all {len(known)} steps are compute-bound at the bound"
         return (
             f"{all_of_them} DRAM-bound, at every order alike: all its bytes are compulsory; reading the KV cache is "
             f"{min(shares):.1%} to {max(shares):.1%} of that time"

@@ -13,8 +13,10 @@ from pebble.families import kernel_family
 from pebble.models.machine import Machine, load_machine, machine_names
 from pebble.reports.base import Report
 from pebble.reports.chosen import Own
+from pebble.reports.drift import warned
+from pebble.reports.fit import ORIGINS
 from pebble.reports.given import check_seed
-from pebble.reports.target import Kernel, KernelOptions, check_options, find_gpu, read_kernel
+from pebble.reports.target import KernelOptions, check_options, find_gpu, read_kernel
 from pebble.schedules.export.cuda import cuda_header
 from pebble.schedules.export.slots import statement
 from pebble.schedules.export.triton import triton_source
@@ -23,6 +25,7 @@ from pebble.schedules.tables.checks import check_table
 from pebble.schedules.tables.files import npy_bytes, table_document, write_csv
 from pebble.schedules.tables.own import FixedTable
 from pebble.schedules.tables.source import own_schedule
+from pebble.schedules.tile import TileShape
 from pebble.system.files import check_output, write_bytes
 from pebble.workloads import Attention
 from pebble.workloads.base import Workload
@@ -185,22 +188,29 @@ def _made(schedule: Own, workload: Workload, options: KernelOptions) -> tuple[Ti
     table = family.table(workload, chosen, config)
     check_table(table)
     traffic = family.simulate(workload, chosen, config)
+    stages, most = kernel.stages, _most_stages(workload, config.tile)
+    origins = {"tile": ORIGINS.get(kernel.tile_from), "stages": ORIGINS.get(kernel.stages_from)}
+    if kernel.stages_from == "default":
+        stages = most
+    elif kernel.stages_from == "fits":
+        stages = min(most, kernel.stages)
+        origins["stages"] = f"{origins['stages']}, at most {most}"
+    why = [f"{what}: {how}" for what, how in origins.items() if how is not None]
+    notes = [f"{'; '.join(why)}; `pebble tile` ranks others by modelled time"] * bool(why)
     launch = replace(
         table.launch,
-        stages=kernel.stages if options.get("stages") is not None else _stages(workload, kernel),
+        stages=stages,
         execution=_HOW[config.execution.kind],
         machine=kernel.target.machine.sku if kernel.target.machine else "",
         read_bytes=traffic.dram_read_bytes,
         write_bytes=traffic.dram_write_bytes,
     )
-    return replace(table, launch=launch), kernel.notes
+    return replace(table, launch=launch), (*warned(workload, kernel, [chosen.name]).notes, *notes)
 
 
-def _stages(workload: Workload, kernel: Kernel) -> int:
-    """As many as fit, but no more than kernels of Triton have use for; the customary number where no GPU is named."""
-    tile = kernel.config.tile
-    most = 2 if isinstance(workload, Attention) else 4 if tile.bm * tile.bn <= _SMALL_TILE else 3
-    return most if kernel.target.machine is None else min(most, kernel.stages)
+def _most_stages(workload: Workload, tile: TileShape) -> int:
+    """No more than kernels of Triton have use for; where no GPU is named, the customary number."""
+    return 2 if isinstance(workload, Attention) else 4 if tile.bm * tile.bn <= _SMALL_TILE else 3
 
 
 def check_file(path: str, format: str) -> None:

@@ -16,15 +16,22 @@ from pebble.workloads.base import Workload
 
 _LEAST_SIDE = 8
 ALLOW = "simulate it all the same with --allow-infeasible"
+# where a tile, or a number of stages, that was not given comes from, for a reader
+ORIGINS = {"default": "default", "halved": "default, halved to fit", "fits": "what shared memory holds"}
 
 
 class Fitted(NamedTuple):
-    """A tile, cut to the problem, its stages, how it sits on an SM (None without a machine), and what to say of it."""
+    """A tile, cut to the problem, its stages, how it sits on an SM (None without a machine), and what to say of it.
+
+    ``tile_from`` and ``stages_from``: ``given``, or a key of ``ORIGINS``.
+    """
 
     tile: TileShape
     stages: int
     fit: Fit | None
     notes: tuple[str, ...]
+    tile_from: str
+    stages_from: str
 
 
 def fit_kernel(
@@ -59,9 +66,11 @@ def fit_kernel(
         A malformed tile, or a kernel that breaks a limit of the machine.
     """
     default = family.default_tile(workload)
+    tile_from = "default" if tile is None else "given"
+    stages_from = "given" if stages is not None else "default" if machine is None else "fits"
     if machine is None:
         cut, notes = _cut(family, workload, default if tile is None else TileShape.parse(tile, default.bk))
-        return Fitted(cut, stages or 1, None, notes)
+        return Fitted(cut, stages or 1, None, notes, tile_from, stages_from)
 
     def sit(tile: TileShape, stages: int | None = None) -> Fit:
         held = stages or most_stages(machine, family.kernel_needs(workload, tile), blocks_per_sm)
@@ -74,7 +83,7 @@ def fit_kernel(
         cut = next((each for each in halves if sit(each).fits), own if allow_infeasible else halves[-1])
         notes = _cut(family, workload, default)[1]
         if cut != own:
-            lacks = sit(own).over[0]
+            tile_from, lacks = "halved", sit(own).over[0]
             notes += (f"the tile {family.tile_text(own)} would need {lacks}; {family.tile_text(cut)} fits",)
     else:
         cut, notes = _cut(family, workload, TileShape.parse(tile, default.bk))
@@ -86,7 +95,7 @@ def fit_kernel(
                 f"{option}: got {got}, expected a kernel that {machine.name} can run: {why}; {fix}, or {ALLOW}."
             )
         notes += (f"{machine.name} cannot run this kernel, simulated as asked: {why}",)
-    return Fitted(cut, fit.needs.stages, fit, notes)
+    return Fitted(cut, fit.needs.stages, fit, notes, tile_from, stages_from)
 
 
 def check_chip(machine: Machine | None, sms: int, policy: CachePolicy, allow_infeasible: bool) -> tuple[str, ...]:

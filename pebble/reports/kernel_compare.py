@@ -11,18 +11,21 @@ from pebble.families import Explicit, kernel_family
 from pebble.models.caches import parse_policy
 from pebble.models.caches.persisting import without_persisting
 from pebble.models.machine import Machine
+from pebble.models.rates import peak_dram
 from pebble.reports.accumulators import PARTIAL_SUMS
 from pebble.reports.base import Report
 from pebble.reports.bounded import Bounded, bounded, trace_bound
 from pebble.reports.capacity import cache_capacity, chip_capacity
 from pebble.reports.chosen import Own, chosen_schedules, walk_alike
 from pebble.reports.compare_notes import (
+    BYTES_ALONE,
     what_counters_do_not_see,
     what_execution_changes,
     what_lru_ranks_first,
     what_no_chip_holds,
     what_stays_in_the_cache,
 )
+from pebble.reports.drift import what_drifts
 from pebble.reports.given import check_residual
 from pebble.reports.known import best_in_kernel
 from pebble.reports.target import Kernel, KernelOptions, read_kernel
@@ -32,7 +35,7 @@ from pebble.system.parallel import each
 from pebble.timing.energy import Energy
 from pebble.timing.floor import MICRO
 from pebble.timing.verdict import verdict_of_orders
-from pebble.units import Size, format_bytes, format_ratio
+from pebble.units import Size, format_bytes, format_capacity, format_ratio
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
@@ -119,7 +122,7 @@ class Comparison(Report):
 
     @property
     def verdict(self) -> str:
-        """What sets the time, and what an order can win at most, in a line; empty without a machine."""
+        """What sets the floor, and what DRAM needs for the bytes of schedules, in a line; empty without a machine."""
         if self.timed is None:
             return ""
         return verdict_of_orders(self.timed.floor, {t.order: t.dram_bytes for t in self.orders})
@@ -145,7 +148,7 @@ class Comparison(Report):
 
     @property
     def best_band(self) -> Traffic | None:
-        """For an FFN: the fused schedule with the least traffic; its name tells the band height."""
+        """For an FFN: the fused schedule that moves least, not the fastest; its name tells the band height."""
         fused = [t for t in self.orders if t.order.startswith("row-fused")]
         return min(fused, key=lambda t: t.dram_bytes, default=None)
 
@@ -156,6 +159,15 @@ class Comparison(Report):
         if best is not None and best.dram_bytes < self.explicit.bytes:
             return best.dram_bytes, best.order
         return self.explicit.bytes, self.explicit.name
+
+    @property
+    def best_told(self) -> str:
+        """The name of the best schedule known, and, of one that is no kernel, what it is for."""
+        moved, name = self.best_found
+        if moved < self.explicit.bytes:
+            return name
+        held = format_capacity(self.trace.capacity.bytes)
+        return f"{name}; it manages one memory of {held} by hand: a schedule, not a kernel"
 
     @property
     def best_orders(self) -> tuple[Traffic, ...]:
@@ -337,6 +349,8 @@ def compare_kernels(
         notes.append(f"the bounds and the best schedule are for partial sums in fp32: {PARTIAL_SUMS}")
     done, others, complete = _simulate_all(workload, kernel, chosen, residual, progress(len(chosen)))
     beside = {name: {t.order: by_name[t.order].dram_bytes for t in done} for name, by_name in others.items()}
+    if kernel.target.machine is not None and peak_dram(kernel.target.machine) is not None:
+        notes.append(BYTES_ALONE)
     notes += what_counters_do_not_see(done)
     if separate is not None:
         notes += what_stays_in_the_cache(done, separate.bytes)
@@ -345,6 +359,7 @@ def compare_kernels(
             notes.append(what_lru_ranks_first(there))
         else:
             notes.append(what_execution_changes({t.order: t.dram_bytes for t in done}, name, there))
+    notes += what_drifts(workload, kernel, [t.order for t in done], "free MB" if "free" in beside else "")
     if not complete:
         notes.append(f"interrupted after {len(done)} schedule{'s' * (len(done) != 1)}; the rest are missing")
     return Comparison(

@@ -16,6 +16,7 @@ from pebble.reports.base import Report
 from pebble.reports.bounded import Bounded, trace_bound
 from pebble.reports.cache_notes import read_cache_model
 from pebble.reports.chosen import Own
+from pebble.reports.drift import warned
 from pebble.reports.fit import fit_kernel
 from pebble.reports.given import LESS_THAN_BOUND, check_residual, check_seed, check_trace_of, check_trace_options
 from pebble.reports.kernel_compare import simulated
@@ -250,6 +251,7 @@ def _simulate_schedule(
         named = family.parse_schedule(schedule)  # type: ignore[arg-type]  # it says what it got
         return Simulation(workload, kernel, _side_by_side(workload, kernel, named, *beside), None)
     chosen = family.read_schedule(schedule)
+    kernel = warned(workload, kernel, [chosen.name])
     traffic = simulated(workload, chosen, kernel.config, residual)
     moved = vary(workload, chosen, kernel.config) if sensitive else None
     warm = "+warm" in kernel.config.policy

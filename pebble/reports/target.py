@@ -14,7 +14,7 @@ from pebble.models.machine import Machine, load_machine, load_machine_file
 from pebble.models.speeds import speeds_of
 from pebble.reports.accumulators import game_of, read_accumulators
 from pebble.reports.cache_notes import IDEAL, read_cache_model
-from pebble.reports.fit import check_chip, fit_kernel
+from pebble.reports.fit import ORIGINS, check_chip, fit_kernel
 from pebble.reports.given import check_seed
 from pebble.schedules.execution import WAVES, parse_execution
 from pebble.simulation import KernelConfig
@@ -254,6 +254,8 @@ class Kernel:
         What was cut or assumed.
     fit : Fit or None
         How it sits on an SM; None where no machine is named.
+    tile_from, stages_from : str
+        ``given``, or where each comes from: ``default``, ``halved`` to fit, ``fits`` in shared memory.
     """
 
     target: Target
@@ -262,15 +264,23 @@ class Kernel:
     tile: str
     notes: tuple[str, ...]
     fit: Fit | None = None
+    tile_from: str = "given"
+    stages_from: str = "given"
 
     @property
     def runs(self) -> str:
         """How it runs, for a reader."""
-        config = self.config
-        return (
-            f"tile {self.tile}, {self.stages} stage{'s' * (self.stages != 1)}, {config.wave_blocks} blocks at once, "
-            f"{config.execution.name}"
-        )
+        return self._runs("", "")
+
+    @property
+    def runs_and_why(self) -> str:
+        """How it runs, and where a tile and stages that were not given come from."""
+        origins = (ORIGINS.get(each, "") for each in (self.tile_from, self.stages_from))
+        return self._runs(*(f" ({each})" * bool(each) for each in origins))
+
+    def _runs(self, tile: str, stages: str) -> str:
+        count = f"{self.stages} stage{'s' * (self.stages != 1)}{stages}, {self.config.wave_blocks} blocks at once"
+        return f"tile {self.tile}{tile}, {count}, {self.config.execution.name}"
 
     @property
     def cache(self) -> str:
@@ -309,6 +319,8 @@ class Kernel:
             "sms": config.sms,
             "blocks_per_sm": config.blocks_per_sm,
             "stages": self.stages,
+            "tile_from": self.tile_from,
+            "stages_from": self.stages_from,
             "fit": self.fit.to_json() if self.fit else None,
             "cache_bytes": config.cache_bytes,
             "policy": config.policy,
@@ -383,4 +395,4 @@ def read_kernel(workload: Workload, **options: Unpack[KernelOptions]) -> Kernel:
     elif speeds and execution.is_reference and parse_policy(policy).looks_ahead:
         notes.append(f"not shown free-running: {policy} looks ahead, and what free blocks do next depends on the cache")
     config = KernelConfig(fitted.tile, sms, blocks, cache_bytes, policy, execution, fitted.stages, speeds)
-    return Kernel(target, config, fitted.stages, family.tile_text(fitted.tile), tuple(notes), fitted.fit)
+    return Kernel(target, config, fitted.stages, family.tile_text(fitted.tile), tuple(notes), fitted.fit, *fitted[-2:])

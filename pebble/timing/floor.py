@@ -158,10 +158,6 @@ class TimeFloor:
         """The least time of a schedule that moves so many bytes: what they allow, and the floor."""
         return max(self.seconds, self.dram_seconds(dram_bytes) or 0.0)
 
-    def saving(self, dram_bytes: int) -> float:
-        """The share of that time that a schedule with the least traffic can save at most."""
-        return 1 - self.seconds / slow if (slow := self.with_dram(dram_bytes)) else 0.0
-
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
         return {

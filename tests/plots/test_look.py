@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgba
@@ -17,12 +18,13 @@ from matplotlib.text import Text
 from pebble.cdag import gemm_dag
 from pebble.cli import main
 from pebble.errors import InputError
+from pebble.models.machine import load_machine
 from pebble.plots.dag import dag_figure
 from pebble.plots.look import Look, looking
 from pebble.plots.pebbling import gemm_events, pebbling_figure
 from pebble.plots.save import page
 from pebble.plots.segments import segments_figure
-from pebble.plots.ski_slope import ski_slope, ski_slope_figure
+from pebble.plots.ski_slope import MARKED, ski_slope, ski_slope_figure
 from pebble.plots.walk import walk_figure
 from pebble.schedules.orders import OrderParams, parse_order
 from pebble.workloads import Gemm
@@ -136,6 +138,35 @@ def test_log_is_refused_where_nothing_can_be_logarithmic() -> None:
         assert segments_figure(Gemm(12, 12, 12), 40).axes[0].get_yscale() == "log"
         with pytest.raises(InputError, match="no axis of values"):
             walk_figure([parse_order("row")], 8, 8, OrderParams())
+
+
+@pytest.mark.parametrize(
+    "look", [Look(), Look(width_inches=3.33), Look(width_inches=7.0), Look(width_inches=3.33, points=10)]
+)
+def test_each_gpu_is_named_at_its_own_line(look: Look) -> None:
+    with looking(look):
+        figure = ski_slope_figure(ski_slope(Gemm(8192, 8192, 8192), ("row",), points=4))
+    ax = figure.axes[0]
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    names = {text.get_text(): text.get_window_extent(canvas.get_renderer()) for text in ax.texts}
+    sizes = {sku.partition("-")[0]: load_machine(sku).l2_bytes / 2**20 for sku in MARKED}
+    lines = {name: ax.transData.transform((size, 1.0))[0] for name, size in sizes.items()}
+    assert set(names) == set(sizes)
+    for name, box in names.items():
+        middle = (box.x0 + box.x1) / 2
+        assert min(lines, key=lambda other: abs(lines[other] - middle)) == name
+    assert not any(one.overlaps(other) for one, other in combinations(names.values(), 2))
+
+
+def test_a_ski_slope_has_two_bounds_of_two_names_and_no_order_below_that_of_kernels() -> None:
+    ax = ski_slope_figure(ski_slope(Gemm(8192, 8192, 8192), ("grouped-8",), points=12)).axes[0]
+    curves = {str(line.get_label()): line for line in ax.lines}
+    own, alone = curves["kernel bound: cache and SMs"], curves["cache-only bound, which kernels may beat"]
+    assert not any("proved bound" in label for label in curves)
+    order = curves["grouped-8, LRU"]
+    size, moved = order.get_xdata()[0], order.get_ydata()[0]
+    assert np.interp(size, own.get_xdata(), own.get_ydata()) < moved < np.interp(size, *alone.get_data())
 
 
 def test_the_bound_of_what_is_simulated_is_below_every_order() -> None:

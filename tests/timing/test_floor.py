@@ -157,9 +157,9 @@ def test_the_floor_is_the_longest_part_and_below_what_any_bytes_allow(
     assert floor.seconds <= floor.sustained_seconds
     dram = floor.part("dram")
     assert dram is not None
-    assert floor.with_dram(dram.amount) == floor.seconds and floor.saving(dram.amount) == 0
+    assert floor.with_dram(dram.amount) == floor.seconds
     more = floor.with_dram(3 * dram.amount)
-    assert floor.seconds <= more and 0 <= floor.saving(3 * dram.amount) <= 2 / 3 + 1e-12
+    assert floor.seconds <= more
     # a wide accumulator is never faster
     assert floor_of_chip(workload, load_machine(sku), "fp16").seconds <= floor.seconds
 

@@ -1,4 +1,4 @@
-"""The line that says what binds and what an order can win."""
+"""The line that says what sets the floor and what DRAM needs for the bytes of schedules."""
 
 from __future__ import annotations
 
@@ -17,28 +17,40 @@ def floor(operations_ms: float | None, dram_ms: float | None, l2_ms: float | Non
 
 def test_compute_bound() -> None:
     assert verdict_of_orders(floor(7.8, 0.5), {"row": 3_700_000}) == (
-        "compute-bound: DRAM needs 3.7 ms of 7.8 with row; no order saves more than 0 %"
+        "compute-bound: DRAM needs 0.5 ms of 7.8 at the bound, 3.7 with row"
     )
     assert verdict_of_bound(floor(7.8, 0.5), 3_700_000) == (
-        "compute-bound: DRAM needs 0.5 ms of 7.8; no order saves more than 0 % over the best schedule known"
+        "compute-bound: DRAM needs 0.5 ms of 7.8 at the bound, 3.7 with the best schedule known"
     )
 
 
-def test_an_order_that_is_held_up_by_dram() -> None:
-    text = verdict_of_orders(floor(2, 1), {"row": 4_000_000, "hilbert": 2_500_000, "snake": 3_000_000})
-    assert text == (
-        "DRAM-bound: operations need 2 ms of 4 with row, which moves most; hilbert saves up to 37.5 % of it, "
-        "no order saves more than 20 % over hilbert"
+def test_the_word_is_that_of_the_floor_whatever_orders_are_listed() -> None:
+    few, slow = {"hilbert": 1_500_000}, {"hilbert": 1_500_000, "snake": 3_000_000, "row": 4_000_000}
+    assert verdict_of_orders(floor(2, 1), few).startswith("compute-bound: DRAM needs 1 ms of 2 at the bound, 1.5 with")
+    assert verdict_of_orders(floor(2, 1), slow) == (
+        "compute-bound: DRAM needs 1 ms of 2 at the bound, 4 with row, which moves most, 1.5 with hilbert, which "
+        "moves least"
     )
 
 
-def test_shares_are_rounded_up() -> None:
-    assert "no order saves more than 0.1 % over row" in verdict_of_orders(floor(1, 2), {"row": 2_000_100})
-    assert "more than 33.4 % over the best" in verdict_of_bound(floor(1, 2), 3_000_000)
+def test_dram_sets_the_floor() -> None:
+    assert verdict_of_orders(floor(1, 2), {"row": 4_000_000, "snake": 4_000_000}) == (
+        "DRAM-bound: operations need 1 ms of 2; DRAM needs 2 ms at the bound, 4 with every schedule"
+    )
+    assert verdict_of_bound(floor(1, 2)) == "DRAM-bound: operations need 1 ms of 2"
+
+
+def test_times_are_in_one_unit() -> None:
+    assert verdict_of_orders(floor(0.5, 0.05), {"row": 6_000_000}) == (
+        "compute-bound: DRAM needs 0.05 ms of 0.5 at the bound, 6 with row"
+    )
 
 
 def test_what_is_not_known_is_not_claimed() -> None:
     assert verdict_of_bound(floor(None, 2)) == "of what is known DRAM-bound"
+    assert verdict_of_bound(floor(None, 2), 3_000_000) == (
+        "of what is known DRAM-bound: DRAM needs 2 ms at the bound, 3 with the best schedule known"
+    )
     assert verdict_of_bound(floor(1, None), 5) == "compute-bound"
     assert verdict_of_bound(floor(None, None)) == "" == verdict_of_orders(floor(None, None), {"row": 1})
     assert verdict_of_orders(floor(3, 1, 5), {}) == "L2-bound: DRAM needs 1 ms of 5"
