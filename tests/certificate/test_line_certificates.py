@@ -41,7 +41,7 @@ def without_prices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def certificate(name: str) -> dict[str, Any]:
     workload, capacity = WORKLOADS[name]
-    found: dict[str, Any] = json.loads(json.dumps(bound_certificate(workload, known_of(workload, capacity, capacity))))
+    found: dict[str, Any] = json.loads(json.dumps(bound_certificate(workload, known_of(workload, capacity, Room.of_values(capacity, workload)))))
     return found
 
 
@@ -109,7 +109,7 @@ def test_prices_of_any_kind_prove_no_more_than_a_schedule_moves() -> None:
     for _ in range(150):
         gemm = Gemm(rnd.randint(1, 40), rnd.randint(1, 40), rnd.randint(1, 40), accumulate=rnd.random() < 0.3)
         capacity = rnd.randint(3, 300)
-        document = bound_certificate(gemm, known_of(gemm, capacity, capacity))
+        document = bound_certificate(gemm, known_of(gemm, capacity, Room.of_values(capacity, gemm)))
         claim = copy.deepcopy(document["claims"][0])
         h = rnd.randint(1, min(gemm.multiply_adds, 60))
         proof = {"theorem": "lines", "form": "product", "segments": h}
@@ -140,7 +140,7 @@ def test_one_segment_is_compulsory_whatever_the_prices() -> None:
 
 def test_a_chain_or_a_wide_kernel_has_no_such_proof_here() -> None:
     wide = Conv2d(1, 1, 1, 80, 80, 70)
-    document: dict[str, Any] = bound_certificate(wide, known_of(wide, 100, 100))
+    document: dict[str, Any] = bound_certificate(wide, known_of(wide, 100, Room.of_values(100, wide)))
     document["claims"] = [{**document["claims"][0], "proof": {"theorem": "lines", "form": "convolution"}}]
     with pytest.raises(RefusedError, match="not about such a conv2d"):
         check(document)

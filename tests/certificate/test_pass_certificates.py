@@ -33,7 +33,7 @@ WORKLOADS: dict[str, tuple[Workload, int]] = {
 
 def certificate(name: str) -> dict[str, Any]:
     workload, capacity = WORKLOADS[name]
-    found: dict[str, Any] = json.loads(json.dumps(bound_certificate(workload, known_of(workload, capacity, capacity))))
+    found: dict[str, Any] = json.loads(json.dumps(bound_certificate(workload, known_of(workload, capacity, Room.of_values(capacity, workload)))))
     return found
 
 
@@ -125,7 +125,7 @@ def test_cuttings_of_any_size_prove_no_more_than_a_schedule_moves() -> None:
         attention = Attention(queries, keys, d, heads=heads, kv_heads=1, causal=causal)
         capacity = rnd.randint(3 * d + 6, d * (queries + keys))
         best = best_attention_schedule(attention, capacity, state=False)
-        document = bound_certificate(attention, known_of(attention, capacity, capacity))
+        document = bound_certificate(attention, known_of(attention, capacity, Room.of_values(capacity, attention)))
         document["claims"] = [copy.deepcopy(document["claims"][0])]
         for _ in range(6):
             ways = [

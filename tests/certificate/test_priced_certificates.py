@@ -46,7 +46,7 @@ CAPACITY, SEGMENTS, ENDS = 40, 30, (30, 137, 190, 274)
 def with_proof(workload: Workload, capacity: int, proof: dict[str, Any]) -> dict[str, Any]:
     """A certificate of a lower bound, whose proof is another."""
     document: dict[str, Any] = json.loads(
-        json.dumps(bound_certificate(workload, known_of(workload, capacity, capacity)))
+        json.dumps(bound_certificate(workload, known_of(workload, capacity, Room.of_values(capacity, workload))))
     )
     document["claims"] = [{**document["claims"][0], "proof": copy.deepcopy(proof)}]
     return document
