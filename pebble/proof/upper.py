@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from pebble.certificate.schedules import moved_by
+from pebble.certificate.schedules import Memory, moved_by
 from pebble.certificate.statement import Workload as Statement
 from pebble.certificate.upper_chain import MAX_MASKED_BANDS
 from pebble.errors import InputError
@@ -49,7 +49,7 @@ def upper_claim(statement: Statement, schedule: Explicit) -> dict[str, Any] | No
             "bytes": schedule.bytes,
             "schedule": parameters,
         }
-    moved = moved_by(statement, room.bytes, parameters, "schedule")
+    moved = moved_by(statement, Memory(room.bytes), parameters, "schedule")
     if not isinstance(schedule, PartSchedule):
         for mine, theirs in ((moved.loads, schedule.loads), (moved.stores, schedule.stores)):
             if {n: x for n, x in mine.items() if x} != {n: x for n, x in theirs.items() if x}:

@@ -250,9 +250,7 @@ def bound_workload(
         processors = target.machine.sms
     if sms is not None:
         processors = whole("--sms", sms, 1, MAX_SMS)
-    known = known_of(
-        workload, capacity.elements, capacity.schedules(workload), processors, recompute, capacity.room
-    )
+    known = known_of(workload, capacity.elements, capacity.schedules(workload), processors, recompute, capacity.room)
     beside = tuple((o, family.lower_bound(workload, o.elements, recompute, o.room)) for o in others)
     return Bound(workload, target, capacity, *known, beside, recompute, sums, energy)
 

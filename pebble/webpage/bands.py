@@ -107,7 +107,9 @@ def height_of(ffn: Ffn, rows: int, capacity: int, width: int) -> dict[str, Any]:
     chain = ffn_chain(ffn)
     full, rest = divmod(ffn.tokens, rows)
     found = [
-        (best_band(chain, "rows", extent, Room.of_values(capacity)), count) for extent, count in ((rows, full), (rest, 1)) if extent
+        (best_band(chain, "rows", extent, Room.of_values(capacity)), count)
+        for extent, count in ((rows, full), (rest, 1))
+        if extent
     ]
     told: dict[str, Any] = {"rows": rows, "bands": full + bool(rest), "moved_bytes": None, "room_bytes": None}
     weights = ffn.hidden * chain.weights_per_column

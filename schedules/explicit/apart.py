@@ -142,4 +142,3 @@ def _sides(excess: int, weights: list[int], count: int) -> list[tuple[int, int]]
         for a in range(max(1, about - around), about + around + 1)
     }
     return sorted(found, key=lambda one: (weights[0] * one[0] + weights[1] * count * one[1], one))
-

@@ -18,7 +18,6 @@ from pebble.schedules.explicit.blocks import block_sizes, largest_partner
 from pebble.schedules.explicit.corner import FloatArray
 from pebble.schedules.explicit.gemm import AXES, StationaryProduct, operand_of, taken, visit_costs
 from pebble.schedules.explicit.nest import Nest, memories_of, visits_of_many
-from pebble.units import ceil_div
 from pebble.workloads import Gemm
 from pebble.workloads.widths import Room
 

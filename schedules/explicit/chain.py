@@ -389,9 +389,7 @@ def _spilled_band(chain: Chain, extent: int, room: Room) -> Band | None:
     bare = placed(chain, "rows", Band(extent, 1, f, k, l, spilled=f), room)
     if bare is None:
         return None
-    columns = min(
-        (size - peak) // (of.read * extent) for (size, of), peak in zip(room.limits, bare.peaks, strict=True)
-    )
+    columns = min((size - peak) // (of.read * extent) for (size, of), peak in zip(room.limits, bare.peaks, strict=True))
     if widths.hidden * u == widths.read and columns >= f:  # one block of all columns does with less
         return None
     stages: list[Stage] = []
@@ -402,7 +400,9 @@ def _spilled_band(chain: Chain, extent: int, room: Room) -> Band | None:
             held = extent * (state_of(chain, of, True) + (of.read * k, of.partial * l)[number])
             limits.append((size - held, sides[number]))
         stages.append(Stage(depth, tuple(limits)))
-    enter, leave = best_corners(tuple(stages), f - 1, min(columns, f - 1))  # those beside lie there while one is computed
+    enter, leave = best_corners(
+        tuple(stages), f - 1, min(columns, f - 1)
+    )  # those beside lie there while one is computed
     cost, stays = room.cost, enter.vectors
     moved = extent * (cost.read * (k + 2 * (f - stays)) + cost.written * l)
     return placed(chain, "rows", Band(extent, 1, f, k, l, moved, (), f - stays, 0, enter, leave), room)

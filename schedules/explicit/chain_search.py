@@ -304,9 +304,7 @@ def _totals(
     return loads, stores
 
 
-def best_chain_plan(
-    chain: Chain, side: str, room: Room, rule: str = "any", below: float = np.inf
-) -> ChainPlan | None:
+def best_chain_plan(chain: Chain, side: str, room: Room, rule: str = "any", below: float = np.inf) -> ChainPlan | None:
     """The plan along one side that moves least, or None when no band fits.
 
     Parameters

@@ -39,9 +39,7 @@ def fused_ffn(ffn: Ffn, family: str, plan: Plan) -> FusedSchedule:
     stores = {"Y": plan.stores["Y"]}
     if plan.stores["H"]:
         loads["H"], stores["H"] = plan.loads["H"], plan.stores["H"]
-    return FusedSchedule(
-        family, plan.describe(), ffn, loads, stores, plan.peak_elements, plan.room, plan.bytes, plan
-    )
+    return FusedSchedule(family, plan.describe(), ffn, loads, stores, plan.peak_elements, plan.room, plan.bytes, plan)
 
 
 def _unfused(ffn: Ffn, room: Room) -> FusedSchedule:
@@ -134,9 +132,7 @@ def best_ffn_schedule(ffn: Ffn, room: Room) -> FusedSchedule | None:
         with suppress(InfeasibleError):  # the products fit, but not in so few values
             found.append(_unfused(ffn, room))
             below = min(below, found[-1].bytes)
-    if ffn.compulsory_bytes < below < inf and (
-        phases := best_phases(chain, _products(ffn)[1], room, int(below))
-    ):
+    if ffn.compulsory_bytes < below < inf and (phases := best_phases(chain, _products(ffn)[1], room, int(below))):
         found.append(fused_ffn(ffn, family_of_plan(phases), phases))
     if not found and not room.values:
         _unfused(ffn, room)  # which says what does not fit

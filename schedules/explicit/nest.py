@@ -75,7 +75,9 @@ class Nest:
 
     def kept_across(self, height: int, width: int) -> int:
         """Vectors of P (``height`` values each) kept from one block to the next in its row."""
-        free = min((one.capacity - one.q - one.stationary * height * width) // (one.p * height) for one in self.memories)
+        free = min(
+            (one.capacity - one.q - one.stationary * height * width) // (one.p * height) for one in self.memories
+        )
         return min(self.r, max(0, free))
 
     def kept_down(self, row: int, width: int) -> int:
@@ -87,7 +89,9 @@ class Nest:
         steps = self.r
         if self.cols > 1:
             steps -= max(self.kept_across(self.height(r), self.bq) for r in (row, row + 1))
-        free = min((one.capacity - one.p - one.stationary * self.bp * width) // (one.q * width) for one in self.memories)
+        free = min(
+            (one.capacity - one.p - one.stationary * self.bp * width) // (one.q * width) for one in self.memories
+        )
         return min(steps, max(0, free))
 
     def saved_across(self) -> int:

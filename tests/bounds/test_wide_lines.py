@@ -14,6 +14,8 @@ from math import ceil, exp, log
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pebble.schedules.explicit.wide_kernels import best_in_bytes
+from pebble.schedules.explicit.widths import gemm_schedules_in_bytes
 
 from pebble.bounds import Chain, Problem, line_bound
 from pebble.bounds.chain_lines import Hidden
@@ -32,8 +34,6 @@ from pebble.bounds.widths import best_use, product_uses
 from pebble.certificate import RefusedError
 from pebble.certificate.wide_lines import WideHidden as CheckedHidden
 from pebble.families import accounting
-from pebble.schedules.explicit.wide_kernels import best_in_bytes
-from pebble.schedules.explicit.widths import gemm_schedules_in_bytes
 from pebble.workloads import Ffn, Gemm
 from pebble.workloads.base import Workload
 from pebble.workloads.widths import Room, Widths

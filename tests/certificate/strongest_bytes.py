@@ -9,11 +9,12 @@ from fractions import Fraction
 from typing import Any
 from unittest.mock import patch
 
+from pebble.certificate.upper_widths import _moved
+
 from pebble.certificate import RefusedError, wide_lines
 from pebble.certificate.lines import Kind, Lines
 from pebble.certificate.lower import _chain
 from pebble.certificate.statement import Workload
-from pebble.certificate.upper_widths import _moved
 from pebble.certificate.widths import Kernel, Use, Widths, _kernels
 from pebble.proof.shares import least_sum
 from tests.certificate.persuade import persuade

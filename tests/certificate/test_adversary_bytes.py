@@ -11,16 +11,15 @@ from functools import lru_cache
 from typing import Any
 
 import pytest
+from pebble.schedules.explicit.wide_gemm import best_gemm_in_bytes
+from pebble.schedules.explicit.wide_kernels import best_in_bytes
 
 from pebble.bounds import in_bytes
 from pebble.bounds.accounting import lower_bound
-from pebble.certificate.statement import read_workload
-from pebble.certificate.widths import Widths
+from pebble.certificate.statement import Widths, read_workload
 from pebble.errors import InfeasibleError, InputError
 from pebble.families import FAMILIES, accounting
 from pebble.reports.bound import bound_workload
-from pebble.schedules.explicit.wide_gemm import best_gemm_in_bytes
-from pebble.schedules.explicit.wide_kernels import best_in_bytes
 from pebble.workloads import Gemm
 from pebble.workloads.widths import Room
 from pebble.workloads.widths import Widths as Wide

@@ -7,12 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pebble.certificate.upper_widths import _moved
 
 from pebble.certificate.schedules import chain_shape
-from pebble.certificate.statement import Workload, read_workload
+from pebble.certificate.statement import Widths, Workload, read_workload
 from pebble.certificate.upper_chain import Shape
-from pebble.certificate.upper_widths import _moved
-from pebble.certificate.widths import Widths
 from pebble.proof.certificate import workload_statement
 from pebble.workloads import Attention, Ffn, Gemm
 from tests.certificate.memory import Memory

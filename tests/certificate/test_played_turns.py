@@ -12,14 +12,13 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from pebble.certificate.upper_widths import _moved
 
 from pebble.certificate import RefusedError
-from pebble.certificate.schedules import moved_by
-from pebble.certificate.statement import Workload, read_workload
+from pebble.certificate.schedules import Memory, moved_by
+from pebble.certificate.statement import Widths, Workload, read_workload
 from pebble.certificate.upper import Moved
 from pebble.certificate.upper_chain import Shape, check_chain
-from pebble.certificate.upper_widths import _moved
-from pebble.certificate.widths import Widths
 from pebble.proof import upper
 from pebble.proof.certificate import workload_statement
 from pebble.schedules.explicit.attention import attention_chain
@@ -101,7 +100,7 @@ def test_what_the_checker_takes_is_legal(seed: int) -> None:
         workload = read_workload(workload_statement(work), "workload")
         with patch.object(upper, "handed_on", handed_on), patch.object(chain_moves, "handed_on", handed_on):
             try:
-                told = moved_by(workload, 10**9, upper._bands(plan), "schedule")
+                told = moved_by(workload, Memory(10**9), upper._bands(plan), "schedule")
             except RefusedError:
                 continue
             loads, stores = ({x: n for x, n in moved.items() if n} for moved in (told.loads, told.stores))

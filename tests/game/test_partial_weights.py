@@ -1,17 +1,17 @@
 """Cells that weigh more while they are incomplete: the referee, and what the solvers say."""
 
 import pytest
+from pebble.schedules.explicit.widths import WideGemmSchedule, gemm_schedules_in_bytes
+from tests.schedules.nest_moves import nest_moves
 
 from pebble.cdag.gemm import gemm_dag
 from pebble.cdag.validate import DagError
 from pebble.errors import IllegalMoveError, InputError
 from pebble.game import Game, Move, Pebbling, Variant, minimum_capacity, replay
-from pebble.schedules.explicit.widths import WideGemmSchedule, gemm_schedules_in_bytes
 from pebble.solvers import solve
 from pebble.workloads import Gemm
 from pebble.workloads.widths import Room, Widths
 from tests.bounds.wide_game import product_game
-from tests.schedules.nest_moves import nest_moves
 
 FP8 = Widths(1, 4, 4, 2)
 

@@ -10,6 +10,7 @@ from pebble.schedules.explicit.chain_apart import PanelsApart
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.moves import groups_of
 from pebble.schedules.explicit.phases import Handover, Phases
+from pebble.workloads.widths import Room
 from tests.schedules.panel_moves import Event, Value, panels_apart_moves
 from tests.schedules.phase_moves import rest_moves
 
@@ -318,7 +319,7 @@ class _Player:
             yield from self.giving_way(rows, group, chunk)
         yield from self.finished(rows, chunk)
         if turned:
-            yield from self.turned_outputs(rows, chunk, range(c.l), band.enter.group, False)
+            yield from self.turned_outputs(rows, chunk, range(c.l), band.leave.group, False)
         for j in reversed(alone):
             for i in rows if j < band.spilled else ():
                 yield "load", "H", (0, i, j)
@@ -359,7 +360,7 @@ class _Player:
             handed = NOTHING
             if number + 1 < len(bands):
                 seen = c.seen(start) if self.rows else c.f
-                handed = handed_on(c, self.plan.side, self.plan.capacity, band, bands[number + 1], seen)
+                handed = handed_on(c, self.plan.side, self.plan.room, band, bands[number + 1], seen)
             self.next_kept = 0 if handed.leave.vectors else handed.values
             if band.spilled:
                 yield from self.state_of(extent, "begin")

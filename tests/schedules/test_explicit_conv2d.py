@@ -24,6 +24,7 @@ from pebble.schedules.explicit.conv2d_search import best_conv_schedule, conv_sch
 from pebble.schedules.explicit.gemm_search import best_gemm_schedule
 from pebble.workloads import Conv2d, Gemm
 from pebble.workloads.widths import Room, Widths
+from tests.rooms import in_values
 from tests.schedules.conv_moves import conv_moves
 
 
@@ -105,7 +106,7 @@ def most_held(moves: Sequence[Move], read: int, sums: int) -> int:
 @settings(max_examples=60, deadline=None)
 @given(convolutions(), st.integers(3, 200))
 def test_the_best_of_each_family_is_legal(conv: Conv2d, capacity: int) -> None:
-    for schedule in conv_schedules(conv, capacity):
+    for schedule in in_values(conv_schedules, conv, capacity):
         if isinstance(schedule, ConvSchedule):
             played(schedule)
             assert schedule.peak_elements <= capacity
@@ -120,7 +121,7 @@ def test_the_best_of_each_family_is_legal_in_bytes(conv: Conv2d, size: int, dtyp
     conv = replace(conv, dtype=dtype)
     room = Room(size, Widths.of(conv, 4))
     document = workload_statement(conv)
-    for schedule in conv_schedules(conv, size, room):
+    for schedule in in_values(conv_schedules, conv, size, room):
         if isinstance(schedule, ConvTiles):
             played(schedule)
         claim = upper_bytes_claim(schedule)
@@ -187,7 +188,7 @@ def test_what_cannot_pass_is_refused(passing: dict[str, Any], why: str) -> None:
 def test_what_passes_saves_a_tenth(kibibytes: int, before: int) -> None:
     """A layer of which neither outputs nor weights fit: equal tiles with nothing kept moved this much."""
     conv = Conv2d(32, 256, 256, 16, 16, 3)
-    best = best_conv_schedule(conv, kibibytes * 512)
+    best = in_values(best_conv_schedule, conv, kibibytes * 512)
     assert isinstance(best, ConvSchedule) and best.passing.turned > 0
     assert best.elements < 0.95 * before
 
@@ -203,25 +204,32 @@ def test_sums_in_fp32_share_the_memory_with_narrow_inputs() -> None:
 @settings(max_examples=60, deadline=None)
 @given(convolutions(), st.integers(3, 150), st.integers(1, 60))
 def test_more_room_never_costs_more(conv: Conv2d, capacity: int, more: int) -> None:
-    assert best_conv_schedule(conv, capacity + more).elements <= best_conv_schedule(conv, capacity).elements
+    assert (
+        in_values(best_conv_schedule, conv, capacity + more).elements
+        <= in_values(best_conv_schedule, conv, capacity).elements
+    )
 
 
 def test_without_overlap_it_is_a_product() -> None:
     conv = Conv2d(8, 64, 96, 28, 28, 2, stride=2)
     assert conv.overlap == 1
-    gemm = best_gemm_schedule(Gemm(conv.pixels, 96, conv.taps), 6000)
-    best = best_conv_schedule(conv, 6000)
+    gemm = in_values(best_gemm_schedule, Gemm(conv.pixels, 96, conv.taps), 6000)
+    best = in_values(best_conv_schedule, conv, 6000)
     assert best.elements <= gemm.elements
-    assert any(isinstance(s, ConvProduct) and s.elements == gemm.elements for s in conv_schedules(conv, 6000))
+    assert any(
+        isinstance(s, ConvProduct) and s.elements == gemm.elements for s in in_values(conv_schedules, conv, 6000)
+    )
 
 
 @pytest.mark.parametrize("kibibytes", [192, 1024])
 def test_overlap_is_loaded_once_where_it_fits(kibibytes: int) -> None:
     """A layer of ResNet: far below its product of pixels and taps, whose first operand repeats values."""
     conv = Conv2d(32, 64, 64, 58, 58, 3)
-    best = best_conv_schedule(conv, kibibytes * 512)
+    best = in_values(best_conv_schedule, conv, kibibytes * 512)
     assert best.elements == conv.compulsory_elements
-    assert best.elements < 0.4 * best_gemm_schedule(Gemm(conv.pixels, 64, conv.taps), kibibytes * 512).elements
+    assert (
+        best.elements < 0.4 * in_values(best_gemm_schedule, Gemm(conv.pixels, 64, conv.taps), kibibytes * 512).elements
+    )
 
 
 @settings(max_examples=30, deadline=None)
@@ -229,9 +237,9 @@ def test_overlap_is_loaded_once_where_it_fits(kibibytes: int) -> None:
 def test_everything_fits_at_last(conv: Conv2d) -> None:
     enough = conv.compulsory_elements + conv.height * conv.width + conv.taps
     assume(conv.overlap > 1)
-    assert best_conv_schedule(conv, enough).elements == conv.compulsory_elements
+    assert in_values(best_conv_schedule, conv, enough).elements == conv.compulsory_elements
 
 
 def test_capacity_below_three() -> None:
     with pytest.raises(InfeasibleError, match="at least 3"):
-        best_conv_schedule(Conv2d(1, 1, 1, 3, 3, 2), 2)
+        in_values(best_conv_schedule, Conv2d(1, 1, 1, 3, 3, 2), 2)

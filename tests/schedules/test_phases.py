@@ -9,12 +9,16 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from pebble.certificate.upper_widths import _phases, check_upper_bytes
+from pebble.schedules.explicit.wide_chain import WidePlan, best_chain_in_bytes
+from pebble.schedules.explicit.wide_gemm import WideApart
+from pebble.schedules.explicit.wide_kernels import best_in_bytes
+from pebble.schedules.explicit.widths import gemm_schedules_in_bytes
 
 from pebble.certificate import RefusedError
+from pebble.certificate.statement import Widths as WidthsOfChecker
 from pebble.certificate.statement import read_workload
 from pebble.certificate.upper_chain import Shape as ShapeOfChecker
-from pebble.certificate.upper_widths import _phases, check_upper_bytes
-from pebble.certificate.widths import Widths as WidthsOfChecker
 from pebble.proof.certificate import workload_statement
 from pebble.proof.upper import _plan
 from pebble.reports.bound import bound_workload
@@ -24,10 +28,6 @@ from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.ffn import ffn_chain, fused_ffn
 from pebble.schedules.explicit.phase_search import _Search, best_phases
 from pebble.schedules.explicit.phases import Handover, Phases, hands_on
-from pebble.schedules.explicit.wide_chain import WidePlan, best_chain_in_bytes
-from pebble.schedules.explicit.wide_gemm import WideApart
-from pebble.schedules.explicit.wide_kernels import best_in_bytes
-from pebble.schedules.explicit.widths import gemm_schedules_in_bytes
 from pebble.workloads import Attention, Ffn, Gemm
 from pebble.workloads.widths import Room, Widths
 from tests.schedules.chain_weights import weigh

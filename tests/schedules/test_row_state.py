@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from pebble.schedules.explicit.wide_kernels import _with_row_state, best_in_bytes
 
 from pebble.certificate import RefusedError
-from pebble.certificate.schedules import moved_by
+from pebble.certificate.schedules import Memory, check_upper_bytes, moved_by
 from pebble.certificate.statement import read_workload
-from pebble.certificate.upper_widths import check_upper_bytes
 from pebble.families import family_of, lower_bound
 from pebble.proof.certificate import workload_statement
 from pebble.proof.upper import upper_bytes_claim, upper_claim
@@ -18,9 +18,9 @@ from pebble.reports.bound import bound_workload
 from pebble.schedules.explicit.attention import attention_chain, attention_schedules, best_attention_schedule
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.schedules.explicit.row_state import FAMILY, RowState, best_row_state
-from pebble.schedules.explicit.wide_kernels import _with_row_state, best_in_bytes
 from pebble.workloads import Attention, Gemm
 from pebble.workloads.widths import Room, Widths
+from tests.rooms import in_values
 from tests.schedules.fused_replay import replay as replay_fused
 
 WIDTHS = [Widths(2, 4, 4, 2), Widths(1, 4, 4, 2), Widths(4, 4, 4, 2), Widths(2, 4, 8, 2)]
@@ -120,7 +120,7 @@ def test_the_checker_counts_the_same(attention: Attention, size: int) -> None:
 @given(heads(), st.integers(5, 150), st.booleans())
 def test_in_values(attention: Attention, capacity: int, state: bool) -> None:
     """Every move is legal and counted, by the checker too."""
-    found = [s for s in attention_schedules(attention, capacity, state) if s.family == FAMILY]
+    found = [s for s in in_values(attention_schedules, attention, capacity, state) if s.family == FAMILY]
     assume(found)
     assert replay_fused(found[0]) <= found[0].peak_elements <= capacity
     assert found[0].elements >= lower_bound(attention, capacity).elements
@@ -129,12 +129,12 @@ def test_in_values(attention: Attention, capacity: int, state: bool) -> None:
         claim = upper_claim(statement, found[0])
         assert claim["elements"] == found[0].elements
         with pytest.raises(RefusedError, match="the capacity is"):
-            moved_by(statement, claim["moved"]["peak_elements"] - 1, claim["schedule"], "schedule")
+            moved_by(statement, Memory(claim["moved"]["peak_elements"] - 1), claim["schedule"], "schedule")
 
 
 def test_long_vectors_need_no_kernel_for_the_softmax() -> None:
     """Before: 1,043 MB of 8192 queries, 5,543 of sixteen heads that share keys, with a softmax of its own."""
-    best_of_values = best_attention_schedule(Attention(8192, 8192, 512), 64 << 9)
+    best_of_values = in_values(best_attention_schedule, Attention(8192, 8192, 512), 64 << 9)
     assert best_of_values.family == FAMILY and best_of_values.elements < 0.9 * 938_601_320
     for attention, kib, most in (
         (Attention(8192, 8192, 256), 96, 785e6),
