@@ -10,7 +10,6 @@ from pebble.schedules.explicit.chain_apart import PanelsApart
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.moves import groups_of
 from pebble.schedules.explicit.phases import Handover, Phases
-from pebble.workloads.widths import Room
 from tests.schedules.panel_moves import Event, Value, panels_apart_moves
 from tests.schedules.phase_moves import rest_moves
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pebble.cdag.conv2d import conv2d_dag
 from pebble.certificate import RefusedError, check
+from pebble.certificate.statement import Widths as WidthsOfChecker
 from pebble.certificate.statement import read_workload
 from pebble.certificate.upper_conv import check_conv
 from pebble.errors import InfeasibleError
@@ -17,9 +18,9 @@ from pebble.families import family_of, lower_bound
 from pebble.game import Game, Move, Pebbling, moves_cost
 from pebble.game.referee import replay
 from pebble.proof.certificate import FORMAT, VERSION, workload_statement
-from pebble.proof.upper import upper_bytes_claim, upper_claim
+from pebble.proof.upper import upper_claim
 from pebble.reports.bound import bound_workload
-from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule, ConvTiles, Passing, WideConvSchedule
+from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule, Passing
 from pebble.schedules.explicit.conv2d_search import best_conv_schedule, conv_schedules
 from pebble.schedules.explicit.gemm_search import best_gemm_schedule
 from pebble.workloads import Conv2d, Gemm
@@ -51,7 +52,7 @@ def tilings(draw: st.DrawFn) -> ConvSchedule:
         images, rows = conv.batch, conv.out_height
     elif draw(st.booleans()):
         rows, columns = conv.out_sides
-    plain = ConvSchedule(conv, 0, stays, images, rows, columns, channels)
+    plain = ConvSchedule(conv, Room.of_values(0, conv), stays, images, rows, columns, channels)
     return replace(plain, passing=draw(passings(plain))) if stays == "outputs" else plain
 
 
@@ -73,7 +74,7 @@ def passings(draw: st.DrawFn, plain: ConvSchedule) -> Passing:
     return Passing(shared, resident, turned, draw(st.integers(1, smallest)) if turned else 0)
 
 
-def played(schedule: ConvTiles) -> None:
+def played(schedule: ConvSchedule) -> None:
     """Legal, with the traffic that it claims, in the room that it claims."""
     c = schedule.conv
     sizes = (c.batch, c.in_channels, c.out_channels, c.height, c.width, c.kernel)
@@ -82,7 +83,7 @@ def played(schedule: ConvTiles) -> None:
     found = replay(game, Pebbling(game.variant, schedule.peak_elements, moves, moves_cost(game, moves)))
     assert found.loads == sum(schedule.loads.values())
     assert found.stores == sum(schedule.stores.values())
-    assert most_held(moves, schedule.read_width, schedule.sum_width) <= schedule.capacity
+    assert most_held(moves, schedule.read_width, schedule.sum_width) <= schedule.room.bytes
     assert most_held(moves, 1, 1) == found.per_sm[0].peak <= schedule.peak_elements
 
 
@@ -121,10 +122,10 @@ def test_the_best_of_each_family_is_legal_in_bytes(conv: Conv2d, size: int, dtyp
     conv = replace(conv, dtype=dtype)
     room = Room(size, Widths.of(conv, 4))
     document = workload_statement(conv)
-    for schedule in in_values(conv_schedules, conv, size, room):
-        if isinstance(schedule, ConvTiles):
+    for schedule in conv_schedules(conv, room):
+        if isinstance(schedule, ConvSchedule):
             played(schedule)
-        claim = upper_bytes_claim(schedule)
+        claim = upper_claim(read_workload(document, "workload"), schedule)
         assert claim is not None and claim["bytes"] == schedule.bytes
         check({"format": FORMAT, "version": VERSION, "statement": {"workload": document}, "claims": [claim]})
         assert schedule.bytes >= family_of(conv).lower_bound(conv, size // room.widths.read, room=room).bytes
@@ -133,7 +134,7 @@ def test_the_best_of_each_family_is_legal_in_bytes(conv: Conv2d, size: int, dtyp
 @settings(max_examples=250, deadline=None)
 @given(tilings(), st.integers(0, 60))
 def test_any_tile_is_legal_and_counted(plain: ConvSchedule, more: int) -> None:
-    schedule = replace(plain, capacity=max(3, plain.own_room + more))
+    schedule = replace(plain, room=Room.of_values(max(3, plain.own_room + more), plain.conv))
     played(schedule)
     claim = upper_claim(read_workload(workload_statement(schedule.conv), "workload"), schedule)
     assert claim["elements"] == schedule.elements
@@ -147,16 +148,19 @@ def test_any_tile_is_legal_in_bytes(plain: ConvSchedule, more: int, read: int, p
     conv = plain.conv
     room = Room(1, Widths(read, max(read, partial), partial, 2))
     sides = (plain.stays, plain.images, plain.rows, plain.columns, plain.channels, plain.passing)
-    tight = WideConvSchedule(conv, 0, *sides, room=room).own_room
-    schedule = WideConvSchedule(conv, tight + more, *sides, room=replace(room, bytes=tight + more))
+    tight = ConvSchedule(conv, room, *sides).own_room
+    schedule = ConvSchedule(conv, replace(room, bytes=tight + more), *sides)
     played(schedule)
     size = {name: getattr(conv, name) for name in Conv2d.DIMENSIONS}
-    (claim,) = [{**upper_bytes_claim(schedule)["schedule"]}]  # type: ignore[index]
-    moved = check_conv(size, tight + more, claim, "schedule", (read, partial))
-    assert moved.elements == schedule.elements and moved.peak == schedule.peak_elements
+    claim = upper_claim(read_workload(workload_statement(conv), "workload"), schedule)
+    assert claim is not None
+    of = WidthsOfChecker(read, max(read, partial), partial, 2)
+    moved = check_conv(size, tight + more, claim["schedule"], "schedule", of)
+    assert moved.elements == schedule.elements
+    assert moved.peak == schedule.own_room + read * schedule.kept
     if not schedule.kept:
         with pytest.raises(RefusedError, match="bytes, the capacity is"):
-            check_conv(size, tight - 1, claim, "schedule", (read, partial))
+            check_conv(size, tight - 1, claim["schedule"], "schedule", of)
 
 
 @pytest.mark.parametrize(

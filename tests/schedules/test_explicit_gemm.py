@@ -11,15 +11,17 @@ from pebble.certificate.statement import read_workload
 from pebble.errors import InfeasibleError
 from pebble.proof.certificate import workload_statement
 from pebble.proof.upper import upper_claim
-from pebble.schedules.explicit import ExplicitSchedule, GemmSchedule, best_gemm_schedule, gemm_schedules
+from pebble.schedules.explicit import ExplicitProduct, best_gemm_schedule
 from pebble.schedules.explicit.corner import Corner, Side, best_corner
-from pebble.schedules.explicit.gemm import AXES, Band, other_axes
+from pebble.schedules.explicit.gemm import AXES, Band, BandedProduct, other_axes
+from pebble.schedules.explicit.gemm_search import banded_products
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.workloads import Gemm
+from pebble.workloads.widths import Room
 from tests.rooms import in_values
 
 
-def replay(schedule: GemmSchedule) -> int:
+def replay(schedule: ExplicitProduct) -> int:
     """Check each move against the rules of the in-place game; returns the most values held."""
     gemm = schedule.gemm
     blue = {("A", (i, l)) for i in range(gemm.m) for l in range(gemm.k)}
@@ -56,7 +58,7 @@ def replay(schedule: GemmSchedule) -> int:
             blue.discard(cell)
             done.add(index)
         peak = max(peak, len(red))
-        assert len(red) <= schedule.capacity
+        assert len(red) <= schedule.room.bytes
     assert len(done) == gemm.m * gemm.n * gemm.k
     assert outputs <= blue
     assert loads == schedule.loads
@@ -70,12 +72,12 @@ side = st.integers(1, 8)
 @settings(max_examples=120, deadline=None)
 @given(side, side, side, st.integers(3, 90), st.booleans())
 def test_the_best_of_each_family_is_legal(m: int, n: int, k: int, capacity: int, accumulate: bool) -> None:
-    for schedule in gemm_schedules(Gemm(m, n, k, accumulate=accumulate), capacity):
+    for schedule in in_values(banded_products, Gemm(m, n, k, accumulate=accumulate), capacity):
         assert replay(schedule) <= schedule.peak_elements <= capacity
 
 
 @st.composite
-def bands(draw: st.DrawFn) -> ExplicitSchedule:
+def bands(draw: st.DrawFn) -> BandedProduct:
     """Bands of any widths, operands and numbers of blocks, and some room."""
     gemm = Gemm(*(draw(st.integers(1, 10)) for _ in range(3)), accumulate=draw(st.booleans()))
     axis = draw(st.sampled_from("mnk"))
@@ -90,14 +92,14 @@ def bands(draw: st.DrawFn) -> ExplicitSchedule:
         left -= width * count
         block = -(-p // blocks)
         most = max(most, block * width + min(block, width) + 1)
-    return ExplicitSchedule(gemm, most + draw(st.integers(0, 120)), axis, tuple(found))
+    return BandedProduct(gemm, Room.of_values(most + draw(st.integers(0, 120)), gemm), axis, tuple(found))
 
 
 @settings(max_examples=400, deadline=None)
 @given(bands())
-def test_any_bands_are_legal_and_counted(schedule: ExplicitSchedule) -> None:
+def test_any_bands_are_legal_and_counted(schedule: BandedProduct) -> None:
     """Move by move; and the checker of certificates counts the same traffic and room by formulas of its own."""
-    assert replay(schedule) <= schedule.peak_elements <= schedule.capacity
+    assert replay(schedule) <= schedule.peak_elements <= schedule.room.bytes
     claim = upper_claim(read_workload(workload_statement(schedule.gemm), "workload"), schedule)
     assert claim["elements"] == schedule.elements
     assert claim["moved"]["peak_elements"] == schedule.peak_elements

@@ -3,18 +3,29 @@
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import astuple, replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pebble.certificate.schedules import Memory, bytes_moved, moved_by
+from pebble.certificate.statement import Widths as WidthsOfChecker
+from pebble.certificate.statement import read_workload
+from pebble.certificate.upper import Moved
 from pebble.errors import InfeasibleError
-from pebble.schedules.explicit.chain import Chain, handed_on
-from pebble.schedules.explicit.chain_search import plan_of_runs
+from pebble.proof.certificate import workload_statement
+from pebble.proof.upper import upper_claim
+from pebble.schedules.explicit import ExplicitProduct, best_gemm_schedule
+from pebble.schedules.explicit.blocked import blocked_products
+from pebble.schedules.explicit.chain import SIDES, Chain, ChainPlan, best_band, handed_on, placed, wider_band
+from pebble.schedules.explicit.chain import Band as ChainBand
+from pebble.schedules.explicit.chain_search import best_chain_plan, plan_of_runs
 from pebble.schedules.explicit.corner import Side, best_corner
-from pebble.schedules.explicit.gemm import AXES, Band
+from pebble.schedules.explicit.ffn import best_ffn_schedule, fused_ffn
+from pebble.schedules.explicit.gemm import AXES, Band, BandedProduct
+from pebble.schedules.explicit.gemm_search import banded_products
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.workloads import Ffn, Gemm
 from pebble.workloads.widths import Room, Widths
@@ -197,24 +208,63 @@ def test_panels_with_turned_corners() -> None:
         last, widths = min(last, extent), room.widths
         if widths.hidden < widths.read:
             return
-        base = Chain(extent * count + last, k, f, l, streams, state)
-        shapes = [(Shape(size, 1, k, l), number) for size, number in ((extent, count), (last, 1))]
-        room = Room(peak_bytes(base, "rows", shapes[0][0], widths) + spare, widths)
-        chain = replace(base, room=room)
-        runs = [(_band(base, "rows", shape), number) for shape, number in shapes]
-        peak = max(band.peak for band, _ in runs)
-        plan = plan_of_runs(
-            chain, "rows", [(replace(band, peak=peak), number) for band, number in runs], Room.of_values(peak)
-        )
-        plan = replace(plan, capacity=plan.peak_elements)
-        turned += any(
-            handed_on(chain, "rows", Room.of_values(plan.capacity), one, other, f).leave.turned
-            for one, other in pairwise(plan.bands)
-        )
-        replay_chain(WidePlan(plan, room))
+        chain = Chain(extent * count + last, k, f, l, streams, state)
+        tall = placed(chain, "rows", ChainBand(extent, 1, f, k, l), Room(10**9, widths))
+        assert tall is not None
+        room = Room(tall.peaks[0] + spare, widths)
+        bands = [
+            (placed(chain, "rows", ChainBand(size, 1, f, k, l), room), number)
+            for size, number in ((extent, count), (last, 1))
+        ]
+        runs = [(band, number) for band, number in bands if band is not None]
+        plan = plan_of_runs(chain, "rows", runs, room)
+        turned += any(handed_on(chain, "rows", room, one, other, f).leave.turned for one, other in pairwise(plan.bands))
+        replay_chain(plan)
 
     play()
     assert turned > 20
+
+
+@pytest.mark.parametrize("rule", ["wider", "spill"])
+def test_bands_of_blocks_that_come_and_go(rule: str) -> None:
+    """A wider first block beside which outputs come in, and columns of H that stay while others are spilled."""
+    met = cornered = 0
+
+    @settings(max_examples=400, deadline=None)
+    @given(
+        st.integers(1, 9), st.integers(1, 5), st.integers(2, 16), st.integers(1, 6), st.integers(1, 2),
+        st.integers(2, 4), st.integers(0, 400), rooms,
+    )  # fmt: skip
+    def play(m: int, k: int, f: int, l: int, streams: int, blocks: int, size: int, room: Room) -> None:
+        nonlocal met, cornered
+        if room.widths.hidden < room.widths.read:
+            return
+        room = replace(room, bytes=room.bytes + size)
+        chain = Chain(m, k, f, l, streams)
+        band = wider_band(chain, m, blocks, room) if rule == "wider" else best_band(chain, "rows", m, room, "spill")
+        if band is None:
+            return
+        met += 1
+        cornered += band.enter.turned > 0
+        plan = plan_of_runs(chain, "rows", [(band, 1)], room)
+        replay_chain(plan)
+        ffn = Ffn(m, k, f, l, streams == 2)
+        statement = read_workload(workload_statement(ffn), "workload")
+        claim = upper_claim(statement, replace(fused_ffn(ffn, "bands", plan)))
+        assert claim is not None
+        memory = Memory(room.bytes, WidthsOfChecker(*astuple(room.widths)))
+        moved = moved_by(statement, memory, claim["schedule"], "schedule")
+        assert bytes_moved_by_checker(ffn, moved, memory) == plan.bytes
+        assert moved.peak == band.peaks[0]
+
+    play()
+    assert met > 60 and cornered > 10
+
+
+def bytes_moved_by_checker(ffn: Ffn, moved: Moved, memory: Memory) -> int:
+    """As it would count a claim; the widths of a claim are never below those of the data types."""
+    workload = read_workload(workload_statement(ffn), "workload")
+    return bytes_moved(workload, moved, memory.widths)
 
 
 def test_corners_lower_the_traffic_of_panels() -> None:
@@ -226,4 +276,4 @@ def test_corners_lower_the_traffic_of_panels() -> None:
 
 def test_too_little_room_is_said_in_one_sentence() -> None:
     with pytest.raises(InfeasibleError, match="at least 8 bytes"):
-        list(blocked_products(Gemm(2, 2, 2), Room(7, Widths(2, 4, 4, 2))))
+        best_gemm_schedule(Gemm(2, 2, 2), Room(7, Widths(2, 4, 4, 2)))
