@@ -181,7 +181,7 @@ class _Player:
                         yield "compute", "Y", (i, q, j)
                 if block_of_h or some is groups[-1]:
                     for j in js:
-                        yield "delete", "H", (0, i, j)
+                        yield from self.used_up((0, i, j))
             for j in js:
                 for q in outputs:
                     yield from self.drop(("D", (j, q)))

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from dataclasses import replace
 from math import isqrt
 
 import pytest
@@ -128,7 +129,9 @@ def test_any_bands_are_legal_and_counted(seed: int) -> None:
         if isinstance(work, Attention):
             names = {"A": "Q", "B": "K", "D": "V", "Y": "O", "H": "S"}
         loads, stores = ({names[x]: n for x, n in moved.items() if n} for moved in (plan.loads, plan.stores))
-        schedule = FusedSchedule("bands", "", work, loads, stores, plan.peak_elements, capacity, plan)
+        room = Room.of_values(capacity, work)
+        plan = replace(plan, room=room)
+        schedule = FusedSchedule("bands", "", work, loads, stores, plan.peak_elements, room, plan.bytes, plan)
         assert replay(schedule) <= plan.peak_elements <= capacity
         upper_claim(read_workload(workload_statement(work), "workload"), schedule)
         played += 1
