@@ -13,7 +13,6 @@ from math import ceil, inf, log
 from typing import Any
 
 import pytest
-from pebble.schedules.explicit.wide_kernels import best_in_bytes
 
 from pebble.bounds.priced import METHOD, PricedChain
 from pebble.bounds.priced_search import Search
@@ -235,7 +234,7 @@ def test_below_every_ffn_schedule_in_bytes(seed: int) -> None:
     rnd = random.Random(seed)
     shape, units = some_shape(rnd, 16), Units(1, 2, 2, 1)
     widths, capacity = Widths(2, 4, 4, 2), rnd.randint(16, rnd.choice([30, 300]))
-    found = best_in_bytes(Ffn(*shape), Room(capacity, widths))
+    found = best_ffn_schedule(Ffn(*shape), Room(capacity, widths))
     if found is not None:
         h = rnd.randint(1, min(work_of(shape, "chain"), rnd.choice([4, 60])))
         assert 2 * proved(shape, "chain", units, capacity // 2, h, rnd) <= found.bytes
