@@ -31,7 +31,7 @@ begin = time.process_time()
 COLUMNS = {
     "imports": "begin, end = start, imported",
     "lower": "family.lower_bound(workload, capacity.elements); family.separate_bound(workload, capacity.elements)",
-    "schedule": "family.best_schedule(workload, capacity.schedule_elements)",
+    "schedule": "family.best_schedule(workload, capacity.schedules(workload))",
     "bound": "pebble.bound(workload, cache=cache)",
 }
 PROBLEMS = (

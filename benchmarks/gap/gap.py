@@ -28,6 +28,7 @@ from pebble.plots.look import Look, look, looking
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, page, save_figure
 from pebble.proof.certificate import bound_certificate
 from pebble.reports.bound import known_of
+from pebble.workloads.widths import Room
 
 COLUMNS = (
     "family", "instance", "kibibytes", "bound_elements", "schedule_elements", "gap", "peer_elements",
@@ -40,7 +41,9 @@ def row(instance: Instance, certificates: bool) -> Row:
     begin = time.perf_counter()
     bound = lower_bound(instance.workload, instance.capacity_elements)
     between = time.perf_counter()
-    schedule = family_of(instance.workload).best_schedule(instance.workload, instance.capacity_elements)
+    schedule = family_of(instance.workload).best_schedule(
+        instance.workload, Room.of_values(instance.capacity_elements, instance.workload)
+    )
     end = time.perf_counter()
     peer = instance.peer_elements
     return {
@@ -60,7 +63,11 @@ def row(instance: Instance, certificates: bool) -> Row:
 
 def certificate(instance: Instance) -> dict[str, Any]:
     """Bound and schedule as data that the checker reads."""
-    found = known_of(instance.workload, instance.capacity_elements, instance.capacity_elements)
+    found = known_of(
+        instance.workload,
+        instance.capacity_elements,
+        Room.of_values(instance.capacity_elements, instance.workload),
+    )
     return bound_certificate(instance.workload, found)
 
 

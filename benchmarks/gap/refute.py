@@ -119,12 +119,12 @@ def instance(draw: random.Random, family: str, in_bytes: bool) -> tuple[str, int
     capacity = int(exp(draw.uniform(log(3), log(4 + most))))
     try:
         if not in_bytes:
-            schedule = family_of(workload).best_schedule(workload, capacity)
+            schedule = family_of(workload).best_schedule(workload, Room.of_values(capacity, workload))
             found, label = list(proved_values(told, capacity)), f"{workload.label}, {capacity} values"
             return None if schedule is None else (label, workload.compulsory_elements, schedule.elements, found)
         widths = random_widths(draw)
         room = Room(capacity * widths.read, widths)
-        wide = family_of(workload).best_schedule_in_bytes(workload, room)
+        wide = family_of(workload).best_schedule(workload, room)
         label = f"{workload.label}, {room.bytes} bytes, {widths}"
         return (
             None if wide is None else (label, least_bytes(workload, widths), wide.bytes, list(proved_bytes(told, room)))

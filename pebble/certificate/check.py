@@ -12,9 +12,8 @@ from typing import Any
 from .lower import check_lower
 from .optimum import check_optimum
 from .reading import MAX_FILE_BYTES, RefusedError, array, equal, fields, parse, show, tagged
-from .schedules import check_upper
+from .schedules import check_upper, check_upper_bytes
 from .statement import read_workload
-from .upper_widths import check_upper_bytes
 from .widths import check_bytes
 
 _CHECKS = {

@@ -1,24 +1,50 @@
-"""Upper bounds: which kernels a schedule runs, and what they move together."""
+"""Upper bounds: which kernels a schedule runs, and what they move together.
+
+A schedule is for a memory of so many values, or of so many bytes. Then an input and a complete cell of an intermediate
+H take w, a cell of H whose first products are not all done p_H, a cell of the output p until it is stored for the last
+time (its width w_o is no more), softmax state the wider of p and p_H. Traffic in bytes: every store of an output but
+the last is a partial sum, stored and loaded again at p; the last store is complete. A cell of H that is spilled is
+complete.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+from .corner import Corner, read_turn
 from .reading import RefusedError, array, equal, fields, flag, integer, tagged
-from .statement import Workload
-from .upper import Moved, check_claim, check_gemm
+from .statement import ALIKE, Widths, Workload, read_widths
+from .upper import Moved, check_claim, check_gemm, fits
 from .upper_apart import check_apart
 from .upper_banded import check_banded
 from .upper_chain import Shape, check_chain
 from .upper_conv import check_conv
 from .upper_panels import check_panels
 
+_PRODUCTS = {"blocks": check_gemm, "banded": check_banded, "apart": check_apart}
+_FUSED = ("bands", "panels apart", "phases")
+
+
+@dataclass(frozen=True)
+class Memory:
+    """How much it holds, and what each value takes of it."""
+
+    size: int
+    widths: Widths = ALIKE
+
+    @property
+    def handing_on(self) -> Memory:
+        """The same for a kernel whose result is an intermediate."""
+        return replace(self, widths=self.widths.handing_on)
+
 
 def check_upper(workload: Workload, claim: dict[str, Any], at: str) -> str:
-    """Check one claim of an upper bound and say it in a sentence."""
+    """Check one claim of an upper bound for a memory of values and say it in a sentence."""
     fields(claim, at, ("claim", "capacity_elements", "elements", "bytes", "moved", "schedule"))
     capacity = integer(claim["capacity_elements"], f"{at}.capacity_elements", 3)
-    moved = moved_by(workload, capacity, claim["schedule"], f"{at}.schedule")
+    moved = moved_by(workload, Memory(capacity), claim["schedule"], f"{at}.schedule")
     check_claim(claim["moved"], moved, f"{at}.moved")
     equal(claim["elements"], moved.elements, f"{at}.elements", "elements moved")
     total = sum(n * _width(workload, name) for part in (moved.loads, moved.stores) for name, n in part.items())
@@ -29,6 +55,35 @@ def check_upper(workload: Workload, claim: dict[str, Any], at: str) -> str:
     )
 
 
+def check_upper_bytes(workload: Workload, claim: dict[str, Any], at: str) -> str:
+    """Check one claim of an upper bound for a memory of bytes and say it in a sentence."""
+    fields(claim, at, ("claim", "widths_bytes", "capacity_bytes", "bytes", "schedule"))
+    if workload.pieces:
+        raise RefusedError(f"{at}.schedule", f"no schedule in bytes of a {workload.family} is defined here")
+    widths = read_widths(workload, claim["widths_bytes"], f"{at}.widths_bytes")
+    capacity = integer(claim["capacity_bytes"], f"{at}.capacity_bytes", 3)
+    moved = moved_by(workload, Memory(capacity, widths), claim["schedule"], f"{at}.schedule")
+    total = bytes_moved(workload, moved, widths)
+    equal(claim["bytes"], total, f"{at}.bytes", "bytes moved")
+    begun = f"a partial sum takes {widths.partial} bytes"
+    if workload.family not in ("gemm", "conv2d"):
+        begun += f", one of an intermediate {widths.hidden}"
+    return f"a schedule of {workload.label} fits in {capacity:,} bytes where {begun} and moves {total:,} bytes"
+
+
+def bytes_moved(workload: Workload, moved: Moved, widths: Widths) -> int:
+    """Bytes of a schedule's loads and stores, each value at the width that it has then."""
+    total = 2 * (widths.hidden - widths.read) * moved.begun
+    for name in moved.loads | moved.stores:
+        loads, stores = moved.loads.get(name, 0), moved.stores.get(name, 0)
+        if name in workload.operands and stores:  # an output; those stored more than once were partial sums
+            outputs = workload.operands[name].elements
+            total += 2 * widths.partial * (stores - outputs) + widths.written * (loads - stores + 2 * outputs)
+        else:
+            total += (widths.state if name == "row state" else widths.read) * (loads + stores)
+    return total
+
+
 def _width(workload: Workload, name: str) -> int:
     """Bytes of a value of an operand (``part.operand`` where there are parts); intermediates are like inputs."""
     part, _, operand = name.rpartition(".")
@@ -36,43 +91,44 @@ def _width(workload: Workload, name: str) -> int:
     return one.operands[operand].width if operand in one.operands else one.in_width
 
 
-def moved_by(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved:
+def moved_by(workload: Workload, memory: Memory, schedule: Any, at: str) -> Moved:
     """What a schedule moves and holds; parts run one after the other, through slow memory."""
     if workload.family == "conv2d":
-        return _convolution(workload, capacity, schedule, at)
+        return _convolution(workload, memory, schedule, at)
     if workload.pieces:
         tagged(schedule, at, "kind", ("parts",))
         fields(schedule, at, ("kind", "parts"))
         told = array(schedule["parts"], f"{at}.parts", len(workload.pieces), len(workload.pieces))
         whole = Moved({}, {}, 0)
         for number, (piece, one) in enumerate(zip(workload.pieces, told, strict=True)):
-            moved = moved_by(piece.workload, capacity, one, f"{at}.parts[{number}]")
+            moved = moved_by(piece.workload, memory, one, f"{at}.parts[{number}]")
             times = piece.count // piece.workload.groups  # one schedule moves all groups
             whole = whole.and_then(moved.times(times, f"{piece.name}.{{}}".format))
         return whole
     if workload.family == "gemm":
-        return _product(workload.size, workload.option["accumulate_into"], capacity, schedule, at)
-    known = {"bands": check_chain, "panels apart": check_panels}
-    kind = tagged(schedule, at, "kind", (*known, "kernels", "kernels with row state"))
-    if kind == "kernels with row state":
-        return _with_row_state(workload, capacity, schedule, at).times(workload.groups)
-    if kind != "kernels":
-        one = known[kind](chain_shape(workload), capacity, schedule, at)
+        return _product(workload.size, workload.option["accumulate_into"], memory, schedule, at)
+    kind = tagged(schedule, at, "kind", (*_FUSED, "kernels", "kernels with row state"))
+    if kind in _FUSED:
+        if kind == "phases" and workload.family != "ffn":
+            raise RefusedError(at, "two phases are defined for a network only")
+        known = {"bands": check_chain, "panels apart": check_panels, "phases": check_phases}
+        one = known[kind](chain_shape(workload), memory.size, schedule, at, memory.widths)
         return one.times(workload.groups, _names(workload).__getitem__)
-    return _kernels(workload, capacity, schedule, at).times(workload.groups)
+    kernels = _with_row_state if kind == "kernels with row state" else _kernels
+    return kernels(workload, memory, schedule, at).times(workload.groups)
 
 
-def _product(size: dict[str, int], accumulate: bool, capacity: int, schedule: Any, at: str) -> Moved:
+def _product(size: Mapping[str, int], accumulate: bool, memory: Memory, schedule: Any, at: str) -> Moved:
     """One product, in blocks of one size or in bands."""
-    known = {"blocks": check_gemm, "banded": check_banded, "apart": check_apart}
-    return known[tagged(schedule, at, "kind", known)](size, accumulate, capacity, schedule, at)
+    kind = tagged(schedule, at, "kind", tuple(_PRODUCTS))
+    return _PRODUCTS[kind](dict(size), accumulate, memory.size, schedule, at, memory.widths)
 
 
-def _convolution(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved:
+def _convolution(workload: Workload, memory: Memory, schedule: Any, at: str) -> Moved:
     """A convolution; without overlap, the product of pixels x taps and taps x channels that it then is."""
-    if tagged(schedule, at, "kind", ("convolution", "blocks", "banded", "apart")) == "convolution":
-        return check_conv(workload.size, capacity, schedule, at)
-    moved = _product(product_of_windows(workload, at), False, capacity, schedule, at)
+    if tagged(schedule, at, "kind", ("convolution", *_PRODUCTS)) == "convolution":
+        return check_conv(workload.size, memory.size, schedule, at, memory.widths)
+    moved = _product(product_of_windows(workload, at), False, memory, schedule, at)
     return moved.times(1, {"A": "X", "B": "W", "C": "Y"}.__getitem__)
 
 
@@ -104,13 +160,73 @@ def _names(workload: Workload) -> dict[str, str]:
     return {"A": "X", "B": "Wg+Wu" if workload.streams == 2 else "W1", "D": "W2", "Y": "Y", "H": "H"}
 
 
+def _products(shape: Shape) -> tuple[dict[str, int], dict[str, int]]:
+    """The sides of both products of a chain."""
+    return {"m": shape.m, "n": shape.f, "k": shape.k}, {"m": shape.m, "n": shape.l, "k": shape.f}
+
+
+def check_phases(shape: Shape, capacity: int, schedule: Any, at: str, widths: Widths = ALIKE) -> Moved:
+    """A network in two phases: a chain with the first columns of Y that also stores H, and a product.
+
+    The product is that of H and the other columns of D. What is ``handed`` on, [leave, enter], are columns of H of the
+    rows of its first block: the last rows of the last panel, where these columns come last and in the product first.
+    """
+    fields(schedule, at, ("kind", "columns", "first", "rest"), ("handed",))
+    columns, cells = integer(schedule["columns"], f"{at}.columns", 0, shape.l - 1), shape.m * shape.f
+    along, left = replace(shape, l=columns), {"m": shape.m, "n": shape.l - columns, "k": shape.f}
+    tagged(schedule["first"], f"{at}.first", "kind", ("bands",))
+    first = check_chain(along, capacity, schedule["first"], f"{at}.first", widths)
+    for number, run in enumerate(schedule["first"]["runs"]):
+        if run.get("spilled"):
+            raise RefusedError(f"{at}.first.runs[{number}].spilled", "all of H is stored here")
+    rest = _product(left, False, Memory(capacity, widths), schedule["rest"], f"{at}.rest")
+    handed, peak = 0, max(first.peak, rest.peak)
+    if "handed" in schedule:
+        handed, room = _handed(along, shape.l - columns, widths, schedule, at)
+        fits(room, capacity, widths, f"{at}.handed")
+        peak = max(peak, room)
+    loads = {"D": first.loads["D"] + rest.loads["B"], "H": rest.loads["A"] - handed}
+    loads |= {"A": first.loads["A"], "B": first.loads["B"], "Y": first.loads["Y"] + rest.loads["C"]}
+    return Moved(loads, {"H": cells - handed, "Y": first.stores["Y"] + rest.stores["C"]}, peak)
+
+
+def _handed(along: Shape, left: int, widths: Widths, schedule: dict[str, Any], at: str) -> tuple[int, int]:
+    """Cells of H that pass from one phase to the other, and the room; ``left``: columns of Y in the second."""
+    where, runs, rest = f"{at}.handed", schedule["first"]["runs"], schedule["rest"]
+    leave, enter = read_turn(schedule["handed"], where, along.k, left, along.f)
+    last: dict[str, Any] = runs[-1]
+    before: dict[str, Any] = runs[-2] if last["count"] == 1 and len(runs) > 1 else last
+    step = 0 if before is last else 1
+    panel = schedule["first"]["side"] == "rows" and last["blocks"] > 1 and last["stay"] == [along.k, along.l]
+    if not panel or before["kept"][step]:
+        raise RefusedError(where, "the last band keeps all of A and Y, and finds nothing that was kept for it")
+    if rest["kind"] != "banded" or rest["axis"] != "m" or rest["bands"][0]["stationary"] != "C":
+        raise RefusedError(where, "the first block afterwards is not one of rows of Y")
+    block: dict[str, Any] = rest["bands"][0]
+    if block["blocks"] > 1 or block["width"] > last["extent"]:
+        raise RefusedError(where, "the first block afterwards has all columns of Y, and rows of the last band")
+    came: int = sum(before["turns"][step][1][1:]) if "turns" in before else 0
+    goes: int = sum(block["down" if block["count"] > 1 else "next"][0][1:])
+    if max(came, goes) + leave.vectors > along.f:
+        raise RefusedError(where, "a block would keep columns for both sides at once")
+    w, p, rows, extent = widths.read, widths.partial, block["width"], last["extent"]
+    plain, panel_holds = w * rows * leave.plain, extent * sum(along.columns(widths))  # complete columns of its rows
+    used = w * extent + widths.wider if along.l else 0
+    room = panel_holds + plain + max(widths.hidden * along.streams * extent + w, used)
+    if leave.turned:  # columns of H that are begun come, columns of A go, rows of B are the pivot
+        corner = Corner(leave.group, leave.turned, 0)
+        beside = corner.room(extent, 0, along.streams, widths=(w, widths.hidden, w, w))
+        room = max(room, panel_holds + plain + beside)
+    return int(rows * leave.vectors), max(room, p * rows * left + enter.room(rows, widths=(p, w, w, p)))
+
+
 def _kind(kernel: Any) -> str | None:
     """What a kernel is; a product is one whatever its blocks."""
     kind = kernel.get("kind") if type(kernel) is dict else None
     return "blocks" if kind in ("banded", "apart") else kind
 
 
-def _with_row_state(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved:
+def _with_row_state(workload: Workload, memory: Memory, schedule: Any, at: str) -> Moved:
     """Scores, then outputs, both in bands of rows; the maximum and sum of each row pass from one kernel to the other.
 
     All of a row's scores are computed, or loaded and used, within its band, so its two values are held with at most
@@ -120,25 +236,31 @@ def _with_row_state(workload: Workload, capacity: int, schedule: Any, at: str) -
     if workload.family != "attention" or shape.sharing:
         raise RefusedError(at, "only attention without a mask has kernels with row state")
     fields(schedule, at, ("kind", "kernels"))
-    sizes = {"m": shape.m, "n": shape.f, "k": shape.k}, {"m": shape.m, "n": shape.l, "k": shape.f}
     names = {"A": "Q", "B": "K", "C": "S"}, {"A": "S", "B": "V", "C": "O"}
     passed = {"row state": 2 * shape.m}
     whole = Moved(dict(passed), dict(passed), 0)
-    for number, kernel in enumerate(array(schedule["kernels"], f"{at}.kernels", 2, 2)):
+    for number, (kernel, size, own) in enumerate(
+        zip(
+            array(schedule["kernels"], f"{at}.kernels", 2, 2),
+            _products(shape),
+            (memory.handing_on, memory),
+            strict=True,
+        )
+    ):
         where = f"{at}.kernels[{number}]"
         tagged(kernel, where, "kind", ("banded",))
-        moved = check_banded(sizes[number], False, capacity, kernel, where)  # refuses bands that are none
+        moved = _product(size, False, own, kernel, where)  # refuses bands that are none
         if kernel["axis"] != "m":
             raise RefusedError(f"{where}.axis", "the bands are of rows, whose maximum and sum stay with them")
-        held = moved.peak + 2 * max(band["width"] for band in kernel["bands"])
-        if held > capacity:
-            raise RefusedError(where, f"it holds {held:,} values, the capacity is {capacity:,}")
+        held = moved.peak + 2 * memory.widths.state * max(band["width"] for band in kernel["bands"])
+        fits(held, memory.size, memory.widths, where)
+        begun = 0 if number else moved.stores["C"] - shape.m * shape.f
         moved = moved.times(1, names[number].__getitem__)
-        whole = whole.and_then(Moved(moved.loads, moved.stores, held))
+        whole = whole.and_then(Moved(moved.loads, moved.stores, held, begun))
     return whole
 
 
-def _kernels(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved:
+def _kernels(workload: Workload, memory: Memory, schedule: Any, at: str) -> Moved:
     """One kernel after the other, the intermediate in slow memory between them."""
     fields(schedule, at, ("kind", "kernels"))
     kernels = array(schedule["kernels"], f"{at}.kernels", 2, 4)
@@ -154,31 +276,35 @@ def _kernels(workload: Workload, capacity: int, schedule: Any, at: str) -> Moved
     if kinds not in wanted:
         raise RefusedError(f"{at}.kernels", "not the kinds of kernels that compute this workload")
     shape, names = chain_shape(workload), _names(workload)
-    cells = shape.m * shape.f
-    first = {"m": shape.m, "n": shape.f, "k": shape.k}
-    last = {"m": shape.m, "n": shape.l, "k": shape.f}
+    first, last = _products(shape)
     whole = Moved(dict.fromkeys((names[x] for x in "ABDYH"), 0), {names["H"]: 0, names["Y"]: 0}, 0)
     for number, kernel in enumerate(kernels):
-        where = f"{at}.kernels[{number}]"
+        where, final = f"{at}.kernels[{number}]", number + 1 == len(kernels)
         if kinds[number] == "blocks":
-            final = number + 1 == len(kernels)
-            moved = _product(last if final else first, False, capacity, kernel, where)
+            moved = _product(last if final else first, False, memory if final else memory.handing_on, kernel, where)
+            begun = 0 if final else moved.stores["C"] - shape.m * shape.f
             roles = {"A": "H", "B": "D", "C": "Y"} if final else {"A": "A", "B": "B", "C": "H"}
-            moved = moved.times(1, lambda name, roles=roles: names[roles[name]])  # type: ignore[misc]
+            moved = replace(moved, begun=begun).times(1, {role: names[x] for role, x in roles.items()}.__getitem__)
         elif kinds[number] == "bands":  # gate and up in one kernel, which moves neither D nor Y
             both = Shape(shape.m, shape.k, shape.f, 0, shape.streams)
-            moved = check_chain(both, capacity, kernel, where).times(1, names.__getitem__)
+            moved = check_chain(both, memory.size, kernel, where, memory.widths.handing_on)
+            moved = moved.times(1, names.__getitem__)
         else:
-            passes, room = 2, 2  # gate and up, one value of each
-            if kinds[number] == "softmax":
-                fields(kernel, where, ("kind", "row_stays"))
-                stays = flag(kernel["row_stays"], f"{where}.row_stays")
-                # maximum, sum and the row; or the row twice, value by value
-                passes, room = (1, shape.f + 2) if stays else (2, 3)
-            else:
-                fields(kernel, where, ("kind",))
-            moved = Moved({names["H"]: passes * cells}, {names["H"]: cells}, room)
-        if moved.peak > capacity:
-            raise RefusedError(where, f"it holds {moved.peak:,} values, the capacity is {capacity:,}")
+            moved = _between(shape, memory.widths, kernel, where).times(1, names.__getitem__)
+            fits(moved.peak, memory.size, memory.widths, where)
         whole = whole.and_then(moved)
     return whole
+
+
+def _between(shape: Shape, widths: Widths, kernel: dict[str, Any], at: str) -> Moved:
+    """A kernel over the cells of H: a softmax, or the product of gate and up."""
+    passes, room, w = 2, 2 * widths.read, widths.read  # gate and up, one value of each
+    if kernel["kind"] == "softmax":
+        fields(kernel, at, ("kind", "row_stays"))
+        stays = flag(kernel["row_stays"], f"{at}.row_stays")
+        # maximum, sum and the row; or the row twice, value by value
+        passes, room = (1 if stays else 2), w * (shape.f if stays else 1) + 2 * widths.hidden
+    else:
+        fields(kernel, at, ("kind",))
+    cells = shape.m * shape.f
+    return Moved({"H": passes * cells}, {"H": cells}, room)

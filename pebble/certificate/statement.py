@@ -12,6 +12,34 @@ from .reading import RefusedError, array, choice, fields, flag, integer, tagged
 WIDTHS = {"bf16": 2, "fp16": 2, "fp32": 4, "fp8": 1}
 MAX_DIMENSION = 2**32
 MAX_GROUPS = 4096
+MAX_WIDTH = 64
+
+
+class Widths(NamedTuple):
+    """What a value takes of a memory: one in the classic game, or its bytes."""
+
+    read: int  #: w, an input or a complete cell of an intermediate
+    hidden: int  #: p_H, a cell of an intermediate that is begun and not complete
+    partial: int  #: p, a cell of the output that is begun and not complete
+    written: int  #: w_o, a complete output
+
+    @property
+    def wider(self) -> int:
+        """Of a cell of the output and what meets it."""
+        return max(self.read, self.partial)
+
+    @property
+    def state(self) -> int:
+        """Of a maximum or a sum of a row."""
+        return max(self.hidden, self.partial)
+
+    @property
+    def handing_on(self) -> Widths:
+        """In a kernel whose result is an intermediate: complete, it is like an input."""
+        return Widths(self.read, self.hidden, self.hidden, self.read)
+
+
+ALIKE = Widths(1, 1, 1, 1)
 
 
 class Operand(NamedTuple):
@@ -239,3 +267,14 @@ _FAMILIES = {
     "layer": _Family(_WIDE, ("gated",), (), _layer),
 }
 _PIECES = {"grouped": _grouped_pieces, "layer": _layer_pieces}
+
+
+def read_widths(workload: Workload, told: Any, at: str) -> Widths:
+    """Bytes of a value; what partial sums take is told: no less than what they end as."""
+    fields(told, at, ("partial_hidden", "partial_output"))
+    return Widths(
+        workload.in_width,
+        integer(told["partial_hidden"], f"{at}.partial_hidden", workload.in_width, MAX_WIDTH),
+        integer(told["partial_output"], f"{at}.partial_output", workload.out_width, MAX_WIDTH),
+        workload.out_width,
+    )

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .reading import RefusedError, array, choice, equal, fields, integer
+from .statement import ALIKE, Widths
 
 # stationary operand -> its two dimensions, the streamed one
 AXES = {"C": ("m", "n", "k"), "A": ("m", "k", "n"), "B": ("k", "n", "m")}
@@ -23,11 +24,12 @@ AXES = {"C": ("m", "n", "k"), "A": ("m", "k", "n"), "B": ("k", "n", "m")}
 
 @dataclass(frozen=True)
 class Moved:
-    """What a schedule moves, by operand, and the most it holds."""
+    """What a schedule moves, by operand, and the most it holds, as the widths of its memory count."""
 
     loads: dict[str, int]
     stores: dict[str, int]
     peak: int
+    begun: int = 0  #: cells of an intermediate that are stored as partial sums, and loaded again
 
     @property
     def elements(self) -> int:
@@ -37,7 +39,7 @@ class Moved:
     def times(self, count: int, named: Callable[[str], str] = str) -> Moved:
         """So many of them one after the other, under other names."""
         loads, stores = ({named(x): count * n for x, n in moved.items()} for moved in (self.loads, self.stores))
-        return Moved(loads, stores, self.peak)
+        return Moved(loads, stores, self.peak, count * self.begun)
 
     def and_then(self, other: Moved) -> Moved:
         """Both, one after the other."""
@@ -45,7 +47,7 @@ class Moved:
             {name: mine.get(name, 0) + more.get(name, 0) for name in mine | more}
             for mine, more in ((self.loads, other.loads), (self.stores, other.stores))
         )
-        return Moved(loads, stores, max(self.peak, other.peak))
+        return Moved(loads, stores, max(self.peak, other.peak), self.begun + other.begun)
 
 
 def operand_of(one: str, other: str) -> str:
@@ -53,7 +55,21 @@ def operand_of(one: str, other: str) -> str:
     return {"mk": "A", "km": "A", "kn": "B", "nk": "B", "mn": "C", "nm": "C"}[one + other]
 
 
-def check_gemm(size: dict[str, int], accumulate: bool, capacity: int, schedule: Any, at: str) -> Moved:
+def taken(widths: Widths) -> dict[str, int]:
+    """What a value of A, B or C may take while it is worked on."""
+    return {"A": widths.read, "B": widths.read, "C": widths.partial}
+
+
+def fits(peak: int, capacity: int, widths: Widths, at: str) -> None:
+    """Refuse a schedule that holds more than there is room for."""
+    if peak > capacity:
+        unit = "values" if widths == ALIKE else "bytes"
+        raise RefusedError(at, f"it holds {peak:,} {unit}, the capacity is {capacity:,}")
+
+
+def check_gemm(
+    size: dict[str, int], accumulate: bool, capacity: int, schedule: Any, at: str, widths: Widths = ALIKE
+) -> Moved:
     """Traffic and room of a blocked GEMM.
 
     Parameters
@@ -63,7 +79,7 @@ def check_gemm(size: dict[str, int], accumulate: bool, capacity: int, schedule: 
     accumulate : bool
         C is read first.
     capacity : int
-        Values that fit.
+        What fits, as ``widths`` count.
     schedule : object
         ``stationary``; ``block``, its two extents; ``walks_first``, the dimension of the inner walk; ``across``, for
         full rows of blocks and for the last; ``down``, for turns after an even row, an odd row, and the last turn.
@@ -81,7 +97,9 @@ def check_gemm(size: dict[str, int], accumulate: bool, capacity: int, schedule: 
     down = _kept(schedule["down"], f"{at}.down", 3, r)
 
     last_height, last_width = p - (rows - 1) * s, q - (cols - 1) * t
-    peak = s * t + min(s, t) + 1
+    name_p, name_q = operand_of(outer, streamed), operand_of(inner, streamed)
+    held, of_p, of_q = (taken(widths)[name] for name in (stationary, name_p, name_q))
+    peak = held * s * t + max(of_p, of_q) * (min(s, t) + 1)
     saved_p = saved_q = 0
     # steps inside rows: full rows of blocks, and the last row; one side of each step is a block of full width
     for kind, height, number in ((0, s, rows - 1), (1, last_height, 1)):
@@ -90,7 +108,7 @@ def check_gemm(size: dict[str, int], accumulate: bool, capacity: int, schedule: 
             _unused(across[kind], f"{at}.across[{kind}]")
             continue
         saved_p += steps * across[kind] * height
-        peak = max(peak, height * t + across[kind] * height + 1 if across[kind] else 0)
+        peak = max(peak, held * height * t + of_p * across[kind] * height + of_q if across[kind] else 0)
     # turns: from row i to row i + 1, in the last column after an even row, in the first after an odd one
     end = rows - 2
     counts = {0: (end + 1) // 2, 1: end // 2, 2: 1} if rows > 1 else {0: 0, 1: 0, 2: 0}
@@ -101,16 +119,13 @@ def check_gemm(size: dict[str, int], accumulate: bool, capacity: int, schedule: 
         even = (kind == 0) if kind < 2 else end % 2 == 0
         width = last_width if even else min(t, q)
         saved_q += number * down[kind] * width
-        peak = max(peak, s * width + down[kind] * width + 1 if down[kind] else 0)
+        peak = max(peak, held * s * width + of_q * down[kind] * width + of_p if down[kind] else 0)
         if cols > 1:
             # the rows that meet at this turn: both full, but the last turn leads to the last row
             besides = max(across[0], across[1 if kind == 2 else 0])
             if down[kind] + besides > r:
                 raise RefusedError(f"{at}.down[{kind}]", "a block would keep vectors of both sides at one index")
-    if peak > capacity:
-        raise RefusedError(at, f"it holds {peak:,} values, the capacity is {capacity:,}")
-
-    name_p, name_q = operand_of(outer, streamed), operand_of(inner, streamed)
+    fits(peak, capacity, widths, at)
     visits = {name_p: p * r * cols - saved_p, name_q: q * r * rows - saved_q, stationary: p * q}
     first = 0 if accumulate else size["m"] * size["n"]  # each cell of C begins without a load
     loads = {"A": visits["A"], "B": visits["B"], "C": visits["C"] - first}

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .reading import RefusedError, array, choice, fields, integer
-from .upper import AXES, Moved, operand_of
-from .upper_banded import ALIKE
+from .reading import array, choice, fields, integer
+from .statement import ALIKE, Widths
+from .upper import AXES, Moved, fits, operand_of, taken
 
 MAX_BANDS = 2**40
 
@@ -24,7 +24,7 @@ def check_apart(
     capacity: int,
     schedule: Any,
     at: str,
-    width: dict[str, int] = ALIKE,
+    widths: Widths = ALIKE,
 ) -> Moved:
     """Traffic and room of a GEMM with a corner apart.
 
@@ -35,11 +35,9 @@ def check_apart(
     accumulate : bool
         C is read first.
     capacity : int
-        What fits, in values or as ``width`` counts.
+        What fits, as ``widths`` count.
     schedule : object
         What is ``stationary``, the ``axis`` that is cut into ``bands``, and the ``corner``: a and b.
-    width : dict
-        What a value of each operand may take.
     """
     fields(schedule, at, ("kind", "stationary", "axis", "bands", "corner"))
     stationary = choice(schedule["stationary"], f"{at}.stationary", AXES)
@@ -52,13 +50,13 @@ def check_apart(
     # a value of a side that is in the corner alone would come to the band for nothing
     a, b = integer(told[0], f"{at}.corner[0]", 1, p - 1), integer(told[1], f"{at}.corner[1]", 1, q // bands - 1)
     of_p, of_q = operand_of(across, streamed), operand_of(axis, streamed)
+    width = taken(widths)
     widest, vector = -(-q // bands), max(width[of_p], width[of_q])
     peak = max(
         width[stationary] * (p * widest - a * b) + vector * (min(p, widest) + 1),
         width[stationary] * a * b * bands + vector * (min(a, b * bands) + 1),
     )
-    if peak > capacity:
-        raise RefusedError(at, f"it holds up to {peak:,}, the capacity is {capacity:,}")
+    fits(peak, capacity, widths, at)
     visits = {stationary: p * q, of_p: (bands * p + a) * r, of_q: (q + bands * b) * r}
     begun = 0 if accumulate else size["m"] * size["n"]  # each cell of C begins without a load
     return Moved({**visits, "C": visits["C"] - begun}, {"C": visits["C"]}, peak)

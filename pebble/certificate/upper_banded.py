@@ -17,7 +17,8 @@ from typing import Any
 
 from .corner import NO_CORNER, Corner, read_corner, read_turn
 from .reading import RefusedError, array, choice, equal, fields, integer
-from .upper import AXES, Moved, operand_of
+from .statement import ALIKE, Widths
+from .upper import AXES, Moved, fits, operand_of, taken
 
 MAX_BANDS = 4096
 
@@ -43,16 +44,13 @@ class _Band:
         return self.p // self.blocks
 
 
-ALIKE = {"A": 1, "B": 1, "C": 1}
-
-
 def check_banded(
     size: dict[str, int],
     accumulate: bool,
     capacity: int,
     schedule: Any,
     at: str,
-    width: dict[str, int] = ALIKE,
+    widths: Widths = ALIKE,
 ) -> Moved:
     """Traffic and room of a GEMM in bands.
 
@@ -63,20 +61,18 @@ def check_banded(
     accumulate : bool
         C is read first.
     capacity : int
-        What fits, in values or as ``width`` counts.
+        What fits, as ``widths`` count.
     schedule : object
         ``axis``, and ``bands``: for each kind in order which operand is ``stationary``, its ``width``, how many there
         are (``count``), the ``blocks`` in each, and the corners, each [group, turned, plain]: ``across`` inside it,
         ``down`` from one to the next of its kind and ``next`` to the first of the next kind, both [leave, enter].
-    width : dict
-        What a value of each operand may take.
     """
     fields(schedule, at, ("kind", "axis", "bands"))
     axis = choice(schedule["axis"], f"{at}.axis", tuple("mnk"))
     told = array(schedule["bands"], f"{at}.bands", 1, MAX_BANDS)
     bands = [_band(size, axis, one, f"{at}.bands[{i}]") for i, one in enumerate(told)]
     equal(sum(b.width * b.count for b in bands), size[axis], f"{at}.bands", "widths of all bands together")
-    visits = dict.fromkeys("ABC", 0)
+    visits, width = dict.fromkeys("ABC", 0), taken(widths)
     peak = number = 0
     for i, band in enumerate(bands):
         where = f"{at}.bands[{i}]"
@@ -102,8 +98,7 @@ def check_banded(
         if after is not None:
             ends = (after.shortest, band.shortest) if number % 2 else (after.longest, band.longest)
             visits[of_p] -= band.next[0].vectors * min(ends)
-    if peak > capacity:
-        raise RefusedError(at, f"it holds up to {peak:,}, the capacity is {capacity:,}")
+    fits(peak, capacity, widths, at)
     begun = 0 if accumulate else size["m"] * size["n"]  # each cell of C begins without a load
     return Moved({**visits, "C": visits["C"] - begun}, {"C": visits["C"]}, peak)
 

@@ -3,7 +3,7 @@
 H (m x f) is cut into bands, of rows (``rows``) or of columns (``hidden``), a band into blocks along the other side. A
 block is computed with A and B streaming by, then used with D and Y streaming by. What a band holds at most:
 
-- the block: u values per position (u = 2 when gated: gate and up);
+- the block: u values per position (u = 2 when gated: gate and up) under its first products, one under the second;
 - of its own operands (A and Y for rows, B and D for hidden) the columns that stay between its blocks;
 - the softmax state of its rows;
 - the shorter of the two vectors of a product, and one place for what passes. A column that stays is that vector.
@@ -20,18 +20,22 @@ Turned corners (`corner`) pass more in three places:
 - the ``first`` block of a band of rows may be wider than the others: the columns of Y that stay come while it is used,
   beside it or, unless gated, in its place. (When gated, the gate's cells have gone by then.) Its lines are columns.
 - the columns of H of a spilling band that are not spilled: beside A and then Y, or in their place. Lines are columns
-  of A, and of Y.
+  of A, and of Y; the groups by which they come and those by which they leave may differ.
+
+Where values differ in width each counts with its own: a cell of H as a partial sum under its first products and
+complete afterwards, a cell of Y as a partial sum as long as it stays, what is kept for the next band at its widest.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 from .corner import NO_CORNER, Corner, read_corner, read_turn
 from .reading import RefusedError, array, choice, equal, fields, integer
-from .upper import Moved
+from .statement import ALIKE, Widths
+from .upper import Moved, fits
 
 MAX_RUNS = 4096
 MAX_MASKED_BANDS = 1 << 18
@@ -57,35 +61,103 @@ class Shape:
             return self.f
         return self.f - (self.m // self.sharing - 1) + (rows - 1) // self.sharing
 
+    def columns(self, widths: Widths) -> tuple[int, int]:
+        """What a row of A and of Y takes."""
+        return widths.read * self.k, widths.partial * self.l
+
 
 @dataclass(frozen=True)
 class _Band:
+    shape: Shape
+    rows_side: bool
     extent: int
     count: int
     blocks: int
-    first: int
+    first: int  #: columns that stay, of the first operand of the band, and of the second
     second: int
-    spilled: int
-    peak: int
-    to_itself: int
+    to_itself: int  #: values kept for the next
     to_next: int
-    panel: int
-    turns: tuple[tuple[Corner, Corner], tuple[Corner, Corner]]
+    spilled: int = 0
+    wider: int = 0  #: the first block, if it is wider than the others
+    block: int = 1  #: the longest other block
+    enter: Corner = NO_CORNER
+    leave: Corner = NO_CORNER
+    turns: tuple[tuple[Corner, Corner], tuple[Corner, Corner]] = ((NO_CORNER, NO_CORNER), (NO_CORNER, NO_CORNER))
+
+    @property
+    def everything(self) -> bool:
+        """Whether all columns of its operands stay from block to block."""
+        return self.blocks > 1 and (self.first, self.second) == (self.shape.k, self.shape.l)
+
+    @property
+    def is_panel(self) -> bool:
+        """Whether it may hand on vectors by turned corners."""
+        return self.everything and self.rows_side and not (self.shape.sharing or self.spilled)
+
+    def panel(self, widths: Widths) -> int:
+        """What stays of a panel."""
+        return self.extent * (sum(self.shape.columns(widths)) + widths.state * min(self.shape.state, 2))
+
+    def turn(self, corner: Corner, widths: Widths) -> int:
+        """A panel, with columns of B and D that come to stay or leave; they take the place of its rows."""
+        s, w = self.shape, widths.read
+        return self.panel(widths) + corner.room(s.k, s.l, s.streams, widths=(w, w, widths.hidden, widths.partial))
+
+    def room(self, widths: Widths) -> int:
+        """The most that it holds, without what is kept for the next."""
+        if self.spilled:
+            return self._spilling(widths)
+        shape, extent, w = self.shape, self.extent, widths.read
+        if self.wider:
+            p, state = widths.partial, extent * shape.state * widths.state
+            comes = w * extent * self.wider + self.enter.room(extent, widths=(w, p, w, w))  # gate and up are one by now
+            later = p * extent * self.second + self._works(widths, extent, self.block, True)
+            return state + max(self._works(widths, extent, self.wider, True), comes, later)
+        rows, cols = (extent, self.block) if self.rows_side else (self.block, extent)
+        # outputs that are never stored need no factor
+        state = rows * widths.state * (min(shape.state, 2) if self.everything else shape.state)
+        # a column of an operand: of A or Y, extent values; of B (each hidden product's) or D, extent values
+        of_a, of_y = (w, widths.partial) if self.rows_side else (w * shape.streams, w)
+        stays = extent * (of_a * self.first + of_y * self.second)
+        return stays + state + self._works(widths, rows, cols, not self.everything)
+
+    def _works(self, widths: Widths, rows: int, cols: int, vector: bool) -> int:
+        """A block with a vector and a value that pass: under its first products, and complete under the second."""
+        u, w = self.shape.streams, widths.read
+        computed = widths.hidden * u * rows * cols + w * (1 + (min(rows, u * cols) if vector else 0))
+        used = w * rows * cols + widths.wider * (1 + (min(rows, cols) if vector else 0))
+        return max(computed, used) if self.shape.l else computed
+
+    def _spilling(self, widths: Widths) -> int:
+        """A and a column of H for each hidden product, then Y and a column of H, beside the columns that stay."""
+        shape, extent, w = self.shape, self.extent, widths.read
+        u, (of_a, of_y) = shape.streams, shape.columns(widths)
+        most = extent * max(of_a + widths.hidden * u, of_y + w) + w
+        for corner, held, of in (
+            (self.enter, of_a, (w, widths.hidden, w, w)),  # columns of A go, begun columns of H come, B is the pivot
+            (self.leave, of_y, (widths.partial, w, w, w)),  # complete ones go, columns of Y come, D is the pivot
+        ):
+            turned = Corner(corner.group, corner.turned, 0)
+            most = max(most, extent * held + turned.room(extent, 0, u, extent, of) if corner.turned else 0)
+        plain = w * extent * self.enter.plain
+        # maximum and sum of a row, until its outputs are complete
+        return most + plain + extent * widths.state * min(shape.state, 2)
 
 
-def check_chain(shape: Shape, capacity: int, schedule: Any, at: str) -> Moved:
+def check_chain(shape: Shape, capacity: int, schedule: Any, at: str, widths: Widths = ALIKE) -> Moved:
     """Traffic (of A, B, D, Y and, when l = 0, of H) and room of a fused schedule.
 
     Parameters
     ----------
     shape : Shape
     capacity : int
+        What fits, as ``widths`` count.
     schedule : object
         ``side``; ``runs``: for each kind of band, in order, its ``extent``, how many there are (``count``), its
         ``blocks``, the columns that ``stay`` (of the two operands), the values ``kept`` for the next band: from one
         of this kind to the next of it, and to the first of the next kind; perhaps the columns ``spilled``, the size
-        of the ``first`` block, the corner by which what stays comes in (``enter``, [group, turned, plain]), and
-        ``turns`` in place of what is kept, both [leave, enter].
+        of the ``first`` block, the corner by which what stays comes in (``enter``, [group, turned, plain]) and leaves
+        (``leave``, the same unless told), and ``turns`` in place of what is kept, both [leave, enter].
     """
     fields(schedule, at, ("kind", "side", "runs"))
     rows_side = choice(schedule["side"], f"{at}.side", ("rows", "hidden")) == "rows"
@@ -93,6 +165,8 @@ def check_chain(shape: Shape, capacity: int, schedule: Any, at: str) -> Moved:
     bands = [_band(shape, rows_side, run, f"{at}.runs[{i}]") for i, run in enumerate(runs)]
     side = shape.m if rows_side else shape.f
     _check_turns(shape, bands, f"{at}.runs")
+    if shape.state and widths.hidden > widths.read and any(band.spilled for band in bands):
+        raise RefusedError(f"{at}.runs", "scores before the softmax are wider than this counts")
     equal(sum(b.extent * b.count for b in bands), side, f"{at}.runs", "extents of all bands together")
     if shape.one_pass and not rows_side and (len(bands), bands[0].count) != (1, 1):
         raise RefusedError(f"{at}.runs", "softmax state cannot pass from one band of keys to the next")
@@ -101,7 +175,8 @@ def check_chain(shape: Shape, capacity: int, schedule: Any, at: str) -> Moved:
     m, k, l, u = shape.m, shape.k, shape.l, shape.streams
     loads = dict.fromkeys("ABDY", 0)
     hidden = done = 0
-    peak = max(band.peak for band in bands)
+    rooms = [band.room(widths) for band in bands]
+    peak, each_kept = max(rooms), widths.read if rows_side else widths.wider
     for number, band in enumerate(bands):
         extent = band.extent * band.count
         done += extent
@@ -109,11 +184,9 @@ def check_chain(shape: Shape, capacity: int, schedule: Any, at: str) -> Moved:
         # of its own operands the columns that do not stay come again for each further block
         first, second = ((band.blocks - 1) * (side - stays) for side, stays in ((k, band.first), (l, band.second)))
         turned = [corners[0].vectors * (u * k + l) for corners in band.turns]
-        for corner in band.turns[0]:
-            peak = max(peak, band.panel + corner.room(k, l, u))
-        peak = max(peak, band.panel + band.turns[1][0].room(k, l, u))
-        if number:
-            peak = max(peak, band.panel + bands[number - 1].turns[1][1].room(k, l, u))
+        if band.is_panel:
+            came = bands[number - 1].turns[1][1] if number else NO_CORNER
+            peak = max(peak, *(band.turn(corner, widths) for corner in (*band.turns[0], band.turns[1][0], came)))
         if rows_side:
             seen = shape.seen(done)
             own = {"A": extent * (k + first), "Y": extent * second}
@@ -126,8 +199,8 @@ def check_chain(shape: Shape, capacity: int, schedule: Any, at: str) -> Moved:
         for name, moved in passing.items():  # once per band, less what is kept
             loads[name] += band.count * moved
         last = number + 1 == len(bands)
-        following = band.peak if last else max(band.peak, bands[number + 1].peak)
-        steps = ((band.to_itself, band.count - 1, band.peak), (band.to_next, 0 if last else 1, following))
+        following = rooms[number] if last else max(rooms[number : number + 2])
+        steps = ((band.to_itself, band.count - 1, rooms[number]), (band.to_next, 0 if last else 1, following))
         for which, (kept, times, room) in enumerate(steps):
             if kept and not times:
                 raise RefusedError(f"{at}.runs[{number}].kept[{which}]", "there is no next band of this kind")
@@ -135,7 +208,7 @@ def check_chain(shape: Shape, capacity: int, schedule: Any, at: str) -> Moved:
                 raise RefusedError(f"{at}.runs[{number}].kept[{which}]", "more values than pass by")
             if not times:
                 continue
-            peak = max(peak, kept + room)  # they are there while this band ends and while the next begins
+            peak = max(peak, kept * each_kept + room)  # they are there while this band ends and while the next begins
             kept += turned[which]
             saved = min(kept, m * l)  # values of Y first
             if rows_side:  # column by column of H: its weights of B, then of D
@@ -145,8 +218,7 @@ def check_chain(shape: Shape, capacity: int, schedule: Any, at: str) -> Moved:
                 loads[name] -= times * moved
     if not rows_side:
         loads["Y"] -= m * l  # a value of Y is begun in the first band and comes back in the others
-    if peak > capacity:
-        raise RefusedError(at, f"it holds {peak:,} values, the capacity is {capacity:,}")
+    fits(peak, capacity, widths, at)
     stores = {"Y": m * l + loads["Y"]}
     if not l:
         stores["H"] = m * shape.f
@@ -164,11 +236,11 @@ def _check_turns(shape: Shape, bands: list[_Band], at: str) -> None:
         inside, on = (corners[0].vectors for corners in band.turns)
         if inside and band.count == 1:
             raise RefusedError(f"{where}[0]", "vectors are kept for a step that does not occur")
-        if on and (following is None or not following.panel):
+        if on and (following is None or not following.is_panel):
             raise RefusedError(f"{where}[1]", "vectors are kept for a step that does not occur")
         if not (inside or on or came):
             continue
-        if not band.panel or band.to_itself or band.to_next or (entering and entering.to_next):
+        if not band.is_panel or band.to_itself or band.to_next or (entering and entering.to_next):
             raise RefusedError(where, "bands with turned corners keep all of A and Y, and nothing for others")
         if came and entering and entering.turns[1][1].group > band.extent:
             raise RefusedError(where, "a group of more lines than the block has")
@@ -178,7 +250,7 @@ def _check_turns(shape: Shape, bands: list[_Band], at: str) -> None:
 
 
 def _band(shape: Shape, rows_side: bool, run: Any, at: str) -> _Band:
-    fields(run, at, ("extent", "count", "blocks", "stay", "kept"), ("spilled", "first", "enter", "turns"))
+    fields(run, at, ("extent", "count", "blocks", "stay", "kept"), ("spilled", "first", "enter", "leave", "turns"))
     side, across = (shape.m, shape.f) if rows_side else (shape.f, shape.m)
     extent = integer(run["extent"], f"{at}.extent", 1, side)
     count = integer(run["count"], f"{at}.count", 1, side)
@@ -189,68 +261,56 @@ def _band(shape: Shape, rows_side: bool, run: Any, at: str) -> _Band:
     to_itself, to_next = (integer(kept[i], f"{at}.kept[{i}]") for i in range(2))
     spilled = integer(run.get("spilled", 0), f"{at}.spilled", 0, shape.f)
     wider = integer(run.get("first", 0), f"{at}.first", 0, across)
+    bare = _Band(shape, rows_side, extent, count, blocks, first, second, to_itself, to_next, spilled, wider)
     if wider:
-        return _wider_band(shape, rows_side, run, at, (extent, count, blocks, wider), (first, second), kept)
-    block = -(-across // blocks)
-    equal(blocks, -(-across // block), f"{at}.blocks", "blocks of that size")
-    rows, cols = (extent, block) if rows_side else (block, extent)
-    everything = blocks > 1 and (first, second) == (shape.k, shape.l)
+        return _wider_band(bare, run, at)
+    band = replace(bare, block=-(-across // blocks))
+    equal(blocks, -(-across // band.block), f"{at}.blocks", "blocks of that size")
     if blocks == 1 and (first or second) and not spilled:
         raise RefusedError(f"{at}.stay", "there is no second block for columns to stay for")
     if rows_side and shape.whole_rows and blocks > 1 and not spilled:  # all of H is computed before any is used
         raise RefusedError(f"{at}.blocks", "a strict softmax needs whole rows of scores")
-    if shape.sharing and blocks > 1 and not everything:
+    if shape.sharing and blocks > 1 and not band.everything:
         raise RefusedError(f"{at}.stay", "with a mask, all columns stay or there is one block")
-    u = shape.streams
-    panel = extent * (shape.k + shape.l + min(shape.state, 2))
-    panel = panel if everything and rows_side and not (shape.sharing or spilled) else 0
     given = array(run["turns"], f"{at}.turns", 2, 2) if "turns" in run else [[[0, 0, 0]] * 2] * 2
-    lines = (extent, side)
-    turns = tuple(read_turn(one, f"{at}.turns[{i}]", extent, lines[i], shape.f) for i, one in enumerate(given))
-    known = extent, count, blocks, first, second
-    enter = read_corner(run["enter"], f"{at}.enter", min(shape.k, shape.l), shape.f) if "enter" in run else None
-    if spilled:
-        whole = (first, second) == (shape.k, shape.l) and block == 1
-        if not rows_side or not whole or shape.sharing or not shape.l or "turns" in run:
-            raise RefusedError(f"{at}.spilled", "H is spilled column by column, in bands of rows, without a mask")
-        if enter is None:
-            enter = Corner(0, 0, shape.f - spilled)
-        equal(enter.vectors, shape.f - spilled, f"{at}.enter", "columns of H that are not spilled")
-        # A and a column of H for each hidden product, or Y and a column of H; the columns that lie beside them
-        room = extent * (max(shape.k + u, shape.l + 1) + enter.plain) + 1
-        room = max(room, extent * max(shape.k, shape.l) + enter.room(extent, 0, u, extent))
-        room += extent * min(shape.state, 2)  # maximum and sum, until the outputs of the row are complete
-        return _Band(*known, spilled, room, to_itself, to_next, 0, (turns[0], turns[1]))
-    if enter is not None:
-        raise RefusedError(f"{at}.enter", "nothing comes in by a corner here")
-    # a column of an operand of the band: of A or Y, extent values; of B (each hidden product's) or D, extent values
-    room = u * extent * block + first * extent * (1 if rows_side else u) + second * extent
-    state = min(shape.state, 2) if everything else shape.state  # outputs that are never stored need no factor
-    room += state * rows + 1 + (0 if everything else min(rows, u * cols))
-    return _Band(*known, 0, room, to_itself, to_next, panel, (turns[0], turns[1]))
-
-
-def _wider_band(
-    shape: Shape, rows_side: bool, run: Any, at: str, sizes: tuple[int, int, int, int], stay: tuple[int, int], kept: Any
-) -> _Band:
-    """A band of rows whose first block is wider; columns of Y come in while it is used."""
-    extent, count, blocks, wide = sizes
-    u, rest = shape.streams, shape.f - wide
-    if not rows_side or blocks < 2 or shape.whole_rows or shape.sharing or "spilled" in run or "turns" in run:
-        raise RefusedError(f"{at}.first", "only plain bands of rows have a wider first block")
-    if stay[0] or not shape.l or rest < blocks - 1:
-        raise RefusedError(f"{at}.first", "columns of Y alone stay, and every block has columns of H")
-    block = -(-rest // (blocks - 1))
-    equal(blocks, 1 + -(-rest // block), f"{at}.blocks", "blocks of that size")
-    enter = read_corner(run.get("enter", [0, 0, 0]), f"{at}.enter", wide, shape.l)
-    equal(enter.vectors, stay[1], f"{at}.enter", "columns of Y that stay")
-    state = shape.state * extent
-    room = max(
-        u * extent * wide + min(extent, u * wide) + 1,
-        # gate and up are one by now
-        extent * wide + enter.room(extent),
-        extent * (u * block + stay[1]) + min(extent, u * block) + 1,
+    turns = tuple(
+        read_turn(one, f"{at}.turns[{i}]", extent, lines, shape.f)
+        for i, (one, lines) in enumerate(zip(given, (extent, side), strict=True))
     )
-    to_itself, to_next = (integer(kept[i], f"{at}.kept[{i}]") for i in range(2))
-    none = (NO_CORNER, NO_CORNER)
-    return _Band(extent, count, blocks, 0, stay[1], 0, room + state, to_itself, to_next, 0, (none, none))
+    band = replace(band, turns=(turns[0], turns[1]))
+    if spilled:
+        return _spilling_band(band, run, at)
+    if "enter" in run or "leave" in run:
+        raise RefusedError(f"{at}.enter", "nothing comes in by a corner here")
+    return band
+
+
+def _spilling_band(band: _Band, run: dict[str, Any], at: str) -> _Band:
+    """A band of rows that computes all its columns of H before it uses any; some of them stay."""
+    shape, whole = band.shape, (band.first, band.second) == (band.shape.k, band.shape.l)
+    if not (band.rows_side and whole and band.block == 1) or shape.sharing or not shape.l or "turns" in run:
+        raise RefusedError(f"{at}.spilled", "H is spilled column by column, in bands of rows, without a mask")
+    enter = Corner(0, 0, shape.f - band.spilled)
+    if "enter" in run:
+        lines = shape.k if "leave" in run else min(shape.k, shape.l)
+        enter = read_corner(run["enter"], f"{at}.enter", lines, shape.f)
+    equal(enter.vectors, shape.f - band.spilled, f"{at}.enter", "columns of H that are not spilled")
+    leave = read_corner(run["leave"], f"{at}.leave", shape.l, shape.f) if "leave" in run else enter
+    equal(leave.turned, enter.turned, f"{at}.leave", "columns that leave as they came")
+    equal(leave.plain, enter.plain, f"{at}.leave", "columns that leave as they came")
+    return replace(band, enter=enter, leave=leave)
+
+
+def _wider_band(bare: _Band, run: dict[str, Any], at: str) -> _Band:
+    """A band of rows whose first block is wider; columns of Y come in while it is used."""
+    shape, rest = bare.shape, bare.shape.f - bare.wider
+    plain = bare.rows_side and not (shape.whole_rows or shape.sharing or {"spilled", "turns", "leave"} & run.keys())
+    if not plain or bare.blocks < 2:
+        raise RefusedError(f"{at}.first", "only plain bands of rows have a wider first block")
+    if bare.first or not shape.l or rest < bare.blocks - 1:
+        raise RefusedError(f"{at}.first", "columns of Y alone stay, and every block has columns of H")
+    block = -(-rest // (bare.blocks - 1))
+    equal(bare.blocks, 1 + -(-rest // block), f"{at}.blocks", "blocks of that size")
+    enter = read_corner(run.get("enter", [0, 0, 0]), f"{at}.enter", bare.wider, shape.l)
+    equal(enter.vectors, bare.second, f"{at}.enter", "columns of Y that stay")
+    return replace(bare, block=block, enter=enter)

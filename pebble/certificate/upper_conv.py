@@ -32,7 +32,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .reading import RefusedError, array, choice, fields, integer
-from .upper import Moved
+from .statement import ALIKE, Widths
+from .upper import Moved, fits
 
 _NOTHING = {"shared": "W", "resident": 0, "turned": 0, "group": 0}
 
@@ -65,7 +66,7 @@ class _Layer:
         return (extent - 1) // part * self.reads(part) + self.reads(last)
 
 
-def check_conv(size: dict[str, int], capacity: int, schedule: Any, at: str, width: tuple[int, int] = (1, 1)) -> Moved:
+def check_conv(size: dict[str, int], capacity: int, schedule: Any, at: str, widths: Widths = ALIKE) -> Moved:
     """Traffic and room of a convolution.
 
     Parameters
@@ -73,12 +74,10 @@ def check_conv(size: dict[str, int], capacity: int, schedule: Any, at: str, widt
     size : dict
         batch, in_channels, out_channels, height, width, kernel and stride.
     capacity : int
-        What fits, values or bytes.
+        What fits, as ``widths`` count.
     schedule : object
         What ``stays``, the ``tile`` (images, rows, columns, channels), what is ``kept`` for the next one, and what is
         ``passing`` where outputs stay.
-    width : tuple of int
-        What an input and a partial sum take of the capacity.
     """
     fields(schedule, at, ("kind", "stays", "tile", "kept"), ("passing",))
     stays = choice(schedule["stays"], f"{at}.stays", ("outputs", "inputs", "weights"))
@@ -87,7 +86,7 @@ def check_conv(size: dict[str, int], capacity: int, schedule: Any, at: str, widt
     told = array(schedule["tile"], f"{at}.tile", 4, 4)
     tile = tuple(integer(x, f"{at}.tile[{i}]", 1, whole[i]) for i, x in enumerate(told))
     images, rows, columns, channels = tile
-    ins, square, (read, sums) = layer.ins, layer.kernel**2, width
+    ins, square, read, sums = layer.ins, layer.kernel**2, widths.read, widths.partial
     number = 1
     for extent, part in zip(whole[:3], tile[:3], strict=True):
         number *= -(-extent // part)
@@ -99,23 +98,19 @@ def check_conv(size: dict[str, int], capacity: int, schedule: Any, at: str, widt
     if "passing" in schedule and stays != "outputs":
         raise RefusedError(f"{at}.passing", "it is defined where outputs stay")
     strips = layer.batch * ins * layer.reads_in_all(layer.width, columns)
-    held = values = 0
     if stays == "outputs":
         patches = strips * layer.reads_in_all(layer.height, rows)
         loads = {"X": rounds * patches, "W": number * weights}
         passing = schedule.get("passing", _NOTHING)
         shared, turns, passed = _passing(layer, tile, number, rounds, passing, f"{at}.passing")
         loads[shared] -= turns * passed * ({"X": patches, "W": weights}[shared] // ins)
-        held, values = (_room_of_outputs(layer, tile, passing, *of) for of in (width, (1, 1)))
+        held = _room_of_outputs(layer, tile, passing, read, sums)
     elif stays == "inputs":
         if columns != layer.width or channels != layer.outs or (images > 1 and rows != layer.height):
             raise RefusedError(f"{at}.tile", "rows of X stay at full width, for all channels; images stay whole")
         loads = {"X": strips * layer.reads(layer.height), "W": number * weights - (number - 1) * kept}
         one_pass = pixels * sums + read <= ins * square * read + sums
-        held, values = (
-            (patch * ins + kept) * r + (pixels * p + r if one_pass else ins * square * r + p)
-            for r, p in (width, (1, 1))
-        )
+        held = (patch * ins + kept) * read + (pixels * sums + read if one_pass else ins * square * read + sums)
     else:
         if images != layer.batch or rows != layer.height:
             raise RefusedError(f"{at}.tile", "while weights stay, all rows of all images pass")
@@ -123,11 +118,9 @@ def check_conv(size: dict[str, int], capacity: int, schedule: Any, at: str, widt
             raise RefusedError(f"{at}.kept", "values of X are kept at full width only")
         loads = {"X": rounds * strips * layer.reads(layer.height) - (rounds - 1) * kept, "W": weights}
         there = ins * square * channels + ins * layer.kernel * layer.reads(columns) + kept
-        held, values = (there * r + p for r, p in (width, (1, 1)))
-    if held > capacity:
-        unit = "values" if width == (1, 1) else "bytes"
-        raise RefusedError(at, f"it holds {held:,} {unit}, the capacity is {capacity:,}")
-    return Moved({**loads, "Y": 0}, {"Y": layer.batch * layer.height * layer.width * layer.outs}, values)
+        held = there * read + sums
+    fits(held, capacity, widths, at)
+    return Moved({**loads, "Y": 0}, {"Y": layer.batch * layer.height * layer.width * layer.outs}, held)
 
 
 def _passing(

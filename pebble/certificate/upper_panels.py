@@ -21,14 +21,12 @@ from __future__ import annotations
 from typing import Any
 
 from .reading import RefusedError, array, choice, fields, integer
-from .upper import Moved
+from .statement import ALIKE, Widths
+from .upper import Moved, fits
 from .upper_chain import Shape
 
-Taken = tuple[int, int, int]  # of an input or a complete cell of H, a cell of H before, a cell of Y
-ALIKE = (1, 1, 1)
 
-
-def check_panels(shape: Shape, capacity: int, schedule: Any, at: str, taken: Taken = ALIKE) -> Moved:
+def check_panels(shape: Shape, capacity: int, schedule: Any, at: str, widths: Widths = ALIKE) -> Moved:
     """Traffic and room of a network in panels that lack a corner.
 
     Parameters
@@ -36,12 +34,10 @@ def check_panels(shape: Shape, capacity: int, schedule: Any, at: str, taken: Tak
     shape : Shape
         Two products in a row, without softmax state.
     capacity : int
-        What fits, in values or as ``taken`` counts.
+        What fits, as ``widths`` count.
     schedule : object
         The ``side`` that is cut, the number of ``panels``, and the ``corner``: its lines of each panel and its columns
         of Y.
-    taken : tuple of int
-        What a value takes of the capacity.
     """
     fields(schedule, at, ("kind", "side", "panels", "corner"))
     m, k, f, l, streams = shape.m, shape.k, shape.f, shape.l, shape.streams
@@ -54,23 +50,22 @@ def check_panels(shape: Shape, capacity: int, schedule: Any, at: str, taken: Tak
     # a line or a column that is in the corner alone would have nothing to do in the panel
     c = integer(told[0], f"{at}.corner[0]", 1, lines // panels - 1)
     u = integer(told[1], f"{at}.corner[1]", 1, l - 1)
-    peak, values = (_room(shape, rows, panels, c, u, *of) for of in (taken, ALIKE))
-    if peak > capacity:
-        raise RefusedError(at, f"it holds up to {peak:,}, the capacity is {capacity:,}")
+    peak = _room(shape, rows, panels, (c, u), widths)
+    fits(peak, capacity, widths, at)
     again = panels * c * others
     if rows:
         loads = {"A": m * k, "B": panels * streams * k * f, "D": (panels * l + u) * f, "H": again, "Y": 0}
     else:
         loads = {"A": panels * m * k, "B": streams * k * f, "D": f * l, "H": again, "Y": m * ((panels - 1) * l + u)}
-    return Moved(loads, {"H": again, "Y": m * l + loads["Y"]}, values)
+    return Moved(loads, {"H": again, "Y": m * l + loads["Y"]}, peak)
 
 
-def _room(shape: Shape, rows: bool, panels: int, c: int, u: int, value: int, begun: int, output: int) -> int:
-    """The most that is held, where inputs and complete cells of H, cells of H before and cells of Y take so much."""
+def _room(shape: Shape, rows: bool, panels: int, corner: tuple[int, int], widths: Widths) -> int:
+    """The most that is held: a panel with what meets it, or the corners."""
+    (c, u), value, output = corner, widths.read, widths.partial
     lines = -(-(shape.m if rows else shape.f) // panels)
-    wider = max(value, output)
-    own, passing = (output, value) if rows else (value, wider)
+    own, passing = (output, value) if rows else (value, widths.wider)
     line = value * shape.k + output * shape.l if rows else value * (shape.streams * shape.k + shape.l)
-    beside = max(shape.streams * begun * lines + value, value * lines + passing)
+    beside = max(shape.streams * widths.hidden * lines + value, value * lines + passing)
     block = own * panels * c * u + passing * (min(panels * c, u) + 1)
     return max(lines * line - own * c * u + beside, block)

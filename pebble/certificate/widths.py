@@ -36,22 +36,11 @@ from .lower import MAX_SEGMENTS, LineForms, _chain, _parts, kernel_lines, line_f
 from .passes import prove_passes, row_and_column
 from .priced_lines import Units, by_prices
 from .reading import RefusedError, array, choice, equal, fields, fraction, integer, tagged
-from .statement import Workload
+from .statement import Widths, Workload, read_widths
 from .wide_lines import chain_in_bytes, product_in_bytes
 
-MAX_WIDTH = 64
 MAX_WEIGHT = 1024
 Limits = tuple[Fraction, Fraction, Fraction]
-
-
-@dataclass(frozen=True)
-class Widths:
-    """Bytes of a value."""
-
-    read: int  #: w
-    hidden: int  #: p_H
-    partial: int  #: p
-    written: int  #: w_o
 
 
 @dataclass(frozen=True)
@@ -63,17 +52,6 @@ class Use:
     work: int
     taken: int  #: bytes begun free and not stored
     added: int = 0  #: bytes moved besides
-
-
-def read_widths(workload: Workload, told: Any, at: str) -> Widths:
-    """What partial sums take: no less than what they end as."""
-    fields(told, at, ("partial_hidden", "partial_output"))
-    return Widths(
-        workload.in_width,
-        integer(told["partial_hidden"], f"{at}.partial_hidden", workload.in_width, MAX_WIDTH),
-        integer(told["partial_output"], f"{at}.partial_output", workload.out_width, MAX_WIDTH),
-        workload.out_width,
-    )
 
 
 def check_bytes(workload: Workload, claim: dict[str, Any], at: str) -> str:

@@ -41,7 +41,6 @@ from pebble.schedules.attention import (
 )
 from pebble.schedules.explicit.attention import best_attention_schedule
 from pebble.schedules.explicit.parallel_chain import best_attention_on_sms
-from pebble.schedules.explicit.wide_kernels import best_in_bytes
 from pebble.schedules.tables import TileTable
 from pebble.schedules.tables.own import OwnSchedule
 from pebble.schedules.tile import TileShape
@@ -110,21 +109,13 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
             symbols={"m": m, "k": k, "f": f, "l": l, "scores": scores, "groups": workload.groups},
         )
 
-    def best_schedule(self, workload: Attention, capacity: int) -> Explicit | None:
-        try:
-            return best_attention_schedule(workload, capacity)
-        except InfeasibleError:  # no schedule of ours fits this little; that is not a proof that nothing does
-            return None
+    def best_schedule(self, workload: Attention, room: Room) -> Explicit | None:
+        return best_attention_schedule(workload, room)
 
-    def best_schedule_in_bytes(self, workload: Attention, room: Room) -> Explicit | None:
-        return best_in_bytes(workload, room)
-
-    def stateless_schedule(self, workload: Attention, capacity: int, room: Room | None) -> Explicit | None:
+    def stateless_schedule(self, workload: Attention, room: Room) -> Explicit | None:
         """Without the maximum, sum and factor of each row, as peers count that leave softmax out."""
         try:
-            if room is not None:
-                return best_in_bytes(workload, room, state=False)
-            return best_attention_schedule(workload, capacity, state=False)
+            return best_attention_schedule(workload, room, state=False)
         except InfeasibleError:
             return None
 

@@ -22,7 +22,6 @@ from pebble.families.schedules import Explicit, Named, OnSms
 from pebble.game.buffer_model import BufferModel
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.models.speeds import LONG_STEPS, LONG_STEPS_ON_SM, drifts_far
-from pebble.schedules.explicit.widths import in_wide_memory
 from pebble.schedules.tables import Launch, TileTable
 from pebble.schedules.tables.named import named_table
 from pebble.schedules.tables.own import OwnSchedule
@@ -131,17 +130,17 @@ class Family(ABC, Generic[W]):
         """Published bounds on this instance, on ``processors`` SMs where they tell; not yet judged."""
         return (compulsory_formula(workload.compulsory_elements),)
 
-    def best_schedule(self, workload: W, capacity: int) -> Explicit | None:
-        """The best legal schedule known that holds ``capacity`` values; None where none is built or fits."""
+    def best_schedule(self, workload: W, room: Room) -> Explicit | None:
+        """The best legal schedule known in a memory; None where none is built or fits.
+
+        Raises
+        ------
+        InfeasibleError
+            Too little for any schedule that is known, in a sentence.
+        """
         return None
 
-    def best_schedule_in_bytes(self, workload: W, room: Room) -> Explicit | None:
-        """The same in a memory of bytes, where partial sums have a width of their own."""
-        width = max(room.widths.read, room.widths.hidden, room.widths.partial)
-        found = self.best_schedule(workload, room.bytes // width)  # every value at the widest
-        return None if found is None else in_wide_memory(found, room)
-
-    def stateless_schedule(self, workload: W, capacity: int, room: Room | None) -> Explicit | None:
+    def stateless_schedule(self, workload: W, room: Room) -> Explicit | None:
         """The best schedule known if what it keeps beside operands takes no room; None where it keeps nothing."""
         return None
 

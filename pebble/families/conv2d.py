@@ -63,11 +63,8 @@ class Conv2dFamily(Family[Conv2d]):
         known = convolution_formula(workload.multiply_adds, workload.overlap, capacity)
         return *super().published(workload, capacity), known
 
-    def best_schedule(self, workload: Conv2d, capacity: int) -> Explicit:
-        return best_conv_schedule(workload, capacity)
-
-    def best_schedule_in_bytes(self, workload: Conv2d, room: Room) -> Explicit:
-        return best_conv_schedule(workload, room.bytes, room)
+    def best_schedule(self, workload: Conv2d, room: Room) -> Explicit:
+        return best_conv_schedule(workload, room)
 
     @property
     def dag(self) -> DagFamily:

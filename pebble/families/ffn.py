@@ -18,7 +18,6 @@ from pebble.families.schedules import Explicit, OnSms
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.schedules.explicit.parallel_chain import best_ffn_on_sms
-from pebble.schedules.explicit.wide_kernels import best_in_bytes
 from pebble.schedules.ffn import FfnKernel, FfnSchedule, all_ffn_schedules, ffn_groups, parse_ffn_schedule
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
@@ -69,11 +68,8 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
         known = () if workload.gated else (chain_formula(workload.multiply_adds, capacity),)
         return *super().published(workload, capacity), *known
 
-    def best_schedule(self, workload: Ffn, capacity: int) -> Explicit:
-        return best_ffn_schedule(workload, capacity)
-
-    def best_schedule_in_bytes(self, workload: Ffn, room: Room) -> Explicit | None:
-        return best_in_bytes(workload, room)
+    def best_schedule(self, workload: Ffn, room: Room) -> Explicit | None:
+        return best_ffn_schedule(workload, room)
 
     def best_on_sms(self, workload: Ffn, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:
         return best_ffn_on_sms(workload, sms, capacity, omega, group)

@@ -25,7 +25,6 @@ from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.schedules.explicit.parallel import ParallelSchedule
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
-from pebble.schedules.explicit.wide_gemm import best_gemm_in_bytes
 from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import TileOrder, all_schedules, parse_order
 from pebble.schedules.tables.own import OwnSchedule
@@ -84,11 +83,8 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
         known = product_formulas(workload.m, workload.n, workload.k, workload.accumulate, capacity, processors)
         return compulsory_formula(workload.compulsory_elements, note), *known
 
-    def best_schedule(self, workload: Gemm, capacity: int) -> Explicit:
-        return best_gemm_schedule(workload, capacity)
-
-    def best_schedule_in_bytes(self, workload: Gemm, room: Room) -> Explicit:
-        return best_gemm_in_bytes(workload, room)
+    def best_schedule(self, workload: Gemm, room: Room) -> Explicit:
+        return best_gemm_schedule(workload, room)
 
     def best_on_sms(self, workload: Gemm, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:
         return best_parallel_schedule(workload, sms, capacity, omega, group)

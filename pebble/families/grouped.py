@@ -60,14 +60,9 @@ class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
             symbols={"n": workload.n, "k": workload.k, "groups": len(workload.rows)},
         )
 
-    def best_schedule(self, workload: GroupedGemm, capacity: int) -> Explicit | None:
+    def best_schedule(self, workload: GroupedGemm, room: Room) -> Explicit | None:
         sizes = Counter(workload.gemms)
-        return in_turn(((f"m={g.m}", GEMM.best_schedule(g, capacity), n) for g, n in sizes.items()), capacity)
-
-    def best_schedule_in_bytes(self, workload: GroupedGemm, room: Room) -> Explicit | None:
-        sizes = Counter(workload.gemms)
-        parts = ((f"m={g.m}", GEMM.best_schedule_in_bytes(g, room), n) for g, n in sizes.items())
-        return in_turn(parts, room.bytes)
+        return in_turn(((f"m={g.m}", GEMM.best_schedule(g, room), n) for g, n in sizes.items()), room)
 
     @property
     def dag(self) -> DagFamily:

@@ -83,11 +83,10 @@ class LayerFamily(Family[TransformerLayer]):
         told = [family.accounting(kernel) for _, family, kernel in _kernels(workload)]
         return sum_of_kernels(workload, told, capacity)
 
-    def best_schedule(self, workload: TransformerLayer, capacity: int) -> Explicit | None:
+    def best_schedule(self, workload: TransformerLayer, room: Room) -> Explicit | None:
         kernels = _kernels(workload)
-        return in_turn(
-            ((name, family.best_schedule(kernel, capacity), 1) for name, family, kernel in kernels), capacity
-        )
+        parts = ((name, family.best_schedule(kernel, room.of_part(kernel)), 1) for name, family, kernel in kernels)
+        return in_turn(parts, room)
 
 
 def _kernels(layer: TransformerLayer) -> list[tuple[str, Family[Any], Workload]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pebble.families.schedules import Explicit
+from pebble.workloads.widths import ALIKE, Room
 
 
 @dataclass(frozen=True)
@@ -17,12 +18,12 @@ class PartSchedule:
     ----------
     parts : tuple of (str, Explicit, int)
         What the part is called, its schedule, and how many equal parts run so.
-    capacity : int
-        Values that each may hold.
+    room : Room
+        The memory, which each has to itself.
     """
 
     parts: tuple[tuple[str, Explicit, int], ...]
-    capacity: int
+    room: Room
 
     @property
     def elements(self) -> int:
@@ -49,14 +50,15 @@ class PartSchedule:
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
         parts = [{"name": name, "count": count, **schedule.to_json()} for name, schedule, count in self.parts]
-        return {"kind": "parts", "parts": parts}
+        told: dict[str, Any] = {"kind": "parts", "parts": parts}
+        return told if self.room.widths == ALIKE else told | {"widths_bytes": self.room.widths.to_json()}
 
 
-def in_turn(parts: Iterable[tuple[str, Explicit | None, int]], capacity: int) -> PartSchedule | None:
+def in_turn(parts: Iterable[tuple[str, Explicit | None, int]], room: Room) -> PartSchedule | None:
     """The parts one after the other; None if one of them has no schedule."""
     found = []
     for name, schedule, count in parts:
         if schedule is None:
             return None
         found.append((name, schedule, count))
-    return PartSchedule(tuple(found), capacity)
+    return PartSchedule(tuple(found), room)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Protocol
 
+from pebble.workloads.widths import Room
+
 
 class Named(Protocol):
     """A schedule that a kernel runs, as the user calls it."""
@@ -31,6 +33,10 @@ class Explicit(Protocol):
     @property
     def peak_elements(self) -> int:
         """The most values that it holds."""
+
+    @property
+    def room(self) -> Room:
+        """The memory that it is for."""
 
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""

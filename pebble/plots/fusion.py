@@ -10,6 +10,7 @@ from pebble.families.ffn import FFN
 from pebble.plots.save import BLUE, GREY, ORANGE, Axes, Figure, log_axes, page, small_title
 from pebble.schedules.explicit.ffn import ffn_schedules
 from pebble.workloads import Ffn
+from pebble.workloads.widths import Room
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ def fusion(ffn: Ffn, points: int = 24, least: int = 2**20, most: int = 2**29) ->
     for cache in caches:
         bound.append(FFN.lower_bound(ffn, cache // width).bytes)
         apart.append(separate_bound(FFN.accounting(ffn), cache // width).bytes)
-        schedules = ffn_schedules(ffn, cache // ffn.widest_bytes)
+        schedules = ffn_schedules(ffn, Room.of_values(cache // ffn.widest_bytes, ffn))
         fused.append(min(s.bytes for s in schedules if s.family != "unfused"))
         separate.append(min(s.bytes for s in schedules if s.family == "unfused"))
     return Fusion(ffn, caches, tuple(bound), tuple(apart), tuple(fused), tuple(separate))

@@ -13,6 +13,7 @@ from pebble.plots.look import look
 from pebble.plots.save import Axes, Figure, page, small_title
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.workloads import named_gemm
+from pebble.workloads.widths import Room
 
 LAYERS = (
     "gpt2-xl:qkv",
@@ -57,7 +58,7 @@ def gap(layers: Sequence[str] = LAYERS, tokens: int = 8192) -> Gap:
         for j, size in enumerate(sizes):
             capacity = size // gemm.widest_bytes
             bound = lower_bound(gemm, capacity)
-            ratio[i, j] = best_gemm_schedule(gemm, capacity).elements / bound.elements
+            ratio[i, j] = best_gemm_schedule(gemm, Room.of_values(capacity, gemm)).elements / bound.elements
             compulsory[i, j] = bound.elements == gemm.compulsory_elements
     return Gap(tuple(layers), tuple(_size_name(size, gpus[size]) for size in sizes), ratio, compulsory, tokens)
 

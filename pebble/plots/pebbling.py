@@ -9,6 +9,7 @@ from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, Axes, Figure, page
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.workloads import Gemm
+from pebble.workloads.widths import Room
 
 Event = tuple[str, str, tuple[str, ...]]
 """(load, store, delete or compute; the value, or the result of a computation; operands of a computation)"""
@@ -34,7 +35,7 @@ def gemm_events(gemm: Gemm, capacity: int) -> list[Event]:
         return f"{operand}[{i},{j}]"
 
     events: list[Event] = []
-    for op, operand, index in gemm_moves(best_gemm_schedule(gemm, capacity)):
+    for op, operand, index in gemm_moves(best_gemm_schedule(gemm, Room.of_values(capacity, gemm))):
         if op == "compute":
             i, j, l = index
             events.append((op, name("C", i, j), (name("A", i, l), name("B", l, j))))

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pebble.bounds import Box
 from pebble.errors import InputError
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, Axes, Figure, page, small_title, value_axis
-from pebble.schedules.explicit import GemmSchedule, best_gemm_schedule
+from pebble.schedules.explicit import ExplicitProduct, best_gemm_schedule
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.workloads import Gemm
+from pebble.workloads.widths import Room
 
 MAX_PRODUCTS = 300_000
 
@@ -35,7 +36,7 @@ class Segment:
         return self.held + self.loaded + self.begun
 
 
-def cut_schedule(schedule: GemmSchedule, segments: int) -> list[Segment]:
+def cut_schedule(schedule: ExplicitProduct, segments: int) -> list[Segment]:
     """Play a schedule and cut it after equal shares of the multiply-adds.
 
     Raises
@@ -90,7 +91,7 @@ def cut_schedule(schedule: GemmSchedule, segments: int) -> list[Segment]:
     return found
 
 
-def plot_segments(schedule: GemmSchedule, segments: int, ax: Axes) -> Axes:
+def plot_segments(schedule: ExplicitProduct, segments: int, ax: Axes) -> Axes:
     """Stacked bars per segment, the capacity and the least that the geometry allows as lines."""
     from matplotlib.ticker import MaxNLocator
 
@@ -106,7 +107,7 @@ def plot_segments(schedule: GemmSchedule, segments: int, ax: Axes) -> Axes:
         values = [getattr(s, kind) for s in cut]
         ax.bar(at, values, bottom=bottom, color=colour, width=0.8, label=label)
         bottom = [b + v for b, v in zip(bottom, values, strict=True)]
-    ax.axhline(schedule.capacity, color="black", lw=1.2, ls="--", label=f"capacity S = {schedule.capacity}")
+    ax.axhline(schedule.room.bytes, color="black", lw=1.2, ls="--", label=f"capacity S = {schedule.room.bytes}")
     least = [Box(gemm.m, gemm.n, gemm.k).touched_whole(s.products) for s in cut]
     edges = [x + d for x in at for d in (-0.5, 0.5)]
     ax.plot(
@@ -114,12 +115,12 @@ def plot_segments(schedule: GemmSchedule, segments: int, ax: Axes) -> Axes:
     )
     ax.plot(at, [s.loads for s in cut], color=ORANGE, marker="o", ms=3, lw=0, label="loads made")
     ax.set_xlim(0.4, len(cut) + 0.6)
-    if not value_axis(ax.yaxis, [*bottom, schedule.capacity, *least]):
-        ax.set_ylim(0, max([*bottom, schedule.capacity]) * 1.08)
+    if not value_axis(ax.yaxis, [*bottom, schedule.room.bytes, *least]):
+        ax.set_ylim(0, max([*bottom, schedule.room.bytes]) * 1.08)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel(f"segment ({cut[0].products} multiply-adds each)")
     ax.set_ylabel("values touched")
-    bound = sum(least) - (len(cut) - 1) * schedule.capacity
+    bound = sum(least) - (len(cut) - 1) * schedule.room.bytes
     small_title(
         ax,
         f"{gemm.label}: {schedule.name}\nmoves {schedule.elements:,} values; sum of least touched - (h - 1) S = "
@@ -131,7 +132,7 @@ def plot_segments(schedule: GemmSchedule, segments: int, ax: Axes) -> Axes:
 def segments_figure(gemm: Gemm, capacity: int, segments: int = 0) -> Figure:
     """The figure of ``pebble figure segments``; by default the number of segments that proves most."""
     with page(6.4, 3.8) as figure:
-        schedule = best_gemm_schedule(gemm, capacity)
+        schedule = best_gemm_schedule(gemm, Room.of_values(capacity, gemm))
         count = segments or Box(gemm.m, gemm.n, gemm.k).bound(gemm.multiply_adds, capacity)[1]
         plot_segments(schedule, min(count, 60), figure.add_subplot())
         figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=7)

@@ -18,6 +18,7 @@ from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig, curve_of
 from pebble.traces import LINE_BYTES
 from pebble.workloads import Gemm
+from pebble.workloads.widths import Room
 
 ORDERS = ("row", "grouped-8", "snake-strips-16+sawtooth")
 _ORDER_STYLES = ((ORANGE, "o"), (PURPLE, "s"), (SKY, "D"))
@@ -69,7 +70,7 @@ def ski_slope(gemm: Gemm, orders: Sequence[str] = ORDERS, sms: int = 108, points
     tile = TileShape.default(gemm).cut_to(gemm)
     held = sms * GEMM.kernel_needs(gemm, tile).values
     kernel_lower = tuple(GEMM.lower_bound(gemm, c // width + held).bytes for c in caches)
-    upper = tuple(best_gemm_schedule(gemm, max(3, c // gemm.widest_bytes)).bytes for c in caches)
+    upper = tuple(best_gemm_schedule(gemm, Room.of_values(max(3, c // gemm.widest_bytes), gemm)).bytes for c in caches)
     formulas = [{f.name: f.elements * width for f in GEMM.published(gemm, max(3, c // width))} for c in caches]
     published = {name: tuple(values[name] for values in formulas) for name in _PUBLISHED}
     refuted = frozenset(

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from pebble.families.gemm import GEMM
 from pebble.plots.save import BLUE, GREEN, ORANGE, Axes, Figure, axes, log_axes, page, plain_numbers, small_title
-from pebble.schedules.explicit.widths import gemm_schedules_in_bytes
+from pebble.schedules.explicit.blocked import blocked_products
 from pebble.units import format_capacity
 from pebble.workloads import Gemm
-from pebble.workloads.widths import Room, Widths
+from pebble.workloads.widths import Room
 
 _STYLES = {"A": (BLUE, "-"), "B": (GREEN, "--"), "C": (ORANGE, "-")}
 _LEAST, _MOST, _STEPS = -3.0, 3.0, 48  # powers of two of kappa, and steps between them
@@ -92,11 +92,10 @@ def stationarity(gemm: Gemm, capacity: int) -> Stationarity:
     depths = sorted({max(1, round(math.sqrt(capacity) * 2**power)) for power in powers})
     moved: dict[str, list[int]] = {name: [] for name in _STYLES}
     bounds = []
-    room = Room(capacity, Widths(1, 1, 1, 1))  # all values alike: bytes are values
     for k in depths:
         one = replace(gemm, k=k)
         best: dict[str, int] = {}
-        for schedule in gemm_schedules_in_bytes(one, room):
+        for schedule in blocked_products(one, Room.of_values(capacity)):
             name = schedule.stationary
             best[name] = min(best.get(name, schedule.elements), schedule.elements)
         for name, values in moved.items():

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol, TypeGuard
+from typing import Any, Protocol
 
 from pebble.bounds import (
     Compulsory,
@@ -26,12 +26,12 @@ from pebble.bounds import (
 from pebble.certificate import FORMAT, VERSION, RefusedError, check
 from pebble.certificate.statement import read_workload
 from pebble.certificate.tied import CELL_BITS
-from pebble.families.parts import PartSchedule
+from pebble.families.schedules import Explicit
 from pebble.proof.lines import lines_json
 from pebble.proof.passes import passes_json
 from pebble.proof.priced import priced_json
 from pebble.proof.shares import NotCertifiedError, Share, recomputed_shares, segment_shares
-from pebble.proof.upper import Single, upper_bytes_claim, upper_claim
+from pebble.proof.upper import upper_claim
 from pebble.proof.widths import bytes_claim
 from pebble.system.files import check_path, write_text
 from pebble.workloads.base import Workload
@@ -47,7 +47,7 @@ class Answer(Protocol):
     @property
     def separate(self) -> LowerBound | None: ...
     @property
-    def upper(self) -> object: ...
+    def upper(self) -> Explicit | None: ...
 
 
 def workload_statement(workload: Workload) -> dict[str, Any]:
@@ -75,18 +75,9 @@ def bound_certificate(workload: Workload, found: Answer) -> dict[str, Any]:
     """
     told = workload_statement(workload)
     claims = [claim for bound in (found.lower, found.separate) if bound is not None for claim in lower_claims(bound)]
-    if _counts_values(found.upper):
-        claims.append(upper_claim(read_workload(told, "workload"), found.upper))
-    elif (claim := upper_bytes_claim(found.upper)) is not None:
+    if found.upper is not None and (claim := upper_claim(read_workload(told, "workload"), found.upper)) is not None:
         claims.append(claim)
     return checked({"format": FORMAT, "version": VERSION, "statement": {"workload": told}, "claims": claims})
-
-
-def _counts_values(schedule: object) -> TypeGuard[PartSchedule | Single]:
-    """Whether a schedule is one for a memory of values, which the checker knows."""
-    if isinstance(schedule, PartSchedule):
-        return all(_counts_values(one) for _, one, _ in schedule.parts)
-    return isinstance(schedule, Single)
 
 
 def lower_claims(bound: LowerBound) -> list[dict[str, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import ceil
-from typing import Any
 
 from pebble.bounds import (
     Accounting,
@@ -25,6 +24,7 @@ from pebble.certificate.statement import Workload as Statement
 from pebble.certificate.statement import read_workload
 from pebble.errors import InputError
 from pebble.families import accounting
+from pebble.families.schedules import Explicit
 from pebble.proof.certificate import Answer, workload_statement
 from pebble.proof.chains import recomputed_text, tied_text
 from pebble.proof.lines import line_proof
@@ -32,9 +32,9 @@ from pebble.proof.passes import pass_proof
 from pebble.proof.priced import priced_proof
 from pebble.proof.shares import Share, segment_shares, total
 from pebble.proof.text import Block, decimal, latex, markdown, number, tail, written
-from pebble.proof.upper import Single, upper_bytes_claim
 from pebble.proof.widths import wide_blocks
 from pebble.workloads.base import Workload
+from pebble.workloads.widths import ALIKE
 
 
 def prove(workload: Workload, found: Answer, command: str, form: str = "markdown") -> str:
@@ -86,10 +86,8 @@ def _after(found: Answer, command: str) -> list[str]:
         If every intermediate is stored by one kernel and loaded by the next, the same argument gives $Q \ge
         {_moved(found.separate)}$.
         """)
-    if isinstance(found.upper, Single):
+    if found.upper is not None:
         parts.append(_schedule(found.upper, found.lower))
-    elif found.upper is not None and (claim := upper_bytes_claim(found.upper)) is not None:
-        parts.append(_in_bytes(claim, found.lower))
     parts.append(f"""
         ## Checking it
 
@@ -339,29 +337,25 @@ def _result(stated: Statement, bound: LowerBound) -> str:
         """
 
 
-def _in_bytes(claim: dict[str, Any], bound: LowerBound) -> str:
-    widths, moved = claim["widths_bytes"], claim["bytes"]
-    thousandths = ceil(Fraction(moved * 1000, bound.bytes))
+def _schedule(schedule: Explicit, bound: LowerBound) -> str:
+    room = schedule.room
+    if room.widths == ALIKE:
+        each = (
+            ", ".join(f"{name} ${number(n)}$" for name, n in moved.items() if n)
+            for moved in (schedule.loads, schedule.stores)
+        )
+        loads, stores = each
+        over = Fraction(schedule.elements, bound.elements)
+        told = f"""holds at most ${number(schedule.peak_elements)}$ values loads {loads} and stores {stores}:
+        ${number(schedule.elements)}$ in all"""
+    else:
+        over = Fraction(schedule.bytes, bound.bytes)
+        told = f"""fits in ${number(room.bytes)}$ bytes, where a partial sum takes ${room.widths.partial}$ of them, moves
+        ${number(schedule.bytes)}$ bytes"""
+    thousandths = ceil(1000 * over)
     return f"""
         ## A schedule
 
-        A schedule that fits in ${number(claim["capacity_bytes"])}$ bytes, where a partial sum takes
-        ${widths["partial_output"]}$ of them, moves ${number(moved)}$ bytes,
-        ${thousandths // 1000}.{thousandths % 1000:03d}$ times the bound. Its blocks are in the certificate, from which
-        the checker recomputes room and traffic.
-        """
-
-
-def _schedule(schedule: Single, bound: LowerBound) -> str:
-    loads, stores = (
-        ", ".join(f"{name} ${number(n)}$" for name, n in moved.items() if n)
-        for moved in (schedule.loads, schedule.stores)
-    )
-    thousandths = ceil(Fraction(schedule.elements * 1000, bound.elements))
-    return f"""
-        ## A schedule
-
-        A schedule that holds at most ${number(schedule.peak_elements)}$ values loads {loads} and stores {stores}:
-        ${number(schedule.elements)}$ in all, ${thousandths // 1000}.{thousandths % 1000:03d}$ times the bound. Its
-        blocks are in the certificate, from which the checker recomputes this traffic.
+        A schedule that {told}, ${thousandths // 1000}.{thousandths % 1000:03d}$ times the bound. Its blocks are in the
+        certificate, from which the checker recomputes room and traffic.
         """

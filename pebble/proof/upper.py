@@ -6,51 +6,50 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from pebble.certificate.schedules import moved_by
+from pebble.certificate.schedules import Memory, moved_by
 from pebble.certificate.statement import Workload as Statement
 from pebble.certificate.upper_chain import MAX_MASKED_BANDS
 from pebble.errors import InputError
 from pebble.families.parts import PartSchedule
+from pebble.families.schedules import Explicit
 from pebble.proof.shares import NotCertifiedError
-from pebble.schedules.explicit import ExplicitSchedule, row_state
-from pebble.schedules.explicit.apart import BandsApart, CornerApart
+from pebble.schedules.explicit import ExplicitProduct
+from pebble.schedules.explicit.apart import BandsApart
+from pebble.schedules.explicit.blocked import BlockedProduct
 from pebble.schedules.explicit.chain import NOTHING, ChainPlan, handed_on
 from pebble.schedules.explicit.chain_apart import PanelsApart
-from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule, ConvTiles, WideConvProduct, WideConvSchedule
+from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
 from pebble.schedules.explicit.gemm import BandedProduct
 from pebble.schedules.explicit.phases import Phases
-from pebble.schedules.explicit.wide_chain import WidePlan
-from pebble.schedules.explicit.wide_gemm import WideApart, WideBands, WideProduct
-from pebble.schedules.explicit.wide_kernels import WideChainSchedule
-from pebble.schedules.explicit.widths import WideGemmSchedule
-from pebble.workloads import Ffn
-
-Single = ExplicitSchedule | CornerApart | FusedSchedule | ConvSchedule | ConvProduct  # of one workload without parts
+from pebble.schedules.explicit.row_state import FAMILY as ROW_STATE
+from pebble.workloads.widths import ALIKE
 
 
-def upper_claim(statement: Statement, schedule: PartSchedule | Single) -> dict[str, Any]:
-    """The claim of an upper bound: the schedule's parameters and what it moves.
+def upper_claim(statement: Statement, schedule: Explicit) -> dict[str, Any] | None:
+    """The claim of an upper bound: the schedule's parameters and what it moves; None for one that no checker knows.
 
     Raises
     ------
     NotCertifiedError
         The checker's own count of the traffic is another one.
     """
-    parameters: dict[str, Any]
-    if isinstance(schedule, PartSchedule):
-        claims = []
-        for piece, (_, one, _) in zip(statement.pieces, schedule.parts, strict=True):
-            if not isinstance(one, Single):
-                raise NotCertifiedError(
-                    f"certificate: the checker does not know the schedule {one.name!r}; please report it."
-                )
-            claims.append(upper_claim(piece.workload, one))
-        parameters = {"kind": "parts", "parts": [claim["schedule"] for claim in claims]}
-    else:
-        parameters = _parameters(schedule)
-    moved = moved_by(statement, schedule.capacity, parameters, "schedule")
+    parameters = _of_parts(statement, schedule) if isinstance(schedule, PartSchedule) else _parameters(schedule)
+    if parameters is None:
+        return None
+    room = schedule.room
+    if room.widths != ALIKE:
+        if isinstance(schedule, PartSchedule):  # of one workload alone
+            return None
+        return {
+            "claim": "upper bound in bytes",
+            "widths_bytes": {"partial_hidden": room.widths.hidden, "partial_output": room.widths.partial},
+            "capacity_bytes": room.bytes,
+            "bytes": schedule.bytes,
+            "schedule": parameters,
+        }
+    moved = moved_by(statement, Memory(room.bytes), parameters, "schedule")
     if not isinstance(schedule, PartSchedule):
         for mine, theirs in ((moved.loads, schedule.loads), (moved.stores, schedule.stores)):
             if {n: x for n, x in mine.items() if x} != {n: x for n, x in theirs.items() if x}:
@@ -60,7 +59,7 @@ def upper_claim(statement: Statement, schedule: PartSchedule | Single) -> dict[s
                 )
     return {
         "claim": "upper bound",
-        "capacity_elements": schedule.capacity,
+        "capacity_elements": room.bytes,
         "elements": schedule.elements,
         "bytes": schedule.bytes,
         "moved": {"loads": moved.loads, "stores": moved.stores, "peak_elements": moved.peak},
@@ -68,44 +67,17 @@ def upper_claim(statement: Statement, schedule: PartSchedule | Single) -> dict[s
     }
 
 
-def upper_bytes_claim(schedule: object) -> dict[str, Any] | None:
-    """The claim of a schedule in a memory of bytes; None for one that the checker does not know."""
-    match schedule:
-        case WideGemmSchedule() | WideBands() | WideApart():
-            parameters = _product(schedule)
-        case WideConvProduct():
-            parameters = _product(schedule.product)
-        case WideConvSchedule():
-            parameters = _tiles(schedule)
-        case WideChainSchedule(plan=WidePlan() as plan):
-            parameters = _plan(plan.plan)
-        case WideChainSchedule(family=row_state.FAMILY, kernels=(WideBands() as scores, WideBands() as outputs)):
-            parameters = {"kind": "kernels with row state", "kernels": [_banded(scores), _banded(outputs)]}
-        case WideChainSchedule(workload=Ffn(), kernels=(first, WideBands() | WideApart() | WideGemmSchedule() as last)):
-            up = _plan(first.plan) if isinstance(first, WidePlan) else _product(first)
-            parameters = {"kind": "kernels", "kernels": [up, _product(last)]}
-        case _:
-            return None
-    widths = schedule.room.widths
-    return {
-        "claim": "upper bound in bytes",
-        "widths_bytes": {"partial_hidden": widths.hidden, "partial_output": widths.partial},
-        "capacity_bytes": schedule.room.bytes,
-        "bytes": schedule.bytes,
-        "schedule": parameters,
-    }
+def _of_parts(statement: Statement, schedule: PartSchedule) -> dict[str, Any] | None:
+    parts = [_parameters(one) for _, one, _ in schedule.parts]
+    if len(parts) != len(statement.pieces) or None in parts:
+        return None
+    return {"kind": "parts", "parts": parts}
 
 
-def _tiles(schedule: ConvTiles) -> dict[str, Any]:
+def _tiles(schedule: ConvSchedule) -> dict[str, Any]:
     tile = [schedule.images, schedule.rows, schedule.columns, schedule.channels]
     more = {"passing": asdict(schedule.passing)} if schedule.passing.channels else {}
     return {"kind": "convolution", "stays": schedule.stays, "tile": tile, "kept": schedule.kept, **more}
-
-
-def _product(schedule: WideProduct) -> dict[str, Any]:
-    if isinstance(schedule, WideApart):
-        return _apart(schedule)
-    return _banded(schedule) if isinstance(schedule, WideBands) else _blocks(schedule)
 
 
 def _apart(schedule: BandsApart) -> dict[str, Any]:
@@ -117,11 +89,14 @@ def _plain(moved: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in moved.items())
 
 
-def _parameters(schedule: Single | ChainPlan | Kernel) -> dict[str, Any]:
+def _parameters(schedule: Explicit | ExplicitProduct | ChainPlan | Kernel) -> dict[str, Any] | None:
+    """A schedule in the checker's terms; None for one that it does not know."""
     match schedule:
-        case ExplicitSchedule():
+        case BandedProduct():
             return _banded(schedule)
-        case CornerApart():
+        case BlockedProduct():
+            return _blocks(schedule)
+        case BandsApart():
             return _apart(schedule)
         case ConvProduct():
             return _parameters(schedule.product)
@@ -129,19 +104,19 @@ def _parameters(schedule: Single | ChainPlan | Kernel) -> dict[str, Any]:
             return _tiles(schedule)
         case ChainPlan():
             return _bands(schedule)
-        case FusedSchedule(plan=ChainPlan() | PanelsApart() as plan):
+        case FusedSchedule(plan=ChainPlan() | PanelsApart() | Phases() as plan):
             return _plan(plan)
-        case FusedSchedule(family=row_state.FAMILY):
-            return {"kind": "kernels with row state", "kernels": [_parameters(kernel) for kernel in schedule.kernels]}
         case FusedSchedule():
-            return {"kind": "kernels", "kernels": [_parameters(kernel) for kernel in schedule.kernels]}
-    if schedule.name == "softmax":
-        row_stays = schedule.peak_elements > 3 or schedule.loads["S"] == schedule.stores["S"]
-        return {"kind": "softmax", "row_stays": row_stays}
-    return {"kind": "product"}
+            kind = "kernels with row state" if schedule.family == ROW_STATE else "kernels"
+            return {"kind": kind, "kernels": [_parameters(kernel) for kernel in schedule.kernels]}
+        case Kernel(name="softmax"):
+            return {"kind": "softmax", "row_stays": schedule.row_stays}
+        case Kernel():
+            return {"kind": "product"}
+    return None
 
 
-def _blocks(schedule: WideGemmSchedule) -> dict[str, Any]:
+def _blocks(schedule: BlockedProduct) -> dict[str, Any]:
     nest = schedule.nest
     rows = nest.rows
     steps = nest.cols > 1
@@ -189,7 +164,7 @@ def _plan(plan: ChainPlan | PanelsApart | Phases) -> dict[str, Any]:
     if isinstance(plan, Phases):
         handed = [_corner(plan.handed.leave), _corner(plan.handed.enter)]
         more: dict[str, Any] = {"handed": handed} if plan.handed.cells else {}
-        told = {"columns": plan.columns, "first": _bands(plan.first), "rest": _product(plan.rest)}
+        told = {"columns": plan.columns, "first": _bands(plan.first), "rest": _parameters(plan.rest)}
         return {"kind": "phases", **told, **more}
     if isinstance(plan, PanelsApart):
         return {"kind": "panels apart", "side": plan.side, "panels": plan.panels, "corner": list(plan.corner)}
@@ -214,7 +189,7 @@ def _bands(plan: ChainPlan) -> dict[str, Any]:
 
         after = listed[number + 1][0] if number + 1 < len(listed) else None
         handed = [
-            handed_on(chain, plan.side, plan.capacity, band, other, seen) if other else NOTHING
+            handed_on(chain, plan.side, plan.room, band, other, seen) if other else NOTHING
             for other in (band if count > 1 else None, after)
         ]
         more: dict[str, Any] = {"spilled": band.spilled} if band.spilled else {}
@@ -222,6 +197,8 @@ def _bands(plan: ChainPlan) -> dict[str, Any]:
             more["first"] = band.wider
         if band.enter.vectors:
             more["enter"] = _corner(band.enter)
+        if band.leave.group not in (0, band.enter.group):
+            more["leave"] = _corner(band.leave)
         if any(one.leave.vectors for one in handed):
             more["turns"] = [[_corner(one.leave), _corner(one.enter)] for one in handed]
         runs.append(

@@ -102,8 +102,7 @@ class Bound(Report):
     @cached_property
     def stateless(self) -> Explicit | None:
         """For attention: a schedule whose softmax state takes no room; the bound counts none either."""
-        capacity = self.capacity
-        return family_of(self.workload).stateless_schedule(self.workload, capacity.schedule_elements, capacity.room)
+        return family_of(self.workload).stateless_schedule(self.workload, self.capacity.schedules(self.workload))
 
     @property
     def stateless_gap(self) -> float | None:
@@ -251,7 +250,7 @@ def bound_workload(
         processors = target.machine.sms
     if sms is not None:
         processors = whole("--sms", sms, 1, MAX_SMS)
-    known = known_of(workload, capacity.elements, capacity.schedule_elements, processors, recompute, capacity.room)
+    known = known_of(workload, capacity.elements, capacity.schedules(workload), processors, recompute, capacity.room)
     beside = tuple((o, family.lower_bound(workload, o.elements, recompute, o.room)) for o in others)
     return Bound(workload, target, capacity, *known, beside, recompute, sums, energy)
 

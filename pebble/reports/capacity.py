@@ -44,6 +44,10 @@ class Capacity:
     schedule_elements: int
     room: Room | None = None
 
+    def schedules(self, workload: Workload) -> Room:
+        """The memory of a schedule: of bytes, or of values where all have one width."""
+        return self.room or Room.of_values(self.schedule_elements, workload)
+
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
         return {"elements": self.elements, "bytes": self.bytes, "what": self.what, "detail": self.detail}

@@ -377,5 +377,5 @@ def compare_kernels(
         accumulator=sums,
         energy=energy,
         beside_traffic=others,
-        stateless=family.stateless_schedule(workload, trace.capacity.schedule_elements, trace.capacity.room),
+        stateless=family.stateless_schedule(workload, trace.capacity.schedules(workload)),
     )

@@ -20,6 +20,7 @@ from pebble.reports.capacity import chip_capacity
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, read_target, whole
 from pebble.units import Size, format_bytes, format_capacity, format_ratio
 from pebble.workloads.base import Workload
+from pebble.workloads.widths import Room
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -119,7 +120,8 @@ def buffer_answer(
         balanced = buffer_lower_bound(told, capacity.elements, buffers, share, recompute)
     schedule = family_of(workload).best_in_buffers(workload, capacity.schedule_elements, buffers)
     if schedule is None:
-        one = family_of(workload).best_schedule(workload, buffers.memory_size(capacity.schedule_elements))
+        size = buffers.memory_size(capacity.schedule_elements)
+        one = family_of(workload).best_schedule(workload, Room.of_values(size, workload))
         assert one is not None
         return BufferAnswer(lower, balanced, one.elements, one.bytes, one.name, None)
     omega = buffers.omega

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pebble.game import Game, Move, Pebbling, moves_cost
-from pebble.schedules.explicit import GemmSchedule, best_gemm_schedule
+from pebble.schedules.explicit import ExplicitProduct, best_gemm_schedule
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.solvers.gemm_shape import Shape, recognise
 from pebble.workloads import Gemm
+from pebble.workloads.widths import Room
 
 MOST_OPERATIONS = 300_000
 
@@ -20,11 +21,11 @@ def explicit_pebbling(game: Game, capacity: int) -> Pebbling | None:
     shape = recognise(game) if len(game.tasks) <= MOST_OPERATIONS and capacity >= 3 * game.weights[0] else None
     if shape is None:
         return None
-    schedule = best_gemm_schedule(Gemm(shape.m, shape.n, shape.k), capacity // game.weights[0])
+    schedule = best_gemm_schedule(Gemm(shape.m, shape.n, shape.k), Room.of_values(capacity // game.weights[0]))
     return schedule_pebbling(game, shape, schedule, capacity)
 
 
-def schedule_pebbling(game: Game, shape: Shape, schedule: GemmSchedule, capacity: int) -> Pebbling:
+def schedule_pebbling(game: Game, shape: Shape, schedule: ExplicitProduct, capacity: int) -> Pebbling:
     """The moves of a schedule in the names of a game that has been recognised as its GEMM."""
     m, n, k = shape.m, shape.n, shape.k
 

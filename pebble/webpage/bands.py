@@ -21,6 +21,7 @@ from pebble.webpage.documents import Document, Fields
 from pebble.webpage.drawing import HEIGHT, WIDTH, Frame, binary_ticks, cursor, mark
 from pebble.webpage.shapes import setting, workload_of
 from pebble.workloads import Ffn
+from pebble.workloads.widths import Room
 
 _MOST_HEIGHTS, _MOST_BANDS, _EVERY_COUNT = 64, 256, 33
 _FUSED = re.compile(r"row-fused-([0-9]{1,6})(\+sawtooth)?")
@@ -106,7 +107,9 @@ def height_of(ffn: Ffn, rows: int, capacity: int, width: int) -> dict[str, Any]:
     chain = ffn_chain(ffn)
     full, rest = divmod(ffn.tokens, rows)
     found = [
-        (best_band(chain, "rows", extent, capacity), count) for extent, count in ((rows, full), (rest, 1)) if extent
+        (best_band(chain, "rows", extent, Room.of_values(capacity)), count)
+        for extent, count in ((rows, full), (rest, 1))
+        if extent
     ]
     told: dict[str, Any] = {"rows": rows, "bands": full + bool(rest), "moved_bytes": None, "room_bytes": None}
     weights = ffn.hidden * chain.weights_per_column
@@ -114,7 +117,7 @@ def height_of(ffn: Ffn, rows: int, capacity: int, width: int) -> dict[str, Any]:
         moved = sum((band.moved + weights) * count for band, count in found if band is not None)
         told |= {
             "moved_bytes": moved * width,
-            "room_bytes": max(band.peak for band, _ in found if band is not None) * width,
+            "room_bytes": max(band.peaks[0] for band, _ in found if band is not None) * width,
         }
     return told
 

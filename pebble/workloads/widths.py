@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pebble.workloads.base import Workload
 
@@ -37,13 +37,49 @@ class Widths:
         }
 
 
+ALIKE = Widths(1, 1, 1, 1)
+"""The classic game: every value counts as one."""
+
+
 @dataclass(frozen=True)
 class Room:
-    """A fast memory in bytes, and what the values in it take."""
+    """A fast memory: how much it holds, and what the values in it take; of the classic game, so many values."""
 
-    bytes: int  #: S
-    widths: Widths
+    bytes: int  #: S, in the units of ``widths``
+    widths: Widths  #: what a value takes when it is held
     values: int | None = None  #: the most values that it holds, however narrow; None for as many as fit
+    moves: Widths | None = None  #: what a transfer of a value counts, where that is not what it takes when held
+
+    @classmethod
+    def of_values(cls, capacity: int, workload: Workload | None = None) -> Room:
+        """The classic game: so many values; a transfer counts the bytes of its operand, or one."""
+        return cls(capacity, ALIKE, moves=None if workload is None else Widths.of(workload))
+
+    @property
+    def cost(self) -> Widths:
+        """What a transfer of a value counts."""
+        return self.widths if self.moves is None else self.moves
+
+    @property
+    def limits(self) -> tuple[tuple[int, Widths], ...]:
+        """What it holds at most, and what each value counts towards that."""
+        own = (self.bytes, self.widths)
+        return (own,) if self.values is None else (own, (self.values, ALIKE))
+
+    @property
+    def handing_on(self) -> Room:
+        """The same for a kernel whose result is an intermediate: complete, it is like an input."""
+
+        def inside(of: Widths) -> Widths:
+            return Widths(of.read, of.hidden, of.hidden, of.read)
+
+        return replace(self, widths=inside(self.widths), moves=None if self.moves is None else inside(self.moves))
+
+    def of_part(self, part: Workload) -> Room:
+        """The same for a part of the workload, with operands of its own."""
+        if self.widths == ALIKE:
+            return replace(self, moves=Widths.of(part))
+        return replace(self, widths=Widths.of(part, self.widths.hidden if self.widths.hidden > self.widths.read else 0))
 
     def holds(self, values: int) -> bool:
         """Whether that are not too many values."""

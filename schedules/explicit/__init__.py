@@ -4,8 +4,6 @@ They are the upper bounds that stand beside the proven lower bounds. Each comes 
 generator of its moves, so that the formula can be replayed, move by move, by the referee at small scale.
 """
 
-from pebble.schedules.explicit.apart import GemmSchedule
-from pebble.schedules.explicit.gemm import ExplicitSchedule
-from pebble.schedules.explicit.gemm_search import best_gemm_schedule, gemm_schedules
+from pebble.schedules.explicit.gemm_search import ExplicitProduct, best_gemm_schedule
 
-__all__ = ["ExplicitSchedule", "GemmSchedule", "best_gemm_schedule", "gemm_schedules"]
+__all__ = ["ExplicitProduct", "best_gemm_schedule"]

@@ -17,16 +17,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import isqrt
-from typing import TypeVar
 
 from pebble.schedules.explicit.blocks import even
-from pebble.schedules.explicit.gemm import AXES, ExplicitSchedule, StationaryProduct, operand_of, other_axes
+from pebble.schedules.explicit.gemm import AXES, StationaryProduct, operand_of, other_axes, taken, visit_costs
 from pebble.units import ceil_div
+from pebble.workloads import Gemm
+from pebble.workloads.widths import Room
 
 _FEWER = 2  # bands fewer than where nothing but what stays would have to fit
 _AROUND = 3  # sides of a corner beside the best, of the smallest
-
-A = TypeVar("A", bound="BandsApart")
 
 
 @dataclass(frozen=True)
@@ -73,10 +72,10 @@ class BandsApart(StationaryProduct):
         found = {self.stationary: p * q, first: (self.count * p + a) * r, second: (q + self.count * b) * r}
         return {name: found[name] for name in "ABC"}
 
-    def _peak(self, taken: Mapping[str, int]) -> int:
+    def _peak(self, of: Mapping[str, int]) -> int:
         p, q, _ = (self.extent(axis) for axis in self.axes)
         (a, b), width = self.corner, ceil_div(q, self.count)
-        own, vector = taken[self.stationary], max(taken[name] for name in self.operands)
+        own, vector = of[self.stationary], max(of[name] for name in self.operands)
         band = own * (p * width - a * b) + vector * (min(p, width) + 1)
         return max(band, own * a * self.count * b + vector * (min(a, self.count * b) + 1))
 
@@ -115,29 +114,18 @@ class BandsApart(StationaryProduct):
         }
 
 
-class CornerApart(BandsApart):
-    """A product with a corner apart in a memory of values."""
-
-
-def corners_apart(empty: A, visit: Mapping[str, int]) -> Iterator[A]:
-    """Of each operand, way of cutting and number of bands the best corner, where one is needed and fits.
-
-    Parameters
-    ----------
-    empty : BandsApart
-        The product and the memory.
-    visit : mapping
-        Bytes of a visit of a value of each operand.
-    """
+def corners_apart(gemm: Gemm, room: Room) -> Iterator[BandsApart]:
+    """Of each operand, way of cutting and number of bands the best corner, where one is needed and fits."""
+    of, visit = taken(room.widths), visit_costs(room)
     for stationary, (first, second, _) in AXES.items():
         for axis in (first, second):
-            one = replace(empty, stationary=stationary, axis=axis)
+            one = BandsApart(gemm, room, stationary, axis, 1, (0, 0))
             p, q, _ = (one.extent(letter) for letter in one.axes)
-            own, vector = one.taken[stationary], max(one.taken[name] for name in one.operands)
-            most = ceil_div(p * q * own, one.capacity)
+            own, vector = of[stationary], max(of[name] for name in one.operands)
+            most = ceil_div(p * q * own, room.bytes)
             for count in range(max(1, most - _FEWER), min(q, most + 1) + 1):
                 width = ceil_div(q, count)
-                excess = ceil_div(own * p * width + vector * (min(p, width) + 1) - one.capacity, own)
+                excess = ceil_div(own * p * width + vector * (min(p, width) + 1) - room.bytes, own)
                 sides = _sides(excess, [visit[name] for name in one.operands], count) if excess > 0 else ()
                 for a, b in sides:
                     if 0 < a < p and 0 < b < q // count and (tried := replace(one, count=count, corner=(a, b))).fits:
@@ -154,6 +142,3 @@ def _sides(excess: int, weights: list[int], count: int) -> list[tuple[int, int]]
         for a in range(max(1, about - around), about + around + 1)
     }
     return sorted(found, key=lambda one: (weights[0] * one[0] + weights[1] * count * one[1], one))
-
-
-GemmSchedule = ExplicitSchedule | CornerApart

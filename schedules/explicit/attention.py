@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 from math import inf
 
@@ -10,9 +11,10 @@ from pebble.schedules.explicit.chain import SIDES, Chain, ChainPlan
 from pebble.schedules.explicit.chain_search import best_chain_plan
 from pebble.schedules.explicit.fused import FUSED_FAMILIES, FusedSchedule, Kernel, family_of_plan
 from pebble.schedules.explicit.gemm_search import best_gemm_schedule
-from pebble.schedules.explicit.row_state import FAMILY, PASSED, STATE, best_row_state_in_values, tallest
+from pebble.schedules.explicit.row_state import FAMILY, PASSED, best_row_state
 from pebble.workloads import Attention, Gemm
 from pebble.workloads.base import MAX_DIMENSION
+from pebble.workloads.widths import Room
 
 
 def attention_chain(attention: Attention, state: bool = True) -> Chain:
@@ -35,34 +37,42 @@ def attention_chain(attention: Attention, state: bool = True) -> Chain:
     )
 
 
+def _products(attention: Attention) -> tuple[Gemm, Gemm]:
+    """Scores and outputs of one group."""
+    m, k, f, l = attention.stacked_queries, attention.head_dim, attention.keys, attention.value_dim
+    return Gemm(m, f, k, attention.dtype, attention.dtype), Gemm(m, l, f, attention.dtype, attention.out_dtype)
+
+
 def fused_attention(attention: Attention, family: str, plan: ChainPlan) -> FusedSchedule:
     """What a plan of one group of heads, in every group, moves of each operand."""
     groups = attention.groups
     names = {"A": "Q", "B": "K", "D": "V", "Y": "O", **({"H": "S"} if plan.stores["H"] else {})}
     known = {"row panel": "flash attention", "Y stationary": "O stationary", "bands of hidden units": "bands of keys"}
-    family = known.get(family, family)
     each = f"{groups} groups, each " if groups > 1 else ""
+    told = plan.describe().replace("Y stationary", "O stationary").replace("of Y", "of O").replace("of H", "of scores")
     return FusedSchedule(
-        family,
-        each
-        + plan.describe().replace("Y stationary", "O stationary").replace("of Y", "of O").replace("of H", "of scores"),
+        known.get(family, family),
+        each + told,
         attention,
         {names[name]: groups * count for name, count in plan.loads.items() if name in names},
         {names[name]: groups * count for name, count in plan.stores.items() if name in names},
         plan.peak_elements,
-        plan.capacity,
+        plan.room,
+        groups * plan.bytes,
         plan,
     )
 
 
-def _unfused(attention: Attention, capacity: int) -> FusedSchedule:
+def _unfused(attention: Attention, room: Room) -> FusedSchedule:
     """Three kernels: scores, softmax over whole rows, outputs. Without a mask."""
-    groups = attention.groups
-    m, k, f, l = attention.stacked_queries, attention.head_dim, attention.keys, attention.value_dim
-    scores = best_gemm_schedule(Gemm(m, f, k, attention.dtype, attention.dtype), capacity)
-    outputs = best_gemm_schedule(Gemm(m, l, f, attention.dtype, attention.out_dtype), capacity)
-    row_fits = f + 2 <= capacity  # else each row is read twice: once for its maximum and sum, once to divide
-    softmax = Kernel("softmax", {"S": m * f * (1 if row_fits else 2)}, {"S": m * f}, f + 2 if row_fits else 3)
+    first, last = _products(attention)
+    groups, cells, read = attention.groups, first.m * first.n, room.cost.read
+    scores, outputs = best_gemm_schedule(first, room.handing_on), best_gemm_schedule(last, room)
+    # a row stays beside its maximum and sum; else it is read twice, once for these, once to divide
+    stays = all(of.read * attention.keys + 2 * of.hidden <= size for size, of in room.limits)
+    softmax = Kernel(
+        "softmax", {"S": cells * (1 if stays else 2)}, {"S": cells}, attention.keys + 2 if stays else 3, stays
+    )
     loads = {
         "Q": scores.loads["A"],
         "K": scores.loads["B"],
@@ -78,43 +88,41 @@ def _unfused(attention: Attention, capacity: int) -> FusedSchedule:
         {name: groups * count for name, count in loads.items()},
         {name: groups * count for name, count in stores.items()},
         max(scores.peak_elements, softmax.peak_elements, outputs.peak_elements),
-        capacity,
+        room,
+        groups * (scores.bytes + outputs.bytes + read * (softmax.loads["S"] + softmax.stores["S"])),
         None,
         (scores, softmax, outputs),
     )
 
 
-def _with_row_state(attention: Attention, capacity: int, state: bool) -> list[FusedSchedule]:
+def _with_row_state(attention: Attention, room: Room, state: bool) -> list[FusedSchedule]:
     """Two kernels, between which the maximum and sum of each row pass; none where they do not fit."""
-    groups = attention.groups
-    m, k, f, l = attention.stacked_queries, attention.head_dim, attention.keys, attention.value_dim
-    products = Gemm(m, f, k, attention.dtype, attention.dtype), Gemm(m, l, f, attention.dtype, attention.out_dtype)
-    both = best_row_state_in_values(*products, capacity, state)
+    both = best_row_state(*_products(attention), room, state)
     if both is None:
         return []
-    first, last = both
-    held = STATE if state else 0
-    passed = {PASSED: groups * held * m} if state else {}
-    loads = {"Q": first.loads["A"], "K": first.loads["B"], "V": last.loads["B"], "O": last.loads["C"]}
-    loads["S"] = first.loads["C"] + last.loads["A"]
+    groups, (first, last) = attention.groups, both.kernels
+    passed = {PASSED: groups * both.values} if state else {}
+    loads = {"Q": first.loads["A"], "K": first.loads["B"], "S": first.loads["C"] + last.loads["A"]}
+    loads |= {"V": last.loads["B"], "O": last.loads["C"]}
     stores = {"S": first.stores["C"], "O": last.stores["C"]}
     return [
         FusedSchedule(
             FAMILY,
-            f"{first.name}; maximum and sum of each row; {last.name}",
+            both.name,
             attention,
             {name: groups * count for name, count in loads.items()} | passed,
             {name: groups * count for name, count in stores.items()} | passed,
-            max(one.peak_elements + held * tallest(one) for one in both),
-            capacity,
+            both.peak_elements,
+            room,
+            groups * both.bytes,
             None,
-            both,
+            both.kernels,
         )
     ]
 
 
-def attention_schedules(attention: Attention, capacity: int, state: bool = True) -> list[FusedSchedule]:
-    """The best schedule of each family that fits a capacity in values, the least bytes first.
+def attention_schedules(attention: Attention, room: Room, state: bool = True) -> list[FusedSchedule]:
+    """The best schedule of each family that fits, the least bytes first.
 
     Softmax state counts, unless ``state`` says otherwise.
 
@@ -133,14 +141,15 @@ def attention_schedules(attention: Attention, capacity: int, state: bool = True)
     chain = attention_chain(attention, state)
     found = []
     if _separable(attention):
-        found = [_unfused(attention, capacity), *_with_row_state(attention, capacity, state)]
+        with suppress(InfeasibleError):
+            found = [_unfused(attention, room), *_with_row_state(attention, room, state)]
     for family, (side, rule) in FUSED_FAMILIES.items():
         if family == "column panel" or (family == "row panel" and chain.whole_rows):
             continue
-        plan = best_chain_plan(chain, side, capacity, rule, widths=(attention.out_bytes, attention.in_bytes))
+        plan = best_chain_plan(chain, side, room, rule)
         if plan is not None and all(plan != other.plan for other in found):
             found.append(fused_attention(attention, family, plan))
-    return _sorted(found, chain, capacity)
+    return _sorted(found, chain, room)
 
 
 def _separable(attention: Attention) -> bool:
@@ -148,33 +157,40 @@ def _separable(attention: Attention) -> bool:
     return not attention.causal and attention.stacked_queries <= MAX_DIMENSION
 
 
-def _sorted(found: list[FusedSchedule], chain: Chain, capacity: int) -> list[FusedSchedule]:
+def _sorted(found: list[FusedSchedule], chain: Chain, room: Room) -> list[FusedSchedule]:
     if not found:
+        size, of = room.limits[-1]
         least = chain.state + 1 + min(chain.k + chain.l, chain.f) + 1
         raise InfeasibleError(
-            f"capacity: got {capacity} elements, expected about {least} for a schedule of causal attention (one query, "
-            "its output and softmax state, or one row of scores)."
+            f"capacity: got {size // of.read} elements, expected about {least} for a schedule of causal attention (one "
+            "query, its output and softmax state, or one row of scores)."
         )
     return sorted(found, key=lambda s: (s.bytes, s.elements, s.family == "unfused"))
 
 
 @lru_cache(maxsize=1 << 8)
-def best_attention_schedule(attention: Attention, capacity: int, state: bool = True) -> FusedSchedule:
-    """The schedule with the least bytes moved among all families; softmax state counts unless ``state`` is false."""
-    chain = attention_chain(attention, state)
-    found: list[FusedSchedule] = []
+def best_attention_schedule(attention: Attention, room: Room, state: bool = True) -> FusedSchedule:
+    """The schedule with the least bytes moved among all families; softmax state counts unless ``state`` is false.
+
+    Raises
+    ------
+    InfeasibleError
+        No family fits.
+    """
+    chain, found, least = attention_chain(attention, state), list[FusedSchedule](), attention.compulsory_bytes
     for side in SIDES:
-        below = min((s.elements for s in found), default=inf)
-        if below == attention.compulsory_elements:
+        below = min((s.bytes for s in found), default=inf)
+        if below == least:
             break
-        widths = attention.out_bytes, attention.in_bytes
-        plan = best_chain_plan(chain, side, capacity, below=below / attention.groups, widths=widths)
+        plan = best_chain_plan(chain, side, room, below=below / attention.groups)
         if plan is not None:
             found.append(fused_attention(attention, family_of_plan(plan), plan))
     # separate kernels store the scores and load them; one for the softmax does both again
-    scores, least = 2 * attention.groups * chain.m * chain.f * attention.in_bytes, attention.compulsory_bytes
-    if _separable(attention) and all(s.bytes > least + scores for s in found):
-        found += _with_row_state(attention, capacity, state)
-    if _separable(attention) and all(s.bytes > least + 2 * scores for s in found):
-        found.append(_unfused(attention, capacity))
-    return _sorted(found, chain, capacity)[0]
+    scores = 2 * attention.groups * chain.m * chain.f * room.cost.read
+    if _separable(attention):
+        with suppress(InfeasibleError):  # the products fit, but not in so few values
+            if all(s.bytes > least + scores for s in found):
+                found += _with_row_state(attention, room, state)
+            if all(s.bytes > least + 2 * scores for s in found):
+                found.append(_unfused(attention, room))
+    return _sorted(found, chain, room)[0]

@@ -19,8 +19,10 @@ From one row panel to the next, columns of B and D pass through a turned corner.
 band's peak keeps values of the streaming side (B and D, or Y and A) for the next band. Bands may differ: a few as high
 as they can be, and the rest of the rows cut evenly and blocked by another rule.
 
-Room: a block of r x c takes u r c (u = 2 for a gated FFN, until H has taken the place of the gate), what stays, one
-vector of min(r, u c) and one slot for what streams by; the vector is not needed where all columns stay.
+Room, with u = 2 for a gated FFN, until H has taken the place of the gate: a block of r x c takes u r c cells of H that
+are begun, then r c complete ones; beside it are what stays, one vector of min(r, u c) and one slot for what streams by;
+the vector is not needed where all columns stay. Each value counts what it takes of the memory: one in the classic game;
+its bytes on a chip, where a cell that is begun may be wider than what it ends as.
 """
 
 from __future__ import annotations
@@ -28,9 +30,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from pebble.schedules.explicit.corner import NO_CORNER, Corner, Side, best_corner
+from pebble.schedules.explicit.corner import NO_CORNER, Corner, Side, Stage, best_corners
 from pebble.units import ceil_div
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import ALIKE, Room, Widths
 
 SIDES = ("rows", "hidden")
 
@@ -56,8 +58,6 @@ class Chain:
         0, or, for a causal mask, rows per query: row i sees f - (m - 1) // masked + i // masked columns of H.
     turns : bool
         Whether panels may hand on by turned corners.
-    room : Room, optional
-        The memory in bytes, where values differ in width: the room of such corners.
     """
 
     m: int
@@ -70,7 +70,6 @@ class Chain:
     one_pass: bool = False
     masked: int = 0
     turns: bool = True
-    room: Room | None = None
 
     def seen(self, rows: int) -> int:
         """Columns of H that the first ``rows`` rows see."""
@@ -97,28 +96,29 @@ class Band:
     kept_first, kept_second : int
         Columns of A and of Y (``rows``), or rows of B and columns of D (``hidden``), that stay between blocks.
     moved : int
-        Values of these operands, and of H, that move while the band runs.
-    peak : int
-        Most values held at once, without those kept for the next band.
+        What transfers of these operands, and of H, count while the band runs.
+    peaks : tuple of int
+        Most that is held at once by each limit of the memory, without what is kept for the next band.
     spilled : int
         Columns of H that are stored and loaded again: all of the band's H is computed with A resident, before any of
         it is used with Y resident. Else 0.
     wider : int
         Size of the first block, if it is wider than the others (``rows``). Else 0.
-    enter : Corner
-        How columns that stay come in: of Y beside the wider first block, of H when ``spilled``.
+    enter, leave : Corner
+        How columns that stay come in, of Y beside the wider first block, of H when ``spilled``; and how these leave.
     """
 
     extent: int
     block: int
     blocks: int
-    kept_first: int
-    kept_second: int
-    moved: int
-    peak: int
+    kept_first: int = 0
+    kept_second: int = 0
+    moved: int = 0
+    peaks: tuple[int, ...] = ()
     spilled: int = 0
     wider: int = 0
     enter: Corner = NO_CORNER
+    leave: Corner = NO_CORNER
 
 
 @dataclass(frozen=True)
@@ -138,14 +138,14 @@ NOTHING = Handed(0, 0)
 class ChainPlan:
     """Bands in the order they run, as (band, how many times), and the exact traffic.
 
-    ``loads`` and ``stores`` are values moved, of A, B (all hidden products), D and Y; ``peak_elements`` the most held
-    at once, of a capacity in values.
+    ``loads`` and ``stores`` are values moved, of A, B (all hidden products), D, H and Y; ``peak_elements`` the most
+    values held at once, in a memory like ``room``.
     """
 
     side: str
     runs: tuple[tuple[Band, int], ...]
     chain: Chain
-    capacity: int
+    room: Room
     loads: dict[str, int]
     stores: dict[str, int]
     peak_elements: int
@@ -154,6 +154,11 @@ class ChainPlan:
     def elements(self) -> int:
         """Loads plus stores, in values."""
         return sum(self.loads.values()) + sum(self.stores.values())
+
+    @property
+    def bytes(self) -> int:
+        """What the transfers count; partial sums of Y with their own width."""
+        return chain_bytes(self.chain, self.room.cost, self.loads, self.stores)
 
     @property
     def bands(self) -> list[Band]:
@@ -185,189 +190,302 @@ def is_panel(chain: Chain, side: str, band: Band) -> bool:
     return kept and side == "rows" and not (chain.masked or band.spilled)
 
 
-def handed_on(chain: Chain, side: str, capacity: int, before: Band, after: Band, seen: int) -> Handed:
+def chain_bytes(chain: Chain, cost: Widths, loads: dict[str, int], stores: dict[str, int]) -> int:
+    """What the transfers of a chain count: complete outputs once, every other store of one is a partial sum's."""
+    whole, outputs = loads["A"] + loads["B"] + loads["D"] + loads["H"] + stores["H"], chain.m * chain.l
+    return cost.read * whole + 2 * cost.partial * (stores["Y"] - outputs) + cost.written * outputs
+
+
+def state_of(chain: Chain, widths: Widths, outputs_stay: bool) -> int:
+    """What the softmax state of a row takes; outputs that are never stored before they are complete need no factor."""
+    return max(widths.hidden, widths.partial) * (min(chain.state, 2) if outputs_stay else chain.state)
+
+
+def _works(widths: Widths, streams: int, rows: int, cols: int, second: bool, vector: bool = True) -> int:
+    """What a block takes with what meets it: under its first products, or complete and under the second ones."""
+    w, wider = widths.read, max(widths.read, widths.partial)
+    computed = widths.hidden * streams * rows * cols + w * (1 + (min(rows, streams * cols) if vector else 0))
+    used = w * rows * cols + wider * (1 + (min(rows, cols) if vector else 0))
+    return max(computed, used) if second else computed
+
+
+def _holds(chain: Chain, side: str, band: Band, widths: Widths) -> int:
+    """The most that a band holds, without what is kept for the next."""
+    k, l, u, w, p = chain.k, chain.l, chain.streams, widths.read, widths.partial
+    extent, across = band.extent, chain.f if side == "rows" else chain.m
+    if band.spilled:
+        plain, state = w * extent * band.enter.plain, extent * state_of(chain, widths, True)
+        first, second = extent * w * k, extent * p * l
+        most = w + plain + max(first + extent * widths.hidden * u, second + extent * w)
+        if band.enter.turned:
+            turned = [Corner(one.group, one.turned, 0) for one in (band.enter, band.leave)]
+            sides = _spilling_sides(extent, u, widths)
+            held = (first, second)
+            most = max(most, *(plain + h + c.room(s) for h, c, s in zip(held, turned, sides, strict=True)))
+        return most + state
+    if band.wider:
+        alone = _works(widths, u, extent, band.wider, True)
+        comes = w * extent * band.wider + band.enter.room(_column_of_y(extent, widths))
+        later = p * extent * band.kept_second + _works(widths, u, extent, band.block, True)
+        return extent * state_of(chain, widths, False) + max(alone, comes, later)
+    whole = band.block < across and (band.kept_first, band.kept_second) == (k, l)
+    rows, cols = (extent, band.block) if side == "rows" else (band.block, extent)
+    of_a, of_y = (w, p) if side == "rows" else (w * u, w)
+    kept = extent * (of_a * band.kept_first + of_y * band.kept_second)
+    return kept + rows * state_of(chain, widths, whole) + _works(widths, u, rows, cols, l > 0, not whole)
+
+
+def _column_of_y(extent: int, widths: Widths) -> Side:
+    """A column of H in a block that gives way to columns of Y, with D as the pivot."""
+    return Side(extent, cell=widths.read, vector=widths.partial, pivot=widths.read)
+
+
+def _spilling_sides(extent: int, streams: int, widths: Widths) -> tuple[Side, Side]:
+    """A column of A that gives way to columns of H, with B as the pivot; one of Y that takes their place, with D.
+
+    D has one product, but at the second corner as many values are counted as at the first.
+    """
+    w = widths.read
+    beside = ceil_div(w * extent, widths.hidden)  # of a complete column, counted like those that turn
+    return (
+        Side(extent, 0, streams, beside, cell=w, vector=widths.hidden, pivot=w),
+        Side(extent, 0, streams, extent, cell=widths.partial, vector=w, pivot=w),
+    )
+
+
+def placed(chain: Chain, side: str, band: Band, room: Room) -> Band | None:
+    """The band with what it holds; None where that does not fit."""
+    peaks = tuple(_holds(chain, side, band, widths) for _, widths in room.limits)
+    fits = all(peak <= size for peak, (size, _) in zip(peaks, room.limits, strict=True))
+    return replace(band, peaks=peaks) if fits else None
+
+
+def values_held(chain: Chain, side: str, band: Band, room: Room) -> int:
+    """The most values that a band holds, without those kept for the next."""
+    return band.peaks[-1] if room.limits[-1][1] == ALIKE else _holds(chain, side, band, ALIKE)
+
+
+def spare_values(side: str, room: Room, peaks: tuple[int, ...]) -> int:
+    """Values of the streaming side, of B and D or of Y and A, that fit beside so much, each at its widest."""
+    return min(
+        (size - peak) // (of.read if side == "rows" else max(of.read, of.partial))
+        for (size, of), peak in zip(room.limits, peaks, strict=True)
+    )
+
+
+def handed_on(chain: Chain, side: str, room: Room, before: Band, after: Band, seen: int) -> Handed:
     """What passes from one band to the next; ``seen``: columns of H that the first sees."""
     panels = [is_panel(chain, side, band) for band in (before, after)]
+    values = max(values_held(chain, side, band, room) for band in (before, after))
     if not (chain.turns and any(panels)):
         most = seen * chain.weights_per_column if side == "rows" else chain.m * (chain.k + chain.l)
-        peak = max(before.peak, after.peak)
-        values = min(most, capacity - peak)
-        return Handed(values, peak + values)
+        peaks = tuple(max(both) for both in zip(before.peaks, after.peaks, strict=True))
+        kept = min(most, spare_values(side, room, peaks))
+        return Handed(kept, values + kept)
     if not all(panels):  # the panel's own corners need the room
-        return Handed(0, max(before.peak, after.peak))
-    plain, corners = Side(chain.k, chain.l, chain.streams), [NO_CORNER, NO_CORNER]
-    of_row, of_state, limit = plain, 1, capacity
-    if chain.room is not None:
-        widths, limit = chain.room.widths, chain.room.bytes
-        w, hidden, partial = widths.read, widths.hidden, widths.partial
-        of_row = replace(plain, cell=w, cell_second=partial, vector=w, pivot=hidden)
-        of_state = max(hidden, partial)
-    most = chain.f // 2  # a band is through with what it got before it keeps more
+        return Handed(0, values)
+    corners, most = [NO_CORNER, NO_CORNER], chain.f // 2  # a band is through with what it got before it keeps more
     for _ in range(2):  # the second time with what both can carry
-        corners = [
-            best_corner(
-                limit - band.extent * (of_row.taken + of_state * min(chain.state, 2)), of_row, band.extent, most
-            )
-            for band in (before, after)
-        ]
+        corners = [best_corners((_panel_ends(chain, band.extent, room),), most)[0] for band in (before, after)]
         most = min(corner.vectors for corner in corners)
     leave, enter = corners
+    plain = Side(chain.k, chain.l, chain.streams)
     held = [band.extent * (plain.held + min(chain.state, 2)) for band in (before, after)]
-    peak = max(before.peak, after.peak, *(own + corner.room(plain) for own, corner in zip(held, corners, strict=True)))
+    peak = max(values, *(own + corner.room(plain) for own, corner in zip(held, corners, strict=True)))
     return Handed(leave.vectors * chain.weights_per_column, peak, leave, enter)
 
 
+def _panel_ends(chain: Chain, extent: int, room: Room) -> Stage:
+    """A row of A and Y that gives way to columns of B and D, with cells of H as the pivot; a row is a line."""
+    limits = []
+    for size, of in room.limits:
+        row = Side(
+            chain.k,
+            chain.l,
+            chain.streams,
+            cell=of.read,
+            cell_second=of.partial,
+            vector=of.read,
+            pivot=of.hidden,
+        )
+        limits.append((size - extent * (row.taken + state_of(chain, of, True)), row))
+    return Stage(extent, tuple(limits))
+
+
 @lru_cache(maxsize=1 << 14)
-def best_band(chain: Chain, side: str, extent: int, capacity: int, rule: str = "any") -> Band | None:
-    """The rule that moves least of the band's own operands, or None when the band does not fit.
+def best_band(chain: Chain, side: str, extent: int, room: Room, rule: str = "any") -> Band | None:
+    """The rule by which a band moves least of its own operands, or None when none fits.
 
     ``moved`` counts, for ``rows``, A and Y (stored at least once) and, for ``hidden``, B and D.
     """
     across, rows = (chain.f, True) if side == "rows" else (chain.m, False)
-    counts = _block_counts(chain, side, extent, capacity) if rule != "panel" else {across}
+    counts = _block_counts(chain, side, extent, room) if rule != "panel" else {across}
     if chain.whole_rows and rows:
         counts = {1}
     found = [
         band
         for blocks in sorted(counts if rule != "spill" else ())
-        if (band := _band(chain, side, extent, blocks, capacity, keep=rule != "block")) is not None
+        if (band := _band(chain, side, extent, blocks, room, keep=rule != "block")) is not None
         and (rule != "panel" or band.blocks == 1 or band.kept_first == chain.k)
         and not (rule == "keep" and is_panel(chain, side, band))
     ]
     if rule in ("any", "keep") and rows and not (chain.whole_rows or chain.masked):
-        fewest = max(2, ceil_div(chain.streams * chain.f * extent, capacity))
-        found += [band for n in range(fewest, fewest + 3) if (band := wider_band(chain, extent, n, capacity))]
-    if rule in ("any", "spill") and rows and (spilled := _spilled_band(chain, extent, capacity)):
+        cells = room.widths.hidden * chain.streams * chain.f * extent
+        fewest = max(2, ceil_div(cells, room.bytes))
+        found += [band for n in range(fewest, fewest + 3) if (band := wider_band(chain, extent, n, room))]
+    if rule in ("any", "spill") and rows and (spilled := _spilled_band(chain, extent, room)):
         found.append(spilled)
-    return min(found, key=lambda b: (b.moved, b.peak), default=None)
+    return min(found, key=lambda b: (b.moved, b.peaks), default=None)
 
 
-def _block_counts(chain: Chain, side: str, extent: int, capacity: int) -> set[int]:
+def _block_counts(chain: Chain, side: str, extent: int, room: Room) -> set[int]:
     """Numbers of blocks worth trying: the fewest with nothing, half, one or both operands kept, and a few more."""
     across = chain.f if side == "rows" else chain.m
     if chain.masked and side == "rows":
         return {1, across}
-    counts = {1, across}
-    k, l = chain.k, chain.l
-    for kept in (0, l // 2, l, l + k // 4, l + k // 2, l + k * 3 // 4):
-        if most := widest(chain, side, extent, capacity - kept * extent):
+    counts, (k, l) = {1, across}, (chain.k, chain.l)
+    for first, second in ((0, 0), (0, l // 2), (0, l), (k // 4, l), (k // 2, l), (k * 3 // 4, l)):
+        if most := widest(chain, side, extent, room, first, second):
             fewest = ceil_div(across, min(most, across))
             counts.update(n for n in range(fewest, fewest + 3) if n <= across)
     return counts
 
 
-def widest(chain: Chain, side: str, extent: int, room: int) -> int:
-    """Longest block of a band in that room, with softmax state; the shorter of its vectors lies along it or across."""
-    u, state = chain.streams, chain.state
-    if side == "rows":
-        room -= 1 + state * extent
-        return max(0, (room - extent) // (u * extent), min(room // (u * extent + u), extent // u))
-    return max(
-        0, (room - 1 - u * extent) // (u * extent + state), min((room - 1) // (u * extent + state + 1), u * extent)
-    )
+def widest(chain: Chain, side: str, extent: int, room: Room, first: int = 0, second: int = 0) -> int:
+    """Longest block of a band beside so much of either operand that stays, with softmax state.
+
+    The shorter of its vectors lies along it or across.
+    """
+    return min(_widest(chain, side, extent, size, of, first, second) for size, of in room.limits)
 
 
-def _spilled_band(chain: Chain, extent: int, capacity: int) -> Band | None:
+def _widest(chain: Chain, side: str, extent: int, size: int, of: Widths, first: int, second: int) -> int:
+    w, wider, u, found = of.read, max(of.read, of.partial), chain.streams, []
+    cell_first, cell_second = (w, of.partial) if side == "rows" else (w * u, w)
+    size -= extent * (cell_first * first + cell_second * second)
+    state = state_of(chain, of, False)
+    # under its first products, where each position has so many cells, and under the second
+    for cell, vector, streams in ((of.hidden * u, w, u), (w, wider, 1))[: 2 if chain.l else 1]:
+        if side == "rows":
+            left = size - vector - state * extent
+            along = min(left // (cell * extent + vector * streams), extent // streams)
+            found.append(max(0, (left - vector * extent) // (cell * extent), along))
+        else:
+            left, line = size - vector, cell * extent + state
+            along = min(left // (line + vector), streams * extent)
+            found.append(max(0, (left - vector * streams * extent) // line, along))
+    return min(found)
+
+
+def _spilled_band(chain: Chain, extent: int, room: Room) -> Band | None:
     """All of the band's H first, then Y: A and Y resident one after the other.
 
     With softmax state scores are stored as they are; the maximum and sum of each row, known once all have been
-    computed, stay with it until its outputs are complete.
+    computed, stay with it until its outputs are complete. A score that is wider before the softmax is not stored.
     """
-    k, l, f, u = chain.k, chain.l, chain.f, chain.streams
-    state = extent * min(chain.state, 2)
-    resident = state + extent * max(k + u, l + 1) + 1
-    if chain.masked or l == 0 or resident > capacity:
+    k, l, f, u, widths = chain.k, chain.l, chain.f, chain.streams, room.widths
+    if chain.masked or l == 0 or (chain.state and widths.hidden > widths.read):
         return None
-    if u == 1 and (capacity - resident) // extent >= f:  # one block of all columns does with less
+    bare = placed(chain, "rows", Band(extent, 1, f, k, l, spilled=f), room)
+    if bare is None:
         return None
-    of_column = Side(extent, 0, u, extent)
-    beside = (capacity - resident) // extent  # a column is computed beside those that stay
-    enter = best_corner(capacity - state - extent * max(k, l), of_column, min(k, l), f - 1, beside)
-    peak = _room_of_spilled(chain, extent, enter)
-    stays = enter.vectors
-    return Band(extent, 1, f, k, l, extent * (k + l + 2 * (f - stays)), peak, f - stays, 0, enter)
+    columns = min((size - peak) // (of.read * extent) for (size, of), peak in zip(room.limits, bare.peaks, strict=True))
+    if widths.hidden * u == widths.read and columns >= f:  # one block of all columns does with less
+        return None
+    stages: list[Stage] = []
+    for number, depth in enumerate((k, l)):
+        limits = []
+        for size, of in room.limits:
+            sides = _spilling_sides(extent, u, of)
+            held = extent * (state_of(chain, of, True) + (of.read * k, of.partial * l)[number])
+            limits.append((size - held, sides[number]))
+        stages.append(Stage(depth, tuple(limits)))
+    enter, leave = best_corners(
+        tuple(stages), f - 1, min(columns, f - 1)
+    )  # those beside lie there while one is computed
+    cost, stays = room.cost, enter.vectors
+    moved = extent * (cost.read * (k + 2 * (f - stays)) + cost.written * l)
+    return placed(chain, "rows", Band(extent, 1, f, k, l, moved, (), f - stays, 0, enter, leave), room)
 
 
-def _room_of_spilled(chain: Chain, extent: int, enter: Corner) -> int:
-    k, l, u = chain.k, chain.l, chain.streams
-    plain = extent * (max(k + u, l + 1) + enter.plain) + 1
-    room = max(plain, extent * max(k, l) + enter.room(Side(extent, 0, u, extent)))
-    return room + extent * min(chain.state, 2)
-
-
-def wider_band(chain: Chain, extent: int, blocks: int, capacity: int) -> Band | None:
+def wider_band(chain: Chain, extent: int, blocks: int, room: Room) -> Band | None:
     """A band of rows in so many blocks, the first one wider, with as many columns of Y as can stay."""
     k, l, f, u = chain.k, chain.l, chain.f, chain.streams
-    if chain.masked or l == 0 or blocks > f or f * extent * u > blocks * capacity:
+    if chain.masked or l == 0 or blocks > f or f * extent * u * room.widths.hidden > blocks * room.bytes:
         return None
-    of_column, state = Side(extent), chain.state * extent
-    alone = widest(chain, "rows", extent, capacity)
+    alone = widest(chain, "rows", extent, room)
 
     def wide(stay: int) -> int:
         """Columns of a first block beside which that many columns of Y come in."""
-        if u == 1:
-            turned = min(stay, extent // 2)  # the next one would need more than a plain one
-            room = capacity - state - turned * (turned + 1) - extent * (stay - turned) - (stay > turned)
-        else:  # the gate's place is free by then
-            room = capacity - state - extent * (stay + 1) - 1
-        return min(alone, room // extent, f - blocks + 1)
+        most = min(alone, f - blocks + 1)
+        for size, of in room.limits:
+            w, p = of.read, of.partial
+            left = size - extent * state_of(chain, of, False)
+            if u == 1:
+                turned = min(stay, extent // 2)  # the next one would need more than a plain one
+                left -= p * turned * (turned + 1) + p * extent * (stay - turned) + (w if stay > turned else 0)
+            else:  # the gate's place is free by then
+                left -= p * extent * stay + w
+            most = min(most, left // (w * extent))
+        return most
 
     low, high = -1, l
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (
-            (middle, high)
-            if wide(middle) + (blocks - 1) * widest(chain, "rows", extent, capacity - extent * middle) >= f
-            else (low, middle - 1)
-        )
+        enough = wide(middle) + (blocks - 1) * widest(chain, "rows", extent, room, 0, middle) >= f
+        low, high = (middle, high) if enough else (low, middle - 1)
     if low < 0:
         return None
     first = wide(low)
-    enter = Corner(0, 0, low) if u > 1 else best_corner(capacity - state - extent * first, of_column, first, low)
+    enter = Corner(0, 0, low)
+    if u == 1:
+        limits = [
+            (size - extent * (state_of(chain, of, False) + of.read * first), _column_of_y(extent, of))
+            for size, of in room.limits
+        ]
+        enter = best_corners((Stage(first, tuple(limits)),), low)[0]
     low, rest = enter.vectors, f - first
     block = ceil_div(rest, blocks - 1) if blocks > 1 else 0
     if rest < 1 or block < 1 or block > first or ceil_div(rest, block) != blocks - 1:
         return None
-    peak = max(
-        u * extent * first + state + min(extent, u * first) + 1,
-        extent * first + state + enter.room(of_column),
-        extent * (u * block + low) + state + min(extent, u * block) + 1,
-    )
-    moved = extent * (k + l + (blocks - 1) * (k + 2 * (l - low)))
-    return Band(extent, block, blocks, 0, low, moved, peak, 0, first, enter) if peak <= capacity else None
+    cost = room.cost
+    again = (blocks - 1) * (cost.read * k + 2 * cost.partial * (l - low))
+    moved = extent * (cost.read * k + cost.written * l + again)
+    return placed(chain, "rows", Band(extent, block, blocks, 0, low, moved, (), 0, first, enter), room)
 
 
-def _band(chain: Chain, side: str, extent: int, blocks: int, capacity: int, keep: bool) -> Band | None:
+def _band(chain: Chain, side: str, extent: int, blocks: int, room: Room, keep: bool) -> Band | None:
     """The band with that many blocks, keeping what fits; None when it does not fit."""
     k, l, u = chain.k, chain.l, chain.streams
     across = chain.f if side == "rows" else chain.m
     block = ceil_div(across, blocks)
     blocks = ceil_div(across, block)
-    rows = extent if side == "rows" else block
-    area = u * extent * block
-    # per column kept: a column of A or of Y, or of all hidden products' B or of D
-    first, second = (extent, extent) if side == "rows" else (u * extent, extent)
-    state = chain.state * rows
-    kept_first = kept_second = 0
-    vector = min(rows, u * (extent + block - rows)) + 1
-    if blocks > 1:
-        if keep and area + k * first + l * second + min(state, 2 * rows) + 1 <= capacity:
-            kept_first, kept_second, vector, state = k, l, 1, min(state, 2 * rows)
-        elif chain.masked:
+    everything = Band(extent, block, blocks, k, l)
+    found = placed(chain, side, everything, room) if blocks > 1 and keep else None
+    if found is None:
+        if blocks > 1 and chain.masked:
             return None
-        else:
-            room = capacity - area - state - vector
-            if room < 0:
-                return None
-            if keep:
-                kept_second = min(l, room // second)
-                kept_first = min(k, (room - kept_second * second) // first)
-    peak = area + kept_first * first + kept_second * second + state + vector
-    if peak > capacity:
+        found = placed(chain, side, Band(extent, block, blocks), room)
+        if found is not None and blocks > 1 and keep:
+            found = placed(chain, side, _keeping(chain, side, found, room), room)
+    if found is None:
         return None
-    again = blocks - 1
+    again, cost = blocks - 1, room.cost
+    w, first, second = cost.read, k - found.kept_first, l - found.kept_second
     if side == "rows":  # Y is stored and loaded again
-        moved = extent * (k + l + again * (k - kept_first + 2 * (l - kept_second)))
+        moved = extent * (w * (k + again * first) + cost.written * l + 2 * cost.partial * again * second)
     else:
-        moved = extent * (u * k + l + again * (u * (k - kept_first) + l - kept_second))
-    return Band(extent, block, blocks, kept_first, kept_second, moved, peak)
+        moved = extent * w * (u * k + l + again * (u * first + second))
+    return replace(found, moved=moved)
+
+
+def _keeping(chain: Chain, side: str, band: Band, room: Room) -> Band:
+    """The same with as many columns of its operands as fit, of the second first."""
+    extent, first, second = band.extent, chain.k, chain.l
+    left = [
+        (size - peak, of.read, of.partial) if side == "rows" else (size - peak, of.read * chain.streams, of.read)
+        for (size, of), peak in zip(room.limits, band.peaks, strict=True)
+    ]
+    second = min(second, *(spare // (extent * of_second) for spare, _, of_second in left))
+    first = min(first, *((spare - extent * second * b) // (extent * a) for spare, a, b in left))
+    return replace(band, kept_first=first, kept_second=second)

@@ -18,11 +18,10 @@ from dataclasses import dataclass, replace
 from math import isqrt
 
 from pebble.schedules.explicit.blocks import even
-from pebble.schedules.explicit.chain import SIDES, Chain
+from pebble.schedules.explicit.chain import SIDES, Chain, chain_bytes
 from pebble.units import ceil_div
-from pebble.workloads.widths import Room, Widths
+from pebble.workloads.widths import ALIKE, Room, Widths
 
-_ALIKE = Widths(1, 1, 1, 1)
 _FEWER = 2  # panels fewer than where nothing but what stays would have to fit
 _AROUND = 3  # lines of a corner beside the best, of the smallest
 
@@ -35,24 +34,21 @@ class PanelsApart:
     ----------
     chain : Chain
         Without softmax state or a mask.
-    capacity : int
-        Values that fast memory holds, or bytes where there is a ``room``.
+    room : Room
+        The memory.
     side : {"rows", "hidden"}
         What is cut into panels: rows of A and Y, or columns of H.
     panels : int
         As even as whole numbers allow, longer ones first.
     corner : tuple of int
         c and u: the last lines of each panel, and the last columns of Y, whose products are left to the end.
-    room : Room, optional
-        A memory of bytes.
     """
 
     chain: Chain
-    capacity: int
+    room: Room
     side: str
     panels: int
     corner: tuple[int, int]
-    room: Room | None = None
 
     @property
     def extents(self) -> list[int]:
@@ -96,14 +92,17 @@ class PanelsApart:
     @property
     def peak_elements(self) -> int:
         """Most values held at once."""
-        return self.taken(_ALIKE)
+        return self.taken(ALIKE)
+
+    @property
+    def bytes(self) -> int:
+        """What the transfers count."""
+        return chain_bytes(self.chain, self.room.cost, self.loads, self.stores)
 
     @property
     def fits(self) -> bool:
-        """Whether what is held at once is within the capacity."""
-        if self.room is None:
-            return self.peak_elements <= self.capacity
-        return self.taken(self.room.widths) <= self.capacity and self.room.holds(self.peak_elements)
+        """Whether what is held at once is within the memory."""
+        return all(self.taken(of) <= size for size, of in self.room.limits)
 
     def taken(self, widths: Widths) -> int:
         """The most that is held at once, each value at its width."""
@@ -126,36 +125,28 @@ class PanelsApart:
         return f"{told}, {u} columns {what}{of_each} apart"
 
 
-def best_panels_apart(chain: Chain, capacity: int, room: Room | None = None) -> PanelsApart | None:
+def best_panels_apart(chain: Chain, room: Room) -> PanelsApart | None:
     """The one that moves least among numbers of panels of which one would just not fit; None where there is none."""
     if chain.state or chain.masked or chain.m < 2 or chain.f < 2:
         return None
-    widths = _ALIKE if room is None else room.widths
     found: list[PanelsApart] = []
     for side in SIDES:
-        one = PanelsApart(chain, capacity, side, 1, (0, 0), room)
-        most = ceil_div(one.taken(widths), capacity)
+        one = PanelsApart(chain, room, side, 1, (0, 0))
+        most = ceil_div(one.taken(room.widths), room.bytes)
         for panels in range(max(1, most - _FEWER), min(one.lines, most + 1) + 1):
-            found += _with_corners(replace(one, panels=panels), widths)
-    return min(found, key=lambda one: (_weight(one, widths), one.elements, one.panels), default=None)
+            found += _with_corners(replace(one, panels=panels))
+    return min(found, key=lambda one: (one.bytes, one.elements, one.panels), default=None)
 
 
-def _weight(one: PanelsApart, widths: Widths) -> int:
-    """Bytes moved but for outputs when they are complete."""
-    loads = one.loads
-    read = loads["A"] + loads["B"] + loads["D"] + 2 * one.spilled
-    return widths.read * read + 2 * widths.partial * loads["Y"]
-
-
-def _with_corners(bare: PanelsApart, widths: Widths) -> Iterator[PanelsApart]:
+def _with_corners(bare: PanelsApart) -> Iterator[PanelsApart]:
     """The same with corners that make it fit."""
-    rows = bare.side == "rows"
-    own = widths.partial if rows else widths.read
-    excess = ceil_div(bare.taken(widths) - bare.capacity, own)
+    rows, room = bare.side == "rows", bare.room
+    own = room.widths.partial if rows else room.widths.read
+    excess = ceil_div(bare.taken(room.widths) - room.bytes, own)
     if excess <= 0:
         return
     # what a column of the corner costs over a line of it
-    column, line = (1, 2 * bare.panels) if rows else (2 * widths.partial, 2 * widths.read * bare.panels)
+    column, line = (1, 2 * bare.panels) if rows else (2 * room.cost.partial, 2 * room.cost.read * bare.panels)
     about = isqrt(excess * column // line)
     around = _AROUND + isqrt(about)  # whole numbers move the best by about so much
     for c in range(max(1, about - around), min(bare.lines // bare.panels - 1, about + around) + 1):

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import gcd
+
 import numpy as np
 
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.blocks import block_sizes, even
-from pebble.schedules.explicit.chain import Band, Chain, ChainPlan, best_band, handed_on
+from pebble.schedules.explicit.chain import (
+    Band,
+    Chain,
+    ChainPlan,
+    best_band,
+    handed_on,
+    is_panel,
+    spare_values,
+    state_of,
+    values_held,
+)
 from pebble.schedules.explicit.chain_costs import Costs
 from pebble.units import ceil_div
+from pebble.workloads.widths import Room
 
 _MOST_MIXED = 24  # bands of a kind, beyond which nothing is mixed with it
 _LOOK_CLOSELY = 8
@@ -80,53 +94,74 @@ def _mixed(
     return sorted(found, key=_fewest_first)[:close]
 
 
-def _few_high(chain: Chain, side: str, capacity: int, rule: str) -> list[ChainPlan]:
+def _few_high(chain: Chain, side: str, room: Room, rule: str) -> list[ChainPlan]:
     """Bands for a causal mask or a strict softmax: as few and as high as fit, one rule for all."""
     extent, across = (chain.m, chain.f) if side == "rows" else (chain.f, chain.m)
     heights = {extent}
-    for blocks in (1, across):
-        for kept in (0, chain.l, chain.k + chain.l):
-            for more in {0, 1, min(2, chain.state), chain.state, chain.state + 1}:  # softmax state, and the vector
-                heights.add((capacity - 1) // (chain.streams * ceil_div(across, blocks) + kept + more))
-    fit = sorted(e for e in heights if 1 <= e <= extent and best_band(chain, side, e, capacity, rule)) or [1]
+    for size, of in room.limits:
+        state, factor = state_of(chain, of, True), state_of(chain, of, False)
+        for blocks in (1, across):
+            cell = of.hidden * chain.streams * ceil_div(across, blocks)
+            for kept in (0, of.partial * chain.l, of.read * chain.k + of.partial * chain.l):
+                for more in {0, of.read, state, factor, factor + of.read}:  # softmax state, and the vector
+                    heights.add((size - of.read) // (cell + kept + more))
+    fit = sorted(e for e in heights if 1 <= e <= extent and best_band(chain, side, e, room, rule)) or [1]
+    tallest = _tallest(chain, side, room, rule, fit[-1], extent)
+    fit += [tallest] if tallest > fit[-1] else []
     cuts: list[Cut] = []
-    for size in block_sizes(extent, fit[-1], 64):
+    for size in block_sizes(extent, tallest, 64):
         cuts.append([(rule, extent, ceil_div(extent, size))])
         if chain.masked and len(cuts) > 3:
             break
-    few = range(1, fit[-1] + 1) if fit[-1] <= _FEW_HEIGHTS else (e for e in fit if 2 * e >= fit[-1])
-    for high in few:
+    few = set(range(1, tallest + 1) if tallest <= _FEW_HEIGHTS else (e for e in fit if 2 * e >= tallest))
+    few |= set(block_sizes(extent, tallest, _FEW_HEIGHTS)) if chain.masked else set()
+    for high in sorted(few):
         most = extent // high
         for count in range(max(1, most - 1), most + 1):
             rest = extent - count * high
             cuts += [[(rule, rest, others), (rule, count * high, count)] for others in range(1, min(rest, 3) + 1)]
-    return [plan for cut in cuts if (plan := _built(chain, side, capacity, cut))]
+    return [plan for cut in cuts if (plan := built(chain, side, room, cut))]
 
 
-def _plans(chain: Chain, side: str, capacity: int, rule: str, below: float) -> list[ChainPlan]:
+def _tallest(chain: Chain, side: str, room: Room, rule: str, low: int, high: int) -> int:
+    """The highest band that fits, not below one that does."""
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if best_band(chain, side, middle, room, rule) else (low, middle - 1)
+    return low
+
+
+def _plans(chain: Chain, side: str, room: Room, rule: str, below: float) -> list[ChainPlan]:
     """The plans that look best, built exactly; only what may well move less than ``below``."""
     if chain.masked or chain.whole_rows:
-        return _few_high(chain, side, capacity, rule)
+        return _few_high(chain, side, room, rule)
     extent, rules = (chain.m if side == "rows" else chain.f), RULES[rule]
     if side == "hidden":
         rules = tuple(one for one in rules if one != "spill")
     if chain.one_pass and side == "hidden":
-        return [plan for one in rules if (plan := _built(chain, side, capacity, [(one, extent, 1)]))]
+        return [plan for one in rules if (plan := built(chain, side, room, [(one, extent, 1)]))]
     small = chain.m * chain.f <= _FEW_CELLS
     near = (_ROUGH if small else _NEAR) * below
     cuts: dict[tuple[tuple[str, int, int], ...], None] = {}
-    for less in range(capacity, max(capacity - (_BELOW if small else 1), 2), -1):  # what fits less memory fits more
+    for less in _capacities(room, _BELOW if small else 1):
         looks = _looks_best(Costs(chain, side, less), rules, extent, _LOOK_AT_SMALL if small else _LOOK_CLOSELY)
         cuts |= dict.fromkeys(tuple(cut) for about, cut in looks if about < near or below == np.inf)
     found: list[tuple[int, int, ChainPlan, Cut]] = []
     for cut in map(list, cuts):
-        if plan := _built(chain, side, capacity, cut):
-            found.append((plan.elements, len(found), plan, cut))
+        if plan := built(chain, side, room, cut):
+            found.append((plan.bytes, len(found), plan, cut))
     found.sort(key=lambda one: one[:2])
     return [
-        _moved_split(plan, cut) if len(cut) == 2 and i < _MOVE_SPLIT and plan.elements < near else plan
+        _moved_split(plan, cut) if len(cut) == 2 and i < _MOVE_SPLIT and plan.bytes < near else plan
         for i, (*_, plan, cut) in enumerate(found)
     ]
+
+
+def _capacities(room: Room, many: int) -> list[Room]:
+    """A memory and those that hold a little less: what fits less fits more."""
+    widths = room.widths
+    step = gcd(widths.read, widths.hidden, widths.partial)
+    return [replace(room, bytes=size) for size in range(room.bytes, max(room.bytes - many * step, 2), -step)]
 
 
 def _looks_best(costs: Costs, rules: tuple[str, ...], extent: int, close: int) -> list[tuple[float, Cut]]:
@@ -136,9 +171,10 @@ def _looks_best(costs: Costs, rules: tuple[str, ...], extent: int, close: int) -
     return [*cuts[:close], *cuts[-len(rules) :]]
 
 
-def _built(chain: Chain, side: str, capacity: int, cut: Cut) -> ChainPlan | None:
+def built(chain: Chain, side: str, room: Room, cut: Cut) -> ChainPlan | None:
+    """The plan of bands that are as even as whole numbers allow, or None where one does not fit."""
     sizes = [(size, count, rule) for rule, total, number in cut for size, count in even(total, number)]
-    return _plan(chain, side, sizes, capacity)
+    return _plan(chain, side, sizes, room)
 
 
 def _moved_split(best: ChainPlan, cut: Cut) -> ChainPlan:
@@ -147,35 +183,40 @@ def _moved_split(best: ChainPlan, cut: Cut) -> ChainPlan:
     step = max(1, min(rows, rest) // 16)
     while step:
         tried = [
-            (plan.elements, moved, plan)
+            (plan.bytes, moved, plan)
             for moved in (rows - step, rows + step)
             if moved >= count and rows + rest - moved >= number
             for plan in [
-                _built(
-                    best.chain, best.side, best.capacity, [(one, moved, count), (other, rows + rest - moved, number)]
-                )
+                built(best.chain, best.side, best.room, [(one, moved, count), (other, rows + rest - moved, number)])
             ]
             if plan is not None
         ]
         least = min(tried, key=lambda t: t[:2], default=None)
-        if least is not None and least[0] < best.elements:
+        if least is not None and least[0] < best.bytes:
             rest, rows, best = rows + rest - least[1], least[1], least[2]
         else:
             step //= 2
     return best
 
 
-def _plan(chain: Chain, side: str, sizes: list[tuple[int, int, str]], capacity: int) -> ChainPlan | None:
+def _plan(chain: Chain, side: str, sizes: list[tuple[int, int, str]], room: Room) -> ChainPlan | None:
     """The plan for bands of these sizes, numbers and rules, or None when one does not fit."""
     runs: list[tuple[Band, int]] = []
     for extent, count, rule in sizes:
-        band = best_band(chain, side, extent, capacity, rule)
+        band = best_band(chain, side, extent, room, rule)
         if band is None or (chain.one_pass and side == "hidden" and extent < chain.f):
             return None
         runs.append((band, count))
     if not chain.masked:  # neighbours alike in room keep most for each other
-        runs.sort(key=lambda run: run[0].peak)
-    return plan_of_runs(chain, side, runs, capacity)
+        runs.sort(key=lambda run: run[0].peaks)
+    plan = plan_of_runs(chain, side, runs, room)
+    # vectors at a corner are half of those that stream by, at most; where much is spare, as many fit beside the bands
+    panels = [band for band, _ in runs if is_panel(chain, side, band)]
+    if panels and sum(count for _, count in runs) > 1:
+        beside = max(spare_values(side, room, band.peaks) for band in panels)
+        if beside >= chain.f // 2 * chain.weights_per_column:
+            plan = min(plan, plan_of_runs(replace(chain, turns=False), side, runs, room), key=lambda one: one.bytes)
+    return plan
 
 
 def seen_in_all(chain: Chain, rows: int, extent: int, bands: int) -> int:
@@ -184,9 +225,9 @@ def seen_in_all(chain: Chain, rows: int, extent: int, bands: int) -> int:
     return bands * chain.seen(1) + more
 
 
-def _bands_that_keep(chain: Chain, rows: int, band: Band, capacity: int) -> int:
+def _bands_that_keep(chain: Chain, rows: int, band: Band, room: Room) -> int:
     """Of equal bands after those rows, how many may keep all that they saw of B and D for the next."""
-    columns = (capacity - band.peak) // chain.weights_per_column
+    columns = spare_values("rows", room, band.peaks) // chain.weights_per_column
     return max(0, ((columns - chain.seen(1) + 1) * chain.masked - rows) // band.extent)
 
 
@@ -201,40 +242,38 @@ def _floor_sum(count: int, divisor: int, step: int, first: int) -> int:
     return total
 
 
-def plan_of_runs(chain: Chain, side: str, runs: list[tuple[Band, int]], capacity: int) -> ChainPlan:
+def plan_of_runs(chain: Chain, side: str, runs: list[tuple[Band, int]], room: Room) -> ChainPlan:
     """The plan of these bands in this order, with what each keeps for the next."""
     kept, peak, done, columns = [], 0, 0, 0
     before: Band | None = None
     for band, count in runs:
-        peak = max(peak, band.peak)
+        peak = max(peak, values_held(chain, side, band, room))
         if before is not None:
-            between = handed_on(chain, side, capacity, before, band, chain.seen(done))
+            between = handed_on(chain, side, room, before, band, chain.seen(done))
             kept.append((between.values, 1))
             peak = max(peak, between.peak)
         last = done + count * band.extent
         if count > 1:  # the same band again: with a mask what it sees grows, until it no longer fits
-            between = handed_on(chain, side, capacity, band, band, chain.seen(last - band.extent))
+            between = handed_on(chain, side, room, band, band, chain.seen(last - band.extent))
             peak = max(peak, between.peak)
             whole = 0
             if chain.masked and side == "rows":
-                whole = min(count - 1, _bands_that_keep(chain, done, band, capacity))
+                whole = min(count - 1, _bands_that_keep(chain, done, band, room))
                 kept.append((chain.weights_per_column * seen_in_all(chain, done, band.extent, whole), 1))
             kept.append((between.values, count - 1 - whole))
         columns += seen_in_all(chain, done, band.extent, count) if side == "rows" else count * chain.f
         before, done = band, last
-    return _totals(chain, side, runs, capacity, kept, peak, columns)
+    return ChainPlan(side, tuple(runs), chain, room, *_totals(chain, side, runs, kept, columns), peak)
 
 
 def _totals(
     chain: Chain,
     side: str,
     runs: list[tuple[Band, int]],
-    capacity: int,
     kept: list[tuple[int, int]],
-    peak: int,
     columns: int,
-) -> ChainPlan:
-    """Traffic by operand. ``columns``: columns of H that the bands go through, in all (rows of weights streamed)."""
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Loads and stores by operand. ``columns``: columns of H that the bands go through, in all (rows of weights streamed)."""
     m, k, l, u = chain.m, chain.k, chain.l, chain.streams
     spilled = hidden = 0
     if side == "rows":
@@ -262,49 +301,37 @@ def _totals(
             a_loads -= times * (values - saved_y)
     loads = {"A": a_loads, "B": b_loads, "D": d_loads, "H": hidden, "Y": spilled}
     stores = {"H": hidden, "Y": m * l + spilled}
-    return ChainPlan(side, tuple(runs), chain, capacity, loads, stores, peak)
+    return loads, stores
 
 
-def best_chain_plan(
-    chain: Chain,
-    side: str,
-    capacity: int,
-    rule: str = "any",
-    below: float = np.inf,
-    widths: tuple[int, int] = (1, 1),
-) -> ChainPlan | None:
+def best_chain_plan(chain: Chain, side: str, room: Room, rule: str = "any", below: float = np.inf) -> ChainPlan | None:
     """The plan along one side that moves least, or None when no band fits.
 
     Parameters
     ----------
     side : {"rows", "hidden"}
         What the bands are cut from.
+    room : Room
+        The memory; in the classic game `Room.of_values`.
     rule : {"any", "panel", "block", "spill"}
         ``panel``: all columns stay between blocks of one column (or row). ``block``: nothing stays but the block.
         ``spill``: Y stationary, H spilled.
     below : float
-        Values that another schedule moves: what looks worse by some per cent need not be built.
-    widths : tuple of int
-        Bytes of a value of Y, and of any other.
+        What another schedule moves, as `ChainPlan.bytes`: what looks worse by some per cent need not be built.
 
     Raises
     ------
     InfeasibleError
-        Capacity below 3.
+        Room for less than two operands and a result.
 
     Notes
     -----
     Cost: O(sqrt(m) + sqrt(f)) evaluations.
     """
-    if capacity < 3:
+    if room.limits[-1][0] < 3:
         raise InfeasibleError(
-            f"capacity: got {capacity} elements, expected at least 3 (two operands and a result): no schedule exists."
+            f"capacity: got {room.limits[-1][0]} elements, expected at least 3 (two operands and a result): no "
+            "schedule exists."
         )
-    written, read = widths
-    plans = _plans(chain, side, capacity, rule, below if written == read else np.inf)
-
-    def moved(plan: ChainPlan) -> int:
-        outputs = plan.loads["Y"] + plan.stores["Y"]
-        return written * outputs + read * (plan.elements - outputs)
-
-    return min(plans, key=lambda p: (moved(p), sum(count for _, count in p.runs), p.peak_elements), default=None)
+    plans = _plans(chain, side, room, rule, below)
+    return min(plans, key=lambda p: (p.bytes, sum(count for _, count in p.runs), p.peak_elements), default=None)

@@ -13,25 +13,22 @@ those of `pebble.schedules.explicit.gemm`. Elsewhere:
 - ``weights``: all weights of some output channels stay; images pass in strips of columns, kernel rows at a time. What
   is free keeps the last values of X for the next channels, which take the images in the other order.
 
-In a memory of bytes outputs that are not complete count their own width (`WideConvSchedule`): an output that is let go
-makes room for more than one value of what stays.
+Each value counts what it takes of the memory. Where an output that is not complete is wider than an input, one that is
+let go makes room for more than one value of what stays.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import ClassVar, Generic, Literal, TypeVar
+from dataclasses import asdict, dataclass
+from typing import ClassVar, Literal
 
-from pebble.schedules.explicit.apart import GemmSchedule
-from pebble.schedules.explicit.gemm_search import best_gemm_schedule
-from pebble.schedules.explicit.wide_gemm import WideProduct, best_gemm_in_bytes
+from pebble.schedules.explicit.gemm_search import ExplicitProduct, best_gemm_schedule
 from pebble.units import ceil_div
 from pebble.workloads import Conv2d, Gemm
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import ALIKE, Room
 
 Operand = Literal["W", "X"]
 Parts = list[tuple[int, int]]  # (size, how many)
-P = TypeVar("P", bound=GemmSchedule | WideProduct, covariant=True)
 
 
 def cut(extent: int, size: int) -> Parts:
@@ -72,14 +69,14 @@ NOTHING = Passing("W")
 
 
 @dataclass(frozen=True)
-class ConvTiles:
-    """A legal schedule and its exact traffic, in a memory of values or of bytes.
+class ConvSchedule:
+    """A legal schedule in tiles, and its exact traffic.
 
     Attributes
     ----------
     conv : Conv2d
-    capacity : int
-        What fast memory holds.
+    room : Room
+        The memory.
     stays : {"outputs", "inputs", "weights"}
     images, rows, columns, channels : int
         Of a tile of outputs. With ``inputs`` all columns and channels; with ``weights`` all images and rows.
@@ -90,7 +87,7 @@ class ConvTiles:
     OPERANDS: ClassVar = ("X", "W", "Y")
 
     conv: Conv2d
-    capacity: int
+    room: Room
     stays: str
     images: int
     rows: int
@@ -100,13 +97,13 @@ class ConvTiles:
 
     @property
     def read_width(self) -> int:
-        """What an input takes of the capacity."""
-        return 1
+        """What an input takes of the memory."""
+        return self.room.widths.read
 
     @property
     def sum_width(self) -> int:
         """What an output takes of it until it is complete."""
-        return 1
+        return self.room.widths.partial
 
     @property
     def tiles(self) -> int:
@@ -151,7 +148,7 @@ class ConvTiles:
 
     @property
     def own_room(self) -> int:
-        """What is taken at most, in units of the capacity, without weights kept for the next tile (``inputs``)."""
+        """What is taken at most, in units of the memory, without weights kept for the next tile (``inputs``)."""
         return self._held(self.read_width, self.sum_width)
 
     def _held(self, read: int, sums: int) -> int:
@@ -198,7 +195,7 @@ class ConvTiles:
     def kept_weights(self) -> int:
         """Weights that stay from one tile to the next (``inputs``)."""
         weights = self.conv.taps * self.conv.out_channels
-        free = (self.capacity - self.own_room) // self.read_width
+        free = (self.room.bytes - self.own_room) // self.read_width
         return min(weights, free) if self.stays == "inputs" and self.tiles > 1 else 0
 
     @property
@@ -206,7 +203,7 @@ class ConvTiles:
         """Values of X that stay from one block of channels to the next (``weights``)."""
         if self.stays != "weights" or self.rounds == 1 or self.columns < self.conv.out_width:
             return 0
-        return min(self.patch * self.conv.in_channels, (self.capacity - self.own_room) // self.read_width)
+        return min(self.patch * self.conv.in_channels, (self.room.bytes - self.own_room) // self.read_width)
 
     @property
     def kept(self) -> int:
@@ -266,7 +263,7 @@ class ConvTiles:
 
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
-        return {
+        told: dict[str, object] = {
             "family": f"{self.stays} stay",
             "tile": {
                 "images": self.images,
@@ -279,47 +276,36 @@ class ConvTiles:
             "stores_elements": dict(self.stores),
             "peak_elements": self.peak_elements,
         }
+        return told if self.room.widths == ALIKE else told | {"widths_bytes": self.room.widths.to_json()}
 
 
 @dataclass(frozen=True)
-class ConvSchedule(ConvTiles):
-    """A convolution in tiles in a memory of values."""
-
-
-@dataclass(frozen=True)
-class WideConvSchedule(ConvTiles):
-    """A convolution in tiles in a memory of bytes, which are the capacity."""
-
-    room: Room = field(kw_only=True)
-
-    @property
-    def read_width(self) -> int:
-        return self.room.widths.read
-
-    @property
-    def sum_width(self) -> int:
-        return self.room.widths.partial
-
-    def to_json(self) -> dict[str, object]:
-        return {**super().to_json(), "widths_bytes": self.room.widths.to_json()}
-
-
-@dataclass(frozen=True)
-class _Windows(Generic[P]):
+class ConvProduct:
     """A convolution whose windows do not overlap, as the matrix product that it then is: X is A, W is B, Y is C."""
 
     conv: Conv2d
-    product: P
+    product: ExplicitProduct
+
+    @classmethod
+    def of(cls, conv: Conv2d, room: Room) -> ConvProduct:
+        """The best one known."""
+        gemm = Gemm(conv.pixels, conv.out_channels, conv.taps, conv.dtype, conv.out_dtype)
+        return cls(conv, best_gemm_schedule(gemm, room))
+
+    @property
+    def room(self) -> Room:
+        """The memory."""
+        return self.product.room
 
     @property
     def loads(self) -> dict[str, int]:
         """Values loaded, by operand."""
-        return dict(zip(ConvTiles.OPERANDS, self.product.loads.values(), strict=True))
+        return dict(zip(ConvSchedule.OPERANDS, self.product.loads.values(), strict=True))
 
     @property
     def stores(self) -> dict[str, int]:
         """Values stored, by operand."""
-        return dict(zip(ConvTiles.OPERANDS, self.product.stores.values(), strict=True))
+        return dict(zip(ConvSchedule.OPERANDS, self.product.stores.values(), strict=True))
 
     @property
     def elements(self) -> int:
@@ -345,37 +331,3 @@ class _Windows(Generic[P]):
         """Plain data for ``--json``."""
         moved = {"loads_elements": self.loads, "stores_elements": self.stores}
         return {**self.product.to_json(), **moved, "dimensions": ["pixels", "channels", "taps"]}
-
-
-@dataclass(frozen=True)
-class ConvProduct(_Windows[GemmSchedule]):
-    """In a memory of values."""
-
-    @classmethod
-    def of(cls, conv: Conv2d, capacity: int) -> ConvProduct:
-        """The best one known."""
-        return cls(conv, best_gemm_schedule(_product(conv), capacity))
-
-    @property
-    def capacity(self) -> int:
-        """Values that fast memory holds."""
-        return self.product.capacity
-
-
-@dataclass(frozen=True)
-class WideConvProduct(_Windows[WideProduct]):
-    """In a memory of bytes."""
-
-    @classmethod
-    def of(cls, conv: Conv2d, room: Room) -> WideConvProduct:
-        """The best one known."""
-        return cls(conv, best_gemm_in_bytes(_product(conv), room))
-
-    @property
-    def room(self) -> Room:
-        """The memory."""
-        return self.product.room
-
-
-def _product(conv: Conv2d) -> Gemm:
-    return Gemm(conv.pixels, conv.out_channels, conv.taps, conv.dtype, conv.out_dtype)

@@ -12,23 +12,20 @@ from pebble.schedules.explicit.blocks import block_sizes
 from pebble.schedules.explicit.conv2d import (
     ConvProduct,
     ConvSchedule,
-    ConvTiles,
     Operand,
     Passing,
-    WideConvProduct,
-    WideConvSchedule,
     positions,
 )
 from pebble.units import ceil_div
 from pebble.workloads import Conv2d
-from pebble.workloads.widths import Room
+from pebble.workloads.widths import ALIKE, Room
 
 _MOST_SIZES = 32  # of tiles along one direction
 _LOOK_CLOSELY = 32  # tiles for which what passes is sought
 _MORE_ROUNDS = 3  # blocks of channels beyond the fewest: smaller tiles leave room for what passes
 
-Build = Callable[[str, int, int, int, int], ConvTiles]  # in that memory: what stays, images, rows, columns, channels
-Found = ConvTiles | ConvProduct | WideConvProduct
+Build = Callable[[str, int, int, int, int], ConvSchedule]  # in that memory: what stays, images, rows, columns, channels
+Found = ConvSchedule | ConvProduct
 
 
 def _sizes(extent: int) -> list[int]:
@@ -58,7 +55,7 @@ def _outputs(conv: Conv2d, capacity: int, read: int, sums: int) -> Iterator[tupl
                     yield images, rows, columns, min(most, conv.out_channels)
 
 
-def _plain(conv: Conv2d, capacity: int, build: Build) -> Iterator[ConvTiles]:
+def _plain(conv: Conv2d, capacity: int, build: Build) -> Iterator[ConvSchedule]:
     """Where inputs or weights stay, and tiles of outputs between which nothing does."""
     height, width, channels = conv.out_height, conv.out_width, conv.out_channels
     one = build("outputs", 1, 1, 1, 1)
@@ -76,7 +73,7 @@ def _plain(conv: Conv2d, capacity: int, build: Build) -> Iterator[ConvTiles]:
         yield build("outputs", images, rows, columns, ceil_div(channels, ceil_div(channels, most)))
 
 
-def _groups(schedule: ConvTiles, spare: int) -> list[int]:
+def _groups(schedule: ConvSchedule, spare: int) -> list[int]:
     """Sizes of the groups worth trying: images, rows or output channels of the smallest tile."""
     c, read, sums = schedule.conv, schedule.read_width, schedule.sum_width
     if schedule.passing.shared == "W":
@@ -95,12 +92,12 @@ def _groups(schedule: ConvTiles, spare: int) -> list[int]:
     return sorted({min(most, max(1, about * step // 8)) for step in (2, 4, 6, 7, 8, 9, 10, 12, 16)})
 
 
-def _with_passing(schedule: ConvTiles) -> ConvTiles:
+def _with_passing(schedule: ConvSchedule) -> ConvSchedule:
     """The same tiles with what passes best of what they share."""
     c, read, shared = schedule.conv, schedule.read_width, schedule.passing.shared
     unit = schedule.shared_values * read
     tile = schedule.pixels * schedule.channels * schedule.sum_width
-    spare, beside = schedule.capacity - tile, schedule.own_room - tile
+    spare, beside = schedule.room.bytes - tile, schedule.own_room - tile
     if schedule.turns < 1 or beside > spare:
         return schedule
     best = Passing(shared, min(c.in_channels, (spare - beside) // unit))
@@ -120,7 +117,7 @@ def _with_passing(schedule: ConvTiles) -> ConvTiles:
     return replace(schedule, passing=best) if best.channels else schedule
 
 
-def _guesses(conv: Conv2d, capacity: int, build: Build) -> Iterator[tuple[float, ConvTiles]]:
+def _guesses(conv: Conv2d, capacity: int, build: Build) -> Iterator[tuple[float, ConvSchedule]]:
     """Tiles of outputs, and about what they move with what passes, guessed from the room beside them."""
     one = build("outputs", 1, 1, 1, 1)
     read, sums, square, ins, outs = one.read_width, one.sum_width, conv.kernel**2, conv.in_channels, conv.out_channels
@@ -152,9 +149,9 @@ def _guesses(conv: Conv2d, capacity: int, build: Build) -> Iterator[tuple[float,
                 )
 
 
-def _search(conv: Conv2d, capacity: int, build: Build) -> list[ConvTiles]:
+def _search(conv: Conv2d, capacity: int, build: Build) -> list[ConvSchedule]:
     """The best schedule of each family that fits, in no order."""
-    best: dict[str, ConvTiles] = {}
+    best: dict[str, ConvSchedule] = {}
     for found in _plain(conv, capacity, build):
         known = best.get(found.stays)
         if found.own_room <= capacity and (known is None or found.bytes < known.bytes):
@@ -167,44 +164,31 @@ def _search(conv: Conv2d, capacity: int, build: Build) -> list[ConvTiles]:
     return [*best.values()]
 
 
-def conv_schedules(conv: Conv2d, capacity: int, room: Room | None = None) -> list[Found]:
+def conv_schedules(conv: Conv2d, room: Room) -> list[Found]:
     """The best schedule of each family that fits, the one with the least bytes first; some milliseconds.
-
-    Parameters
-    ----------
-    conv : Conv2d
-    capacity : int
-        Values that fast memory holds.
-    room : Room, optional
-        A memory of bytes instead, in which an incomplete output has a width of its own.
 
     Raises
     ------
     InfeasibleError
         Not one value of each operand fits.
     """
-    if room is None:
-        least, unit = 3, "elements"
-    else:
-        least, unit, capacity = 2 * room.widths.read + room.widths.partial, "bytes", room.bytes
-    if capacity < least:
+    least, unit = 2 * room.widths.read + room.widths.partial, "elements" if room.widths == ALIKE else "bytes"
+    if room.bytes < least:
         raise InfeasibleError(
-            f"capacity: got {capacity} {unit}, expected at least {least} (a value each of X, W and Y): no schedule "
+            f"capacity: got {room.bytes} {unit}, expected at least {least} (a value each of X, W and Y): no schedule "
             "exists."
         )
 
-    def build(stays: str, images: int, rows: int, columns: int, channels: int) -> ConvTiles:
-        if room is None:
-            return ConvSchedule(conv, capacity, stays, images, rows, columns, channels)
-        return WideConvSchedule(conv, capacity, stays, images, rows, columns, channels, room=room)
+    def build(stays: str, images: int, rows: int, columns: int, channels: int) -> ConvSchedule:
+        return ConvSchedule(conv, room, stays, images, rows, columns, channels)
 
-    every: list[Found] = [*_search(conv, capacity, build)]
+    every: list[Found] = [*_search(conv, room.bytes, build)]
     if conv.overlap == 1:
-        every.append(ConvProduct.of(conv, capacity) if room is None else WideConvProduct.of(conv, room))
+        every.append(ConvProduct.of(conv, room))
     return sorted(every, key=lambda s: (s.bytes, s.elements))
 
 
 @lru_cache(maxsize=1 << 8)
-def best_conv_schedule(conv: Conv2d, capacity: int, room: Room | None = None) -> Found:
+def best_conv_schedule(conv: Conv2d, room: Room) -> Found:
     """The schedule with the least bytes moved among all families."""
-    return conv_schedules(conv, capacity, room)[0]
+    return conv_schedules(conv, room)[0]

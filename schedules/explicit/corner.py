@@ -87,6 +87,10 @@ class Side:
         """Values of a vector beside the block."""
         return self.beside or self.shared
 
+    def plain_room(self, vectors: int) -> int:
+        """What so many vectors beside the block take."""
+        return self.vector * self.plain * vectors + self.pivot * self.streams if vectors else 0
+
 
 @dataclass(frozen=True)
 class Corner:
@@ -103,9 +107,9 @@ class Corner:
 
     def room(self, side: Side) -> int:
         """Most that is held beside the whole block while vectors come to stay, or leave."""
-        beside = side.vector * side.plain * self.plain
         if not self.turned:
-            return beside + side.pivot * side.streams if beside else 0  # line by line, a cell of each product at a time
+            return side.plain_room(self.plain)  # line by line, a cell of each product at a time
+        beside = side.vector * side.plain * self.plain
         index, pivots = side.vector * self.turned, side.pivot * side.streams * self.group * self.turned
         return beside + pivots + max(values * index - gone * self.group for values, gone in side.terms)
 
@@ -113,8 +117,8 @@ class Corner:
 NO_CORNER = Corner(0, 0, 0)
 
 
-def _group(spare: int, side: Side, depth: int, w: int) -> int:
-    """A size of the groups with which w vectors are turned in that spare room, or 0."""
+def _groups(spare: int, side: Side, depth: int, w: int) -> tuple[int, int]:
+    """The sizes of groups with which w vectors are turned in that spare room: the least and the most."""
     index, pivot = side.vector * w, side.pivot * side.streams * w
     low, high = 1, min(depth, (spare - side.streams * index) // pivot)
     for values, gone in side.terms[1:]:
@@ -124,8 +128,8 @@ def _group(spare: int, side: Side, depth: int, w: int) -> int:
         elif slope < 0:
             high = min(high, short // slope)
         elif short > 0:
-            return 0
-    return low if low <= high else 0
+            return 1, 0
+    return low, high
 
 
 def _turned(spare: int, side: Side, depth: int, limit: int) -> tuple[int, int]:
@@ -140,8 +144,8 @@ def _turned(spare: int, side: Side, depth: int, limit: int) -> tuple[int, int]:
     high = min(limit, spare // ((side.vector + side.pivot) * side.streams))
     while low < high:
         middle = (low + high + 1) // 2
-        group = _group(spare, side, depth, middle)
-        low, high, found = (middle, high, group) if group else (low, middle - 1, found)
+        least, most = _groups(spare, side, depth, middle)
+        low, high, found = (middle, high, least) if least <= most else (low, middle - 1, found)
     return low, found
 
 
@@ -175,6 +179,58 @@ def best_corner(spare: int, side: Side, depth: int, limit: int, beside: int | No
         turned, group = _turned(spare - each * plain, side, depth, limit - plain)
         if turned + plain > best.vectors:
             best = Corner(group, turned, plain)
+    return best
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step of a block at which vectors come to stay, or leave: its depth, and what is spare by each limit.
+
+    A limit counts values in its own way, so it has a `Side` of its own.
+    """
+
+    depth: int
+    limits: tuple[tuple[int, Side], ...]
+
+    def group(self, turned: int, plain: int) -> int:
+        """A size of the groups with which so many vectors are turned beside others that lie there, or 0."""
+        low, high = 1, self.depth
+        for spare, side in self.limits:
+            least, most = _groups(spare - side.vector * side.plain * plain, side, self.depth, turned)
+            low, high = max(low, least), min(high, most)
+        return low if low <= high else 0
+
+
+def best_corners(stages: tuple[Stage, ...], limit: int, beside: int | None = None) -> tuple[Corner, ...]:
+    """The corner that carries most through all stages; its groups may differ from one to the next.
+
+    Parameters
+    ----------
+    stages : tuple of Stage
+    limit : int
+        The most vectors.
+    beside : int, optional
+        The most of them that may lie beside the block.
+    """
+    every = [(spare, side, stage.depth) for stage in stages for spare, side in stage.limits]
+    if len(every) == 1:
+        return (best_corner(*every[0], limit, beside),)
+    none = (NO_CORNER,) * len(stages)
+    if limit < 1 or min(spare for spare, _, _ in every) < 2:
+        return none
+    alone = [best_corner(spare, side, depth, limit, beside) for spare, side, depth in every]
+    most = min(corner.vectors for corner in alone)
+    plains = {0, *(corner.plain for corner in alone), *(p - 1 for p in (corner.plain for corner in alone) if p > 0)}
+    best = none
+    for plain in plains:
+        if any(side.plain_room(plain) > spare for spare, side, _ in every):
+            continue
+        low, high = 0, most - plain
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if all(one.group(middle, plain) for one in stages) else (low, middle - 1)
+        if low + plain > best[0].vectors:
+            best = tuple(Corner(one.group(low, plain) if low else 0, low, plain) for one in stages)
     return best
 
 

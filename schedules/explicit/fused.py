@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pebble.schedules.explicit.apart import GemmSchedule
 from pebble.schedules.explicit.chain import ChainPlan
 from pebble.schedules.explicit.chain_apart import PanelsApart
+from pebble.schedules.explicit.gemm_search import ExplicitProduct
 from pebble.schedules.explicit.phases import Phases
 from pebble.workloads import Attention, Ffn
+from pebble.workloads.widths import ALIKE, Room
 
 # family -> side that is cut into bands, rule inside a band; the plain ones first
 FUSED_FAMILIES = {
@@ -23,10 +24,14 @@ FUSED_FAMILIES = {
 
 
 APART = "panel without a corner"
+PHASES = "two phases"
+Plan = ChainPlan | PanelsApart | Phases
 
 
-def family_of_plan(plan: ChainPlan) -> str:
+def family_of_plan(plan: Plan) -> str:
     """The plainest family that a plan belongs to."""
+    if not isinstance(plan, ChainPlan):
+        return APART if isinstance(plan, PanelsApart) else PHASES
     panels = [b.block == 1 and (b.blocks == 1 or b.kept_first == plan.chain.k) for b, _ in plan.runs]
     spilled = [b.spilled > 0 for b, _ in plan.runs]
     if all(spilled):
@@ -40,26 +45,40 @@ def family_of_plan(plan: ChainPlan) -> str:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel of an unfused schedule that is no matrix product: values moved by operand, and most held at once."""
+    """A kernel of an unfused schedule that is no matrix product: values moved by operand, and most held at once.
+
+    ``row_stays``, of a softmax: whether a row is held between its sum and its division, or read twice.
+    """
 
     name: str
     loads: Mapping[str, int]
     stores: Mapping[str, int]
     peak_elements: int
+    row_stays: bool = True
 
 
 @dataclass(frozen=True)
-class ChainSchedule:
-    """A legal schedule of an FFN or of attention and its exact traffic.
+class FusedSchedule:
+    """A legal schedule of an FFN or of attention and its exact traffic: fused, or kernel by kernel.
 
     Attributes
     ----------
     family, detail : str
-        How it goes about it, for a reader; ``detail`` tells bands and blocks.
+        How it goes about it, for a reader: a key of ``FUSED_FAMILIES``, `APART`, `PHASES`, ``"flash attention"``,
+        ``"unfused"`` or `row_state.FAMILY`; ``detail`` tells bands and blocks.
+    workload : Ffn or Attention
     loads, stores : mapping of str to int
         Values moved, by operand (``H`` or ``S``: hidden layer or scores), over all groups.
     peak_elements : int
         Most values held at once.
+    room : Room
+        The memory.
+    bytes : int
+        Loads plus stores, in bytes, each value at its width.
+    plan : ChainPlan, PanelsApart or Phases, optional
+        The bands, when fused; of one group, when there are several.
+    kernels : tuple
+        The kernels, when not.
     """
 
     family: str
@@ -68,6 +87,10 @@ class ChainSchedule:
     loads: Mapping[str, int]
     stores: Mapping[str, int]
     peak_elements: int
+    room: Room
+    bytes: int
+    plan: Plan | None = None
+    kernels: tuple[ExplicitProduct | ChainPlan | Kernel, ...] = ()
 
     @property
     def elements(self) -> int:
@@ -82,7 +105,7 @@ class ChainSchedule:
 
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
-        return {
+        told: dict[str, object] = {
             "family": self.family,
             "detail": self.detail,
             "elements": self.elements,
@@ -90,31 +113,4 @@ class ChainSchedule:
             "stores_elements": dict(self.stores),
             "peak_elements": self.peak_elements,
         }
-
-
-@dataclass(frozen=True)
-class FusedSchedule(ChainSchedule):
-    """In a memory of values.
-
-    The family is a key of ``FUSED_FAMILIES``, `APART`, ``"flash attention"``, ``"unfused"`` or `row_state.FAMILY`.
-
-    Attributes
-    ----------
-    capacity : int
-        Values that fast memory holds.
-    plan : ChainPlan, PanelsApart or Phases, optional
-        The bands, when fused; of one group, when there are several.
-    kernels : tuple
-        The kernels, when not.
-    """
-
-    capacity: int
-    plan: ChainPlan | PanelsApart | Phases | None = None
-    kernels: tuple[GemmSchedule | ChainPlan | Kernel, ...] = ()
-
-    @property
-    def bytes(self) -> int:
-        """Loads plus stores, in bytes, each operand at its own width; intermediates have the inputs' width."""
-        width = {o.name: o.element_bytes for o in self.workload.operands}
-        moved = (self.loads, self.stores)
-        return sum(n * width.get(name, self.workload.in_bytes) for part in moved for name, n in part.items())
+        return told if self.room.widths == ALIKE else told | {"widths_bytes": self.room.widths.to_json()}

@@ -18,13 +18,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from pebble.schedules.explicit.corner import NO_CORNER, Corner, Side, best_corner
+from pebble.schedules.explicit.corner import NO_CORNER, Corner, Side, Stage, best_corners
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
+from pebble.workloads.widths import ALIKE, Room, Widths
 
 # stationary operand -> (its two dimensions, the streamed one)
 AXES = {"C": ("m", "n", "k"), "A": ("m", "k", "n"), "B": ("k", "n", "m")}
-ALIKE = {"A": 1, "B": 1, "C": 1}
 _OPERAND_OF = {frozenset("mk"): "A", frozenset("kn"): "B", frozenset("mn"): "C"}
 
 Turn = tuple[Corner, Corner]  # how vectors come to stay in one block, and how they leave from the next
@@ -60,6 +60,17 @@ class Steps:
     next: Turn = (NO_CORNER, NO_CORNER)
 
 
+def taken(widths: Widths) -> dict[str, int]:
+    """What a value of A, B or C may take while blocks of it are worked on: of C, as a partial sum."""
+    return {"A": widths.read, "B": widths.read, "C": widths.partial}
+
+
+def visit_costs(room: Room) -> dict[str, int]:
+    """What it counts that a value of each operand comes to fast memory; one of C comes and goes."""
+    cost = room.cost
+    return {"A": cost.read, "B": cost.read, "C": 2 * cost.partial}
+
+
 @dataclass(frozen=True)
 class StationaryProduct(ABC):
     """A product of which one operand stays, part by part, and its exact traffic.
@@ -67,12 +78,12 @@ class StationaryProduct(ABC):
     Attributes
     ----------
     gemm : Gemm
-    capacity : int
-        What fast memory holds: values, or what ``taken`` counts.
+    room : Room
+        The memory, of values or of bytes.
     """
 
     gemm: Gemm
-    capacity: int
+    room: Room
 
     @property
     @abstractmethod
@@ -80,13 +91,13 @@ class StationaryProduct(ABC):
         """How often values of each operand come to fast memory, in all."""
 
     @abstractmethod
-    def _peak(self, taken: Mapping[str, int]) -> int:
+    def _peak(self, of: Mapping[str, int]) -> int:
         """Most that is held at once, where values of the operands take so much."""
 
     @property
-    def taken(self) -> Mapping[str, int]:
-        """What a value of each operand takes of the capacity."""
-        return ALIKE
+    @abstractmethod
+    def name(self) -> str:
+        """For tables."""
 
     def extent(self, axis: str) -> int:
         """A dimension by its letter."""
@@ -106,12 +117,12 @@ class StationaryProduct(ABC):
     @cached_property
     def peak_elements(self) -> int:
         """Most values held at once."""
-        return self._peak(ALIKE)
+        return self._peak(taken(ALIKE))
 
     @property
     def fits(self) -> bool:
-        """Whether what is held at once is within the capacity."""
-        return self._peak(self.taken) <= self.capacity
+        """Whether what is held at once is within the memory."""
+        return all(self._peak(taken(of)) <= size for size, of in self.room.limits)
 
     @property
     def elements(self) -> int:
@@ -119,20 +130,29 @@ class StationaryProduct(ABC):
         return sum(self.loads.values()) + sum(self.stores.values())
 
     @property
+    def spilled(self) -> int:
+        """Partial sums stored, and loaded again."""
+        return self.visits["C"] - self.gemm.m * self.gemm.n
+
+    @cached_property
     def bytes(self) -> int:
-        """Loads plus stores, in bytes, each operand at its own width."""
-        width = {o.name: o.element_bytes for o in self.gemm.operands}
-        return sum(count * width[name] for moved in (self.loads, self.stores) for name, count in moved.items())
+        """Loads plus stores, in bytes, partial sums at the width of accumulators."""
+        cost, cells = self.room.cost, self.gemm.m * self.gemm.n * (2 if self.gemm.accumulate else 1)
+        inputs = cost.read * (self.visits["A"] + self.visits["B"])
+        return inputs + 2 * cost.partial * self.spilled + cost.written * cells
 
     def moved_json(self) -> dict[str, object]:
         """What is moved and held, as plain data."""
         moved = {"loads_elements": dict(self.loads), "stores_elements": dict(self.stores)}
-        return {**moved, "peak_elements": self.peak_elements}
+        told: dict[str, object] = {**moved, "peak_elements": self.peak_elements}
+        if self.room.widths != ALIKE:
+            told |= {"partial_sums_spilled": self.spilled, "widths_bytes": self.room.widths.to_json()}
+        return told
 
 
 @dataclass(frozen=True)
 class BandedProduct(StationaryProduct):
-    """A product in bands of blocks, and its exact traffic: in a memory of values, or one where widths differ.
+    """A product in bands of blocks, and its exact traffic.
 
     Attributes
     ----------
@@ -164,19 +184,15 @@ class BandedProduct(StationaryProduct):
             found.append(Steps(across[i], down, nxt))
         return tuple(found)
 
-    def sides(self, band: Band, taken: Mapping[str, int]) -> tuple[Side, Side]:
+    def sides(self, band: Band, of: Mapping[str, int]) -> tuple[Side, Side]:
         """Of the longest block of a band, where values take so much: at a step inside the band, and at its end."""
         p_axis, r_axis = other_axes(band.stationary, self.axis)
         own, of_p, of_q = (
-            taken[name] for name in (band.stationary, operand_of(p_axis, r_axis), operand_of(self.axis, r_axis))
+            of[name] for name in (band.stationary, operand_of(p_axis, r_axis), operand_of(self.axis, r_axis))
         )
         _, block, _ = self.layout(band)
         inside = Side(band.width, cell=own, vector=of_q, pivot=of_p)
         return inside, Side(block, cell=own, vector=of_p, pivot=of_q)
-
-    def spare(self, band: Band) -> int:
-        """What is left beside the longest block of a band."""
-        return self.capacity - self.taken[band.stationary] * self.layout(band)[1] * band.width
 
     def _across(self, band: Band) -> Corner:
         if band.blocks == 1:
@@ -187,7 +203,12 @@ class BandedProduct(StationaryProduct):
 
     def _corner(self, band: Band, end: int, depth: int, limit: int) -> Corner:
         """The best at a step inside a band (0), or at its end (1)."""
-        return best_corner(self.spare(band), self.sides(band, self.taken)[end], depth, limit)
+        limits = []
+        for size, widths in self.room.limits:
+            of = taken(widths)
+            block = of[band.stationary] * self.layout(band)[1] * band.width
+            limits.append((size - block, self.sides(band, of)[end]))
+        return best_corners((Stage(depth, tuple(limits)),), limit)[0]
 
     def _turn(self, *sides: tuple[Band, Corner]) -> Turn:
         most = None
@@ -233,10 +254,10 @@ class BandedProduct(StationaryProduct):
         p, block, _ = self.layout(band)
         return p // band.blocks if far else block
 
-    def _peak(self, taken: Mapping[str, int]) -> int:
+    def _peak(self, of: Mapping[str, int]) -> int:
         most = 0
         for i, band in enumerate(self.bands):
-            steps, (inside, end) = self.steps[i], self.sides(band, taken)
+            steps, (inside, end) = self.steps[i], self.sides(band, of)
             _, block, _ = self.layout(band)
             beside = [max(inside.vector, end.vector) * (min(block, band.width) + 1), steps.across.room(inside)]
             beside += [corner.room(end) for corner in (*steps.down, steps.next[0])]
@@ -285,10 +306,6 @@ class BandedProduct(StationaryProduct):
         for band, steps in zip(self.bands, self.steps, strict=True):
             for copy in range(band.count):
                 yield band, steps, copy + 1 < band.count
-
-
-class ExplicitSchedule(BandedProduct):
-    """A legal schedule in a memory of values, and its exact traffic."""
 
 
 def _blocks(count: int) -> str:

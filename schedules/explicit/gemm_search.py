@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from pebble.errors import InfeasibleError
-from pebble.schedules.explicit.apart import CornerApart, GemmSchedule, corners_apart
+from pebble.schedules.explicit.apart import BandsApart, corners_apart
+from pebble.schedules.explicit.blocked import BlockedProduct, blocked_products
 from pebble.schedules.explicit.blocks import block_sizes, even, largest_partner
 from pebble.schedules.explicit.corner import FloatArray, vectors_carried
-from pebble.schedules.explicit.gemm import AXES, Band, BandedProduct, ExplicitSchedule, operand_of, other_axes
+from pebble.schedules.explicit.gemm import AXES, Band, BandedProduct, operand_of, other_axes, taken, visit_costs
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
+from pebble.workloads.widths import ALIKE, Room
 
 _MOST_BLOCKS = 512  # sizes of blocks, beyond which only every 256th part is tried
 _NARROWER = (0, 1 / 64, 1 / 32, 1 / 16, 1 / 8)  # more bands than the fewest: what is left beside blocks turns corners
@@ -30,8 +31,8 @@ _LOOK_AT_SMALL, _ROUGH = 64, 1.15  # its bands of one kind: how many, and how go
 _MOVE_SPLIT = 2  # mixtures whose split is moved value by value
 
 IntArray = npt.NDArray[np.int64]
-S = TypeVar("S", bound=BandedProduct)
 Part = tuple[str, int, int, int]  # operand that stays, blocks, total width, bands
+ExplicitProduct = BandedProduct | BandsApart | BlockedProduct
 
 
 @dataclass(frozen=True)
@@ -48,24 +49,24 @@ class _Kinds:
     taken: tuple[FloatArray, FloatArray, FloatArray]  #: what a value of them takes of the capacity
 
     @classmethod
-    def of(cls, gemm: Gemm, capacity: int, axis: str, taken: Mapping[str, int], visit: Mapping[str, int]) -> _Kinds:
-        """Every kind with a block that fits; what a value of each operand takes, and bytes of a visit of one."""
-        rows = []
+    def of(cls, gemm: Gemm, room: Room, axis: str) -> _Kinds:
+        """Every kind with a block that fits."""
+        rows, capacity, of, visit = [], room.bytes, taken(room.widths), visit_costs(room)
         for stationary, (first, second, _) in AXES.items():
             if axis not in (first, second):
                 continue
             p_axis, r_axis = other_axes(stationary, axis)
             p, r = getattr(gemm, p_axis), getattr(gemm, r_axis)
             visited = (operand_of(p_axis, r_axis), operand_of(axis, r_axis), stationary)
-            own, wider = taken[stationary], max(taken[name] for name in visited[:2])
-            widths = [of[name] for of in (visit, taken) for name in visited]
+            own, wider = of[stationary], max(of[name] for name in visited[:2])
+            widths = [each[name] for each in (visit, of) for name in visited]
             for size in block_sizes(p, capacity // own, _MOST_BLOCKS):
                 if widest := min(largest_partner(capacity, size, own, wider), getattr(gemm, axis)):
                     rows.append((stationary, ceil_div(p, size), size, widest, p, r, *widths))
         names, *numbers = zip(*rows, strict=True) if rows else ((), *[()] * 11)
-        blocks, block, widest, p, r, *of = (np.array(x, float) for x in numbers)
-        weights, room = (of[0], of[1], of[2]), (of[3], of[4], of[5])
-        return cls(capacity, np.array(names, "U1"), blocks, block, widest, (p, r), weights, room)
+        blocks, block, widest, p, r, *six = (np.array(x, float) for x in numbers)
+        weights, takes = (six[0], six[1], six[2]), (six[3], six[4], six[5])
+        return cls(capacity, np.array(names, "U1"), blocks, block, widest, (p, r), weights, takes)
 
     def take(self, index: IntArray) -> _Kinds:
         """Some of them, in the shape of the index."""
@@ -154,7 +155,7 @@ def _bands(parts: tuple[Part, ...]) -> tuple[Band, ...]:
     )
 
 
-def _moved_split(best: S, parts: tuple[Part, ...]) -> S:
+def _moved_split(best: BandedProduct, parts: tuple[Part, ...]) -> BandedProduct:
     """The same with the split between two kinds where it is best, by steps of half the length."""
     (one, blocks, width, count), (other, cut, rest, number) = parts
     step = max(1, min(width, rest) // 16)
@@ -173,31 +174,16 @@ def _moved_split(best: S, parts: tuple[Part, ...]) -> S:
     return best
 
 
-def gemm_schedules(gemm: Gemm, capacity: int) -> list[ExplicitSchedule]:
-    """The schedules that look best for a capacity in values, built exactly, the one with the least bytes first.
-
-    Cost: some milliseconds. InfeasibleError for a capacity below 3.
-    """
-    if capacity < 3:
-        raise InfeasibleError(
-            f"capacity: got {capacity} elements, expected at least 3 (a value each of A, B and C): no schedule exists."
-        )
-    empty, inputs = ExplicitSchedule(gemm, capacity, "m", ()), {"A": gemm.in_bytes, "B": gemm.in_bytes}
-    return search_bands(empty, inputs, gemm.out_bytes)[:_LOOK_CLOSELY]
-
-
 def _is_small(gemm: Gemm) -> bool:
     return gemm.m * gemm.n * gemm.k <= _FEW_UPDATES
 
 
-def _proposed(
-    gemm: Gemm, capacity: int, taken: Mapping[str, int], visit: Mapping[str, int], axes: str
-) -> list[tuple[str, tuple[Part, ...]]]:
-    """The axis and the parts of what looks best for a capacity."""
+def _proposed(gemm: Gemm, room: Room, axes: str) -> list[tuple[str, tuple[Part, ...]]]:
+    """The axis and the parts of what looks best in a memory."""
     plans: list[tuple[float, str, tuple[Part, ...]]] = []
     one_kind: list[tuple[float, str, tuple[Part, ...]]] = []
     for axis in axes:
-        kinds, q = _Kinds.of(gemm, capacity, axis, taken, visit), getattr(gemm, axis)
+        kinds, q = _Kinds.of(gemm, room, axis), getattr(gemm, axis)
         if not len(kinds.blocks):
             continue
         cost, index, count = _uniform(kinds, q)
@@ -214,20 +200,18 @@ def _proposed(
     return [(axis, parts) for _, axis, parts in best]
 
 
-def search_bands(empty: S, inputs: Mapping[str, int], partial: int, axes: str = "mnk") -> list[S]:
-    """`gemm_schedules` for schedules like one without bands, along some axes.
+def banded_products(gemm: Gemm, room: Room, axes: str = "mnk") -> list[BandedProduct]:
+    """The schedules in bands along some axes that look best, built exactly, the one with the least bytes first.
 
-    ``inputs`` and ``partial``: bytes of a value of the inputs, and of a partial sum that moves.
+    Cost: some milliseconds.
     """
-    gemm, capacity, taken = empty.gemm, empty.capacity, empty.taken
-    visit = {**inputs, "C": 2 * partial}  # a value of C comes and goes
     plans: dict[tuple[str, tuple[Part, ...]], None] = {}
     below = _BELOW if _is_small(gemm) else 1
-    for less in range(capacity, max(capacity - below, 2), -1):  # what fits less memory fits more
-        plans |= dict.fromkeys(_proposed(gemm, less, taken, visit, axes))
-    found: list[tuple[int, int, int, S, tuple[Part, ...]]] = []
+    for less in range(room.bytes, max(room.bytes - below, 2), -1):  # what fits less memory fits more
+        plans |= dict.fromkeys(_proposed(gemm, replace(room, bytes=less), axes))
+    found: list[tuple[int, int, int, BandedProduct, tuple[Part, ...]]] = []
     for axis, parts in plans:
-        schedule = replace(empty, axis=axis, bands=_bands(parts))
+        schedule = BandedProduct(gemm, room, axis, _bands(parts))
         if schedule.fits:
             found.append((schedule.bytes, schedule.elements, len(found), schedule, parts))
     found.sort(key=lambda one: one[:3])
@@ -239,9 +223,27 @@ def search_bands(empty: S, inputs: Mapping[str, int], partial: int, axes: str = 
 
 
 @lru_cache(maxsize=1 << 10)
-def best_gemm_schedule(gemm: Gemm, capacity: int) -> GemmSchedule:
-    """The schedule with the least bytes moved, in bands of blocks or with a corner apart; ties go to the former."""
-    found: list[GemmSchedule] = [*gemm_schedules(gemm, capacity)[:1]]
-    visit = {"A": gemm.in_bytes, "B": gemm.in_bytes, "C": 2 * gemm.out_bytes}
-    found += corners_apart(CornerApart(gemm, capacity, "C", "m", 1, (0, 0)), visit)
+def best_gemm_schedule(gemm: Gemm, room: Room) -> ExplicitProduct:
+    """The schedule with the least bytes moved: in bands, with a corner apart, in equal blocks; ties go to the first.
+
+    Raises
+    ------
+    InfeasibleError
+        Not one value of each operand fits.
+    """
+    of = taken(room.widths)
+    what, least = ("bytes", sum(of.values())) if room.widths != ALIKE else ("elements", 3)
+    if room.bytes < least or not room.holds(3):
+        got, least = (room.bytes, least) if room.bytes < least else (room.values, 3)
+        raise InfeasibleError(
+            f"capacity: got {got} {what}, expected at least {least} {what} (a value each of A, B and C): no schedule "
+            "exists."
+        )
+    found: list[ExplicitProduct] = [
+        *banded_products(gemm, room)[:1],
+        *corners_apart(gemm, room),
+        *(one for one in blocked_products(gemm, room) if one.fits),
+    ]
+    if not found:
+        raise InfeasibleError(f"capacity: got {room.values} values, expected more: no schedule found holds so few.")
     return min(found, key=lambda s: (s.bytes, s.elements))

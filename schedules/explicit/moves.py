@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from pebble.schedules.explicit.apart import BandsApart
+from pebble.schedules.explicit.blocked import BlockedProduct
 from pebble.schedules.explicit.corner import NO_CORNER, Corner
 from pebble.schedules.explicit.gemm import Band, BandedProduct, StationaryProduct, operand_of, other_axes
 from pebble.workloads import Gemm
@@ -27,6 +28,8 @@ def gemm_moves(schedule: StationaryProduct, enter: Corner = NO_CORNER) -> Iterat
     """
     if isinstance(schedule, BandsApart):
         return _Apart(schedule).play()
+    if isinstance(schedule, BlockedProduct):
+        return _Blocks(schedule).play()
     assert isinstance(schedule, BandedProduct)
     return _Bands(schedule, enter).play()
 
@@ -97,6 +100,65 @@ class _Player:
         for x in sides[held]:
             if x not in stays:
                 yield from self.drop((axes[held], axes["r"]), (x, r))
+
+
+class _Blocks(_Player):
+    def __init__(self, schedule: BlockedProduct) -> None:
+        super().__init__(schedule.gemm)
+        self.nest = schedule.nest
+
+    def play(self) -> Iterator[Event]:
+        nest = self.nest
+        first, second, streamed = nest.axes
+        pr, qr, pq = (first, streamed), (second, streamed), (first, second)
+        walk = [
+            (row, col)
+            for row in range(nest.rows)
+            for col in (range(nest.cols) if row % 2 == 0 else range(nest.cols - 1, -1, -1))
+        ]
+        keep_p = keep_q = 0  # vectors held from the last block: the first ones in this block's direction
+        for number, (row, col) in enumerate(walk):
+            ps = range(row * nest.bp, row * nest.bp + nest.height(row))
+            qs = range(col * nest.bq, col * nest.bq + nest.width(col))
+            next_p = next_q = 0
+            if number + 1 < len(walk):
+                if walk[number + 1][0] == row:
+                    next_p = nest.kept_across(len(ps), nest.bq)
+                else:
+                    next_q = nest.kept_down(row, len(qs))
+            order = range(nest.r) if number % 2 == 0 else range(nest.r - 1, -1, -1)
+            stationary = self.value(pq, (0, 0))[0]
+            if stationary != "C":
+                for p in ps:
+                    for q in qs:
+                        yield from self.fetch(pq, (p, q))
+            for step, r in enumerate(order):
+                later = nest.r - step - 1  # steps after this one
+                stays_p, stays_q = later < next_p, later < next_q
+                whole_p = step < keep_p or stays_p
+                whole_q = step < keep_q or stays_q
+                if whole_p or (not whole_q and len(ps) <= len(qs)):
+                    vector, singles = (pr, ps, stays_p), (qr, qs)
+                else:
+                    vector, singles = (qr, qs, stays_q), (pr, ps)
+                axes, indices, stays = vector
+                for x in indices:
+                    yield from self.fetch(axes, (x, r))
+                for y in singles[1]:
+                    yield from self.fetch(singles[0], (y, r))
+                    for x in indices:
+                        p, q = (x, y) if axes == pr else (y, x)
+                        if stationary == "C":
+                            yield from self.fetch(pq, (p, q))
+                        yield from self.update(nest.axes, (p, q, r))
+                    yield from self.drop(singles[0], (y, r))
+                if not stays:
+                    for x in indices:
+                        yield from self.drop(axes, (x, r))
+            for p in ps:
+                for q in qs:
+                    yield from self.drop(pq, (p, q))
+            keep_p, keep_q = next_p, next_q
 
 
 class _Apart(_Player):

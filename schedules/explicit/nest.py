@@ -12,9 +12,30 @@ from dataclasses import dataclass
 import numpy as np
 
 from pebble.schedules.explicit.corner import FloatArray
-from pebble.schedules.explicit.gemm import AXES
+from pebble.schedules.explicit.gemm import AXES, operand_of, taken
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
+from pebble.workloads.widths import Room
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What fits beside each other, and what a value of the block, of P and of Q takes of it."""
+
+    capacity: int
+    stationary: int
+    p: int
+    q: int
+
+
+def memories_of(room: Room, stationary: str, axes: tuple[str, str, str]) -> tuple[Memory, ...]:
+    """Each limit of a memory as a nest along p, q and r meets it."""
+    p, q, r = axes
+    found = []
+    for size, widths in room.limits:
+        of = taken(widths)
+        found.append(Memory(size, of[stationary], of[operand_of(p, r)], of[operand_of(q, r)]))
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -27,16 +48,16 @@ class Nest:
     r: int
     bp: int
     bq: int
-    capacity: int
+    memories: tuple[Memory, ...]  #: all of them limit what is kept
 
     @classmethod
-    def of(cls, gemm: Gemm, capacity: int, stationary: str, bp: int, bq: int, across: str) -> Nest:
+    def of(cls, gemm: Gemm, room: Room, stationary: str, bp: int, bq: int, across: str) -> Nest:
         """The nest of these blocks, bp x bq in the order of `AXES`; it walks its second dimension first."""
         first, second, streamed = AXES[stationary]
         if across == first:
             first, second, bp, bq = second, first, bq, bp
-        size = {"m": gemm.m, "n": gemm.n, "k": gemm.k}
-        return cls((first, second, streamed), size[first], size[second], size[streamed], bp, bq, capacity)
+        size, axes = {"m": gemm.m, "n": gemm.n, "k": gemm.k}, (first, second, streamed)
+        return cls(axes, size[first], size[second], size[streamed], bp, bq, memories_of(room, stationary, axes))
 
     @property
     def rows(self) -> int:
@@ -54,7 +75,10 @@ class Nest:
 
     def kept_across(self, height: int, width: int) -> int:
         """Vectors of P (``height`` values each) kept from one block to the next in its row."""
-        return min(self.r, max(0, (self.capacity - 1 - height * width) // height))
+        free = min(
+            (one.capacity - one.q - one.stationary * height * width) // (one.p * height) for one in self.memories
+        )
+        return min(self.r, max(0, free))
 
     def kept_down(self, row: int, width: int) -> int:
         """Vectors of Q (``width`` values each) kept at the turn below ``row``.
@@ -62,10 +86,13 @@ class Nest:
         A block that begins with kept vectors of P must be through with them before it begins to keep vectors of Q,
         and the other way round: a step with both would hold two whole vectors.
         """
-        free = self.r
+        steps = self.r
         if self.cols > 1:
-            free -= max(self.kept_across(self.height(r), self.bq) for r in (row, row + 1))
-        return min(free, max(0, (self.capacity - 1 - self.bp * width) // width))
+            steps -= max(self.kept_across(self.height(r), self.bq) for r in (row, row + 1))
+        free = min(
+            (one.capacity - one.p - one.stationary * self.bp * width) // (one.q * width) for one in self.memories
+        )
+        return min(steps, max(0, free))
 
     def saved_across(self) -> int:
         """Values of P not moved again, over all steps inside rows of blocks."""
@@ -91,33 +118,22 @@ class Nest:
         width = self.width(self.turn_column(last))
         return total + self.kept_down(last, width) * width
 
-    def peak(self) -> int:
-        """Most values held at once."""
-        plain = self.bp * self.bq + min(self.bp, self.bq) + 1
-        most = plain
+    def peak(self, own: int = 1, of_p: int = 1, of_q: int = 1) -> int:
+        """Most that is held at once, where a value of the block, of P and of Q takes so much."""
+        most = own * self.bp * self.bq + max(of_p, of_q) * (min(self.bp, self.bq) + 1)
         if self.cols > 1:
             for height in {self.bp if self.rows > 1 else self.height(0), self.height(self.rows - 1)}:
                 kept = self.kept_across(height, self.bq)
-                most = max(most, height * self.bq + kept * height + 1 if kept else 0)
+                most = max(most, own * height * self.bq + of_p * kept * height + of_q if kept else 0)
         for row in {0, self.rows - 2} if self.rows > 1 else set():
             for width in {self.width(self.turn_column(row)), self.width(self.turn_column(row + 1))}:
                 kept = self.kept_down(row, width)
-                most = max(most, self.bp * width + kept * width + 1 if kept else 0)
+                most = max(most, own * self.bp * width + of_q * kept * width + of_p if kept else 0)
         return most
 
 
-@dataclass(frozen=True)
-class Memory:
-    """What fits beside each other, and what a value of the block, of P and of Q takes of it."""
-
-    capacity: int
-    stationary: int
-    p: int
-    q: int
-
-
 def visits_of_many(
-    extents: tuple[int, int, int], bp: FloatArray, bq: FloatArray, memories: list[Memory]
+    extents: tuple[int, int, int], bp: FloatArray, bq: FloatArray, memories: tuple[Memory, ...]
 ) -> tuple[FloatArray, FloatArray]:
     """How often values of P and of Q come to fast memory, for many nests of p x q x r at once.
 
@@ -127,7 +143,7 @@ def visits_of_many(
         p, q and r.
     bp, bq : arrays
         Of the blocks, in whole numbers; the walk is along q.
-    memories : list of Memory
+    memories : tuple of Memory
         All of them limit what is kept.
     """
     p, q, r = extents

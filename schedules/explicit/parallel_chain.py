@@ -26,6 +26,7 @@ from pebble.schedules.explicit.parallel import OnSms
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
 from pebble.units import ceil_div
 from pebble.workloads import Attention, Ffn
+from pebble.workloads.widths import Room
 
 
 @dataclass(frozen=True)
@@ -142,11 +143,17 @@ def _strict_on_sms(attention: Attention, sms: int, capacity: int) -> ChainOnSms:
 def _of_one_memory(attention: Attention, capacity: int) -> FusedSchedule:
     """The best in one memory; where no row under a mask fits, without the mask, which only leaves work out."""
     try:
-        return best_attention_schedule(attention, capacity)
+        return best_attention_schedule(attention, Room.of_values(capacity, attention))
     except InfeasibleError:
         if not attention.causal:
             raise
-    return best_attention_schedule(replace(attention, causal=False), capacity)
+    return best_attention_schedule(replace(attention, causal=False), Room.of_values(capacity, attention))
+
+
+def _ffn_of_one_memory(ffn: Ffn, capacity: int) -> FusedSchedule:
+    found = best_ffn_schedule(ffn, Room.of_values(capacity, ffn))
+    assert found is not None  # three values hold a schedule; fewer are refused
+    return found
 
 
 def best_ffn_on_sms(
@@ -168,9 +175,9 @@ def best_ffn_on_sms(
     share = ceil_div(ffn.tokens, sms)
     full, rest = divmod(ffn.tokens, share)
     # all SMs but the last do the same
-    pieces = [(full, best_ffn_schedule(replace(ffn, tokens=share), capacity))]
+    pieces = [(full, _ffn_of_one_memory(replace(ffn, tokens=share), capacity))]
     if rest:
-        pieces.append((1, best_ffn_schedule(replace(ffn, tokens=rest), capacity)))
+        pieces.append((1, _ffn_of_one_memory(replace(ffn, tokens=rest), capacity)))
     elements = sum(count * s.elements for count, s in pieces)
     total = sum(count * s.bytes for count, s in pieces)
     writes = ffn.tokens * ffn.d_out * ffn.out_bytes

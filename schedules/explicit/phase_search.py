@@ -1,4 +1,4 @@
-"""Search for two phases of a chain in a memory of bytes: how many columns of Y the first has, and what is handed on."""
+"""Search for two phases of a chain: how many columns of Y the first has, and what is handed on."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ import numpy as np
 
 from pebble.errors import InfeasibleError
 from pebble.schedules.explicit.blocks import even
-from pebble.schedules.explicit.chain import Chain, ChainPlan, handed_on
-from pebble.schedules.explicit.corner import NO_CORNER, FloatArray, best_corner, vectors_carried
-from pebble.schedules.explicit.gemm import Band
+from pebble.schedules.explicit.chain import Chain, ChainPlan, handed_on, is_panel
+from pebble.schedules.explicit.chain_search import built
+from pebble.schedules.explicit.corner import NO_CORNER, FloatArray, Stage, best_corners, vectors_carried
+from pebble.schedules.explicit.gemm import Band, BandedProduct
+from pebble.schedules.explicit.gemm_search import ExplicitProduct, best_gemm_schedule
 from pebble.schedules.explicit.phases import Handover, Phases, entering_side, hands_on, leaving_side, panel_works
-from pebble.schedules.explicit.wide_chain import Shape, WidePlan, bands_of_shape, peak_bytes
-from pebble.schedules.explicit.wide_gemm import WideBands, WideProduct, best_gemm_in_bytes
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
 from pebble.workloads.widths import Room, Widths
 
-_ALIKE = Widths(1, 1, 1, 1)
 _MOST_PANELS = 24
 _PARTS = 49  # numbers of columns in the first phase that are estimated, for each number of panels
 _CLOSE = 1.03  # estimates are that good where it matters
@@ -47,12 +46,12 @@ def best_phases(chain: Chain, gemm: Gemm, room: Room, below: int) -> Phases | No
     """
     if chain.state or chain.masked or chain.m < 2 or chain.f < 2 or chain.l < 2:
         return None
-    search = _Search(replace(chain, room=room), gemm, room)
+    search = _Search(chain, gemm, room)
     found = [search.moved_columns(*one) for one in search.slabs(below)]
     known = [plan for plan in found if plan is not None]
-    below = min([below, *(search.bytes(plan) for plan in known)])
+    below = min([below, *(plan.bytes for plan in known)])
     known += search.blocks(below)
-    return min(known, key=lambda plan: (search.bytes(plan), plan.elements), default=None)
+    return min(known, key=lambda plan: (plan.bytes, plan.elements), default=None)
 
 
 class _Search:
@@ -62,15 +61,9 @@ class _Search:
         self.chain, self.gemm, self.room, self.widths = chain, gemm, room, room.widths
         self.built: dict[tuple[int, int, int], Phases | None] = {}
 
-    def bytes(self, plan: Phases) -> int:
-        """Loads plus stores, in bytes."""
-        return WidePlan(plan, self.room).bytes
-
     def most_columns(self, panels: int) -> int:
         """Of Y that fit beside A in so many panels; below 0 where A does not fit."""
-        limits = [(self.room.bytes, self.widths)]
-        limits += [] if self.room.values is None else [(self.room.values, _ALIKE)]
-        return min(self._columns_in(ceil_div(self.chain.m, panels), *limit) for limit in limits)
+        return min(self._columns_in(ceil_div(self.chain.m, panels), *limit) for limit in self.room.limits)
 
     def _columns_in(self, rows: int, room: int, widths: Widths) -> int:
         one, none = replace(self.chain, l=1), replace(self.chain, l=0)
@@ -119,6 +112,7 @@ class _Search:
     def about(self, panels: FloatArray, columns: FloatArray, slabs: FloatArray) -> FloatArray:
         """About what such phases move, in bytes; infinite where they do not fit."""
         c, w, p, hidden, u = self.chain, self.widths.read, self.widths.partial, self.widths.hidden, self.chain.streams
+        cost = self.room.cost
         rows, block, left = np.ceil(c.m / panels), np.ceil(c.m / slabs), c.l - columns
         beside = self.room.bytes - rows * (w * c.k + p * columns + hidden * u)
         apart = self.room.bytes - block * p * left
@@ -132,7 +126,7 @@ class _Search:
         moved = panels * c.f * shared - (panels - 1) * np.minimum(turn, c.f / 2) * shared
         moved += slabs * c.f * left - (slabs - 1) * np.minimum(down, c.f / 2) * left
         moved += c.m * c.k + 2.0 * (c.m * c.f - handed)
-        return np.where((beside >= 0) & (apart >= 0), w * moved + self.widths.written * c.m * c.l, np.inf)
+        return np.where((beside >= 0) & (apart >= 0), cost.read * moved + cost.written * c.m * c.l, np.inf)
 
     def moved_columns(self, panels: int, columns: int, slabs: int) -> Phases | None:
         """The number of columns in the first phase where it is best, by steps of half the length."""
@@ -140,9 +134,9 @@ class _Search:
         best = self.in_slabs(panels, columns, slabs)
         while step:
             tried = [one for one in (columns - step, columns + step) if 0 <= one <= most]
-            fit = [(self.bytes(plan), one, plan) for one in tried if (plan := self.in_slabs(panels, one, slabs))]
+            fit = [(plan.bytes, one, plan) for one in tried if (plan := self.in_slabs(panels, one, slabs))]
             least = min(fit, key=lambda t: t[:2], default=None)
-            if least is not None and (best is None or least[0] < self.bytes(best)):
+            if least is not None and (best is None or least[0] < best.bytes):
                 columns, best = least[1], least[2]
             else:
                 step //= 2
@@ -153,14 +147,14 @@ class _Search:
         if (panels, columns, slabs) not in self.built:
             gemm = replace(self.gemm, n=self.chain.l - columns)
             bands = tuple(Band("C", size, 1, count) for size, count in even(self.chain.m, slabs))
-            rest = WideBands(gemm, self.room.bytes, "m", bands, self.room)
+            rest = BandedProduct(gemm, self.room, "m", bands)
             first = self.panels_with(panels, columns) if rest.fits else None
             self.built[panels, columns, slabs] = None if first is None else self.phases(first, rest)
         return self.built[panels, columns, slabs]
 
     def blocks(self, below: int) -> list[Phases]:
         """The fewest panels, with any bands and blocks in the second phase."""
-        c, w, p, found = self.chain, self.widths.read, self.widths.partial, []
+        c, p, cost, found = self.chain, self.widths.partial, self.room.cost, []
         for panels in self.panels()[:2]:
             most = self.most_columns(panels)
             for columns in sorted({int(most * part) for part in _BLOCKS} - {0} if most > 0 else ()):
@@ -168,55 +162,54 @@ class _Search:
                 if first is None:
                     continue
                 inputs = max(c.m * c.f + c.f * left, _NEAR * 2 * c.m * c.f * left * sqrt(p / self.room.bytes))
-                rest = w * (c.m * c.f + inputs) + self.widths.written * c.m * left  # and the stores of H
-                if WidePlan(first, self.room).bytes + rest >= below:
+                rest = cost.read * (c.m * c.f + inputs) + cost.written * c.m * left  # and the stores of H
+                if first.bytes + rest >= below:
                     continue
                 with suppress(InfeasibleError):  # the product fits, but not in so few values
-                    product = best_gemm_in_bytes(replace(self.gemm, n=left), self.room)
+                    product = best_gemm_schedule(replace(self.gemm, n=left), self.room)
                     if (plan := self.phases(first, product)) is not None:
                         found.append(plan)
-                        below = min(below, self.bytes(plan))
+                        below = min(below, plan.bytes)
         return found
 
     def panels_with(self, panels: int, columns: int) -> ChainPlan | None:
         """So many panels of nearly one height, longer ones last, with that many columns of Y; None where too many."""
         c = replace(self.chain, l=columns)
-        sizes = even(c.m, panels)[::-1]
-        shape = Shape(sizes[-1][0], 1, c.k, columns)
-        if peak_bytes(c, "rows", shape, self.widths) > self.room.bytes:
-            return None
-        plan = bands_of_shape(c, "rows", shape, sizes, self.room)
-        return plan.plan if plan is not None and isinstance(plan.plan, ChainPlan) else None
+        plan = built(c, "rows", self.room, [("panel", c.m, panels)])
+        return plan if plan is not None and all(is_panel(c, "rows", band) for band, _ in plan.runs) else None
 
-    def phases(self, first: ChainPlan, rest: WideProduct) -> Phases | None:
+    def phases(self, first: ChainPlan, rest: ExplicitProduct) -> Phases | None:
         """These two, with what one hands to the other; None where they hold too many values."""
-        alone = Phases(replace(self.chain, room=None), self.room, first, rest)
+        alone = Phases(self.chain, self.room, first, rest)
         handing = replace(alone, handed=self.handover(first, rest))
         return handing if handing.fits else alone if alone.fits else None
 
-    def handover(self, first: ChainPlan, rest: WideProduct) -> Handover:
+    def handover(self, first: ChainPlan, rest: ExplicitProduct) -> Handover:
         """What the last panel can hand on, beside what came to it and what the first block hands on itself."""
         if not hands_on(first, rest):
             return Handover()
-        assert isinstance(rest, WideBands)
-        c, (last, count), w, p = first.chain, first.runs[-1], self.widths.read, self.widths.partial
+        assert isinstance(rest, BandedProduct)
+        c, (last, count) = first.chain, first.runs[-1]
         came = 0
         if count > 1 or len(first.runs) > 1:
             before = last if count > 1 else first.runs[-2][0]
-            handed = handed_on(c, "rows", first.capacity, before, last, c.f)
+            handed = handed_on(c, "rows", first.room, before, last, c.f)
             if handed.values and not handed.enter.vectors:  # plain values that the panel finds are in its way
                 return Handover()
             came = handed.enter.vectors
         block, steps = rest.bands[0], rest.steps[0]
         goes = (steps.down if block.count > 1 else steps.next)[0].vectors
-        beside = ceil_div(w * block.width, self.widths.hidden)  # of a complete column, counted like those that turn
-        leaving = replace(leaving_side(c, last.extent, self.widths), beside=beside)
-        entering, left = entering_side(block.width, self.widths), self.chain.l - c.l
-        free = self.room.bytes - last.extent * (w * c.k + p * c.l) - panel_works(c, last.extent, self.widths)
-        apart = self.room.bytes - p * block.width * left
+        left, leaves, enters = self.chain.l - c.l, [], []
+        for size, of in self.room.limits:
+            w, p = of.read, of.partial
+            beside = ceil_div(w * block.width, of.hidden)  # of a complete column, counted like those that turn
+            free = size - last.extent * (w * c.k + p * c.l) - panel_works(c, last.extent, of)
+            leaves.append((free, replace(leaving_side(c, last.extent, of), beside=beside)))
+            enters.append((size - p * block.width * left, entering_side(block.width, of)))
         most = c.f - max(came, goes)
         leave = enter = NO_CORNER
         for _ in range(2):  # the second time with what both can carry
-            leave, enter = best_corner(free, leaving, c.k, most), best_corner(apart, entering, left, most)
+            (leave,) = best_corners((Stage(c.k, tuple(leaves)),), most)
+            (enter,) = best_corners((Stage(left, tuple(enters)),), most)
             most = min(leave.vectors, enter.vectors)
         return Handover(block.width, leave, enter) if 0 < leave.vectors == enter.vectors else Handover()

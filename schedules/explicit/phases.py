@@ -15,12 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from pebble.schedules.explicit.chain import Band, Chain, ChainPlan, is_panel
+from pebble.schedules.explicit.chain import Band, Chain, ChainPlan, chain_bytes, is_panel
 from pebble.schedules.explicit.corner import NO_CORNER, Corner, Side
-from pebble.schedules.explicit.wide_gemm import WideBands, WideProduct
-from pebble.workloads.widths import Room, Widths
-
-_ALIKE = Widths(1, 1, 1, 1)
+from pebble.schedules.explicit.gemm import BandedProduct
+from pebble.schedules.explicit.gemm_search import ExplicitProduct
+from pebble.workloads.widths import ALIKE, Room, Widths
 
 
 @dataclass(frozen=True)
@@ -54,10 +53,10 @@ class Phases:
     chain : Chain
         Without softmax state or a mask.
     room : Room
-        A memory of bytes.
+        The memory.
     first : ChainPlan
         The first phase, a chain with the first columns of Y, which besides stores H.
-    rest : WideBands, WideApart or WideGemmSchedule
+    rest : ExplicitProduct
         The product of H and the other columns of D.
     handed : Handover
     """
@@ -65,13 +64,8 @@ class Phases:
     chain: Chain
     room: Room
     first: ChainPlan
-    rest: WideProduct
+    rest: ExplicitProduct
     handed: Handover = Handover()
-
-    @property
-    def capacity(self) -> int:
-        """Bytes of the memory."""
-        return self.room.bytes
 
     @property
     def columns(self) -> int:
@@ -96,15 +90,20 @@ class Phases:
         """Loads plus stores, in values."""
         return sum(self.loads.values()) + sum(self.stores.values())
 
+    @property
+    def bytes(self) -> int:
+        """What the transfers count."""
+        return chain_bytes(self.chain, self.room.cost, self.loads, self.stores)
+
     @cached_property
     def peak_elements(self) -> int:
         """Most values held at once."""
-        return max(self.first.peak_elements, self.rest.peak_elements, self._handing(_ALIKE))
+        return max(self.first.peak_elements, self.rest.peak_elements, self._handing(ALIKE))
 
     @property
     def fits(self) -> bool:
         """Whether what is handed on fits; each phase does by itself."""
-        return self._handing(self.room.widths) <= self.room.bytes and self.room.holds(self.peak_elements)
+        return all(self._handing(of) <= size for size, of in self.room.limits)
 
     def _handing(self, widths: Widths) -> int:
         """The most that is held while columns of H come to stay and give way, each value at its width."""
@@ -127,12 +126,12 @@ class Phases:
         return f"{told}, {self.handed.cells} cells of H handed on" if self.handed.cells else told
 
 
-def hands_on(first: ChainPlan, rest: WideProduct) -> bool:
+def hands_on(first: ChainPlan, rest: ExplicitProduct) -> bool:
     """Whether the last panel may hand on H to the first block afterwards: it has its rows, that all columns of Y."""
     band: Band = first.runs[-1][0]
     if not is_panel(first.chain, first.side, band) or band.block > 1:
         return False
-    if not isinstance(rest, WideBands) or rest.axis != "m":
+    if not isinstance(rest, BandedProduct) or rest.axis != "m":
         return False
     block = rest.bands[0]
     return block.stationary == "C" and block.blocks == 1 and block.width <= band.extent

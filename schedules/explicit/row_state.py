@@ -12,19 +12,14 @@ What the rows' values take is set aside for the tallest band, and the products a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TypeVar
 
 from pebble.schedules.explicit.blocks import block_sizes
-from pebble.schedules.explicit.gemm import BandedProduct, ExplicitSchedule
-from pebble.schedules.explicit.gemm_search import search_bands
-from pebble.schedules.explicit.wide_gemm import WideBands
+from pebble.schedules.explicit.gemm import BandedProduct
+from pebble.schedules.explicit.gemm_search import banded_products
 from pebble.workloads import Gemm
 from pebble.workloads.widths import Room, Widths
-
-S = TypeVar("S", bound=BandedProduct)
 
 FAMILY = "unfused with row state"
 PASSED = "row state"  # as an operand
@@ -35,39 +30,43 @@ _NARROWINGS = 3  # how often what is set aside is sought where there are more
 
 @dataclass(frozen=True)
 class RowState:
-    """The two kernels in a memory of bytes, each in the room that is left beside its rows' state.
+    """The two kernels, each in the room that is left beside its rows' state.
 
     Attributes
     ----------
-    scores, outputs : WideBands
+    scores, outputs : BandedProduct
         Q (m x k) times K (k x f), and scores (m x f) times V (f x l), both in bands of m.
-    each_bytes : int
-        Of the maximum and sum of a row together; 0 where they take no room.
+    room : Room
+        The memory.
+    state : bool
+        Whether the rows' state takes room and moves.
     """
 
-    scores: WideBands
-    outputs: WideBands
-    each_bytes: int
+    scores: BandedProduct
+    outputs: BandedProduct
+    room: Room
+    state: bool
 
     @property
-    def kernels(self) -> tuple[WideBands, WideBands]:
+    def kernels(self) -> tuple[BandedProduct, BandedProduct]:
         """Both products, in their order."""
         return self.scores, self.outputs
 
     @property
     def values(self) -> int:
         """Of the rows' state, stored by the first kernel and loaded by the second."""
-        return STATE * self.scores.gemm.m if self.each_bytes else 0
+        return STATE * self.scores.gemm.m if self.state else 0
 
     @property
     def bytes(self) -> int:
-        """Loads plus stores, in bytes."""
-        return self.scores.bytes + self.outputs.bytes + 2 * self.each_bytes * self.scores.gemm.m
+        """What the transfers count."""
+        each = max(self.room.cost.hidden, self.room.cost.partial)
+        return self.scores.bytes + self.outputs.bytes + 2 * each * self.values
 
     @property
     def peak_elements(self) -> int:
         """Most values held at once, the rows' state with them."""
-        state = STATE if self.each_bytes else 0
+        state = STATE if self.state else 0
         return max(kernel.peak_elements + state * tallest(kernel) for kernel in self.kernels)
 
     @property
@@ -82,7 +81,7 @@ def tallest(kernel: BandedProduct) -> int:
 
 
 def best_row_state(scores: Gemm, outputs: Gemm, room: Room, state: bool = True) -> RowState | None:
-    """The kernels that move least in a memory of bytes; None where one does not fit.
+    """The kernels that move least; None where one does not fit.
 
     Parameters
     ----------
@@ -97,48 +96,33 @@ def best_row_state(scores: Gemm, outputs: Gemm, room: Room, state: bool = True) 
     -----
     Cost: some milliseconds.
     """
-    widths = room.widths
-    each = STATE * max(widths.hidden, widths.partial) if state else 0
-    inside = replace(room, widths=Widths(widths.read, widths.hidden, widths.hidden, widths.read))
-    found = [
-        _best(gemm.m, partial(_in_bytes, gemm, one, each), state) for gemm, one in ((scores, inside), (outputs, room))
-    ]
-    first, last = found
-    return None if first is None or last is None else RowState(first, last, each)
+    found: list[BandedProduct] = []
+    for gemm, inside in ((scores, room.handing_on), (outputs, room)):
+        fit = _beside_state(gemm, inside, room) if state else iter(_in_bands(gemm, inside, room, 0)[:1])
+        best = min(fit, key=lambda one: (one.bytes, one.elements), default=None)
+        if best is None:
+            return None
+        found.append(best)
+    return RowState(found[0], found[1], room, state)
 
 
-def best_row_state_in_values(
-    scores: Gemm, outputs: Gemm, capacity: int, state: bool = True
-) -> tuple[ExplicitSchedule, ExplicitSchedule] | None:
-    """The two kernels in a memory of values, each in what is left beside two values for each row of a band."""
-    found = [_best(gemm.m, partial(_in_values, gemm, capacity, state), state) for gemm in (scores, outputs)]
-    first, last = found
-    return None if first is None or last is None else (first, last)
-
-
-def _best(m: int, bands: Callable[[int], S | None], state: bool) -> S | None:
-    """Of m rows, with bands as they are beside the state of so many."""
-    found = _beside_state(m, bands) if state else (one for one in (bands(0),) if one is not None)
-    return min(found, key=lambda s: (s.bytes, s.elements), default=None)
-
-
-def _beside_state(m: int, bands: Callable[[int], S | None]) -> Iterator[S]:
+def _beside_state(gemm: Gemm, inside: Room, room: Room) -> Iterator[BandedProduct]:
     """Bands of rows beside which their state fits.
 
     What is set aside is for each height that bands of few rows can have, else as near as some steps come to what is
     taken.
     """
-    best = bands(0)
+    best = next(iter(_in_bands(gemm, inside, room, 0)), None)
     if best is None:
         return
-    too_few, enough, rows = 0, m + 1, tallest(best)
-    heights = list(block_sizes(m, rows))
+    too_few, enough, rows = 0, gemm.m + 1, tallest(best)
+    heights = list(block_sizes(gemm.m, rows))
     if len(heights) <= _FEW_HEIGHTS:
-        beside = ((height, bands(height)) for height in heights)
-        yield from (found for height, found in beside if found is not None and tallest(found) <= height)
+        beside = ((height, one) for height in heights for one in _in_bands(gemm, inside, room, height)[:1])
+        yield from (one for height, one in beside if tallest(one) <= height)
         return
     for _ in range(_NARROWINGS):
-        best = bands(rows)
+        best = next(iter(_in_bands(gemm, inside, room, rows)), None)
         if best is not None and tallest(best) > rows:
             too_few = rows
         else:
@@ -152,26 +136,15 @@ def _beside_state(m: int, bands: Callable[[int], S | None]) -> Iterator[S]:
             return
 
 
-def _in_bytes(gemm: Gemm, room: Room, each: int, rows: int) -> WideBands | None:
-    """The best bands along m beside the state of so many rows."""
-    left, values, widths = room.bytes - each * rows, room.values, room.widths
-    if values is not None:
-        values -= STATE * rows
-    if left < 2 * widths.read + widths.partial or (values is not None and values < 3):
-        return None
-    empty = WideBands(gemm, left, "m", (), replace(room, bytes=left, values=values))
-    return _not_above(search_bands(empty, {"A": widths.read, "B": widths.read}, widths.partial, axes="m"), rows)
+def _in_bands(gemm: Gemm, inside: Room, room: Room, rows: int) -> list[BandedProduct]:
+    """Bands along m beside the state of so many rows, best first: those that are not taller come before others."""
 
+    def left(size: int, of: Widths) -> int:
+        return size - STATE * max(of.hidden, of.partial) * rows
 
-def _in_values(gemm: Gemm, capacity: int, state: bool, rows: int) -> ExplicitSchedule | None:
-    """The same in a memory of values."""
-    left = capacity - STATE * rows if state else capacity
-    if left < 3:
-        return None
-    empty, inputs = ExplicitSchedule(gemm, left, "m", ()), {"A": gemm.in_bytes, "B": gemm.in_bytes}
-    return _not_above(search_bands(empty, inputs, gemm.out_bytes, axes="m"), rows)
-
-
-def _not_above(found: list[S], rows: int) -> S | None:
-    """The best with bands that are not taller than that, or the best of all."""
-    return next((bands for bands in found if tallest(bands) <= rows), found[0] if found else None)
+    values = None if room.values is None else room.values - STATE * rows
+    beside = replace(inside, bytes=left(room.bytes, room.widths), values=values)
+    if beside.bytes < 2 * inside.widths.read + inside.widths.partial or (values is not None and values < 3):
+        return []
+    found = banded_products(gemm, beside, "m")
+    return sorted(found, key=lambda one: tallest(one) > rows)

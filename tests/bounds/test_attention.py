@@ -16,6 +16,7 @@ from pebble.families.attention import ATTENTION, strict_spills
 from pebble.schedules.explicit.attention import attention_schedules, best_attention_schedule
 from pebble.workloads import Attention
 from tests.brute_force import brute_force
+from tests.rooms import in_values
 
 side = st.integers(1, 10)
 # Proven optima, queries = keys = 2: (softmax, head_dim) -> S = 3, 4, 5, ...
@@ -33,7 +34,7 @@ def test_below_the_optima(case: tuple[str, int]) -> None:
     attention = Attention(2, 2, d, softmax=softmax)
     for capacity, optimum in enumerate(OPTIMA[case], start=3):
         assert lower_bound(attention, capacity).elements <= optimum
-        assert best_attention_schedule(attention, capacity).elements >= optimum
+        assert in_values(best_attention_schedule, attention, capacity).elements >= optimum
     assert lower_bound(attention, 100).elements == OPTIMA[case][-1]
 
 
@@ -57,7 +58,7 @@ def test_below_every_schedule(
     attention = Attention(queries, keys, d, v, *heads, causal=causal, softmax=softmax)
     capacity = data.draw(st.integers(3 if not causal else 3 + d + v + keys, 90))
     bound = lower_bound(attention, capacity)
-    schedules = attention_schedules(attention, capacity)  # replayed in tests/schedules
+    schedules = in_values(attention_schedules, attention, capacity)  # replayed in tests/schedules
     assert bound.elements <= min(s.elements for s in schedules)
     separate = ATTENTION.separate_bound(attention, capacity).elements
     assert separate >= lower_bound(Attention(queries, keys, d, v, *heads, causal=causal), capacity).elements
@@ -87,7 +88,7 @@ def test_relations(queries: int, keys: int, d: int, strict: bool, recompute: boo
 def test_targets(n: int, capacity: int, least: float) -> None:
     attention = Attention(n, n, 128)
     bound = lower_bound(attention, capacity)
-    assert least <= bound.elements <= best_attention_schedule(attention, capacity).elements
+    assert least <= bound.elements <= in_values(best_attention_schedule, attention, capacity).elements
     assert least <= lower_bound(attention, capacity, recompute=True).elements <= bound.elements
 
 
@@ -95,7 +96,7 @@ def test_flash_attention_is_within_five_per_cent() -> None:
     attention = Attention(32768, 32768, 128)
     bound = lower_bound(attention, 116_736)
     assert accounting(attention).pieces[0].bound(116_736).segments in (5163, 5164)
-    assert best_attention_schedule(attention, 116_736).elements <= 1.05 * bound.elements
+    assert in_values(best_attention_schedule, attention, 116_736).elements <= 1.05 * bound.elements
 
 
 @pytest.mark.parametrize("batch", [1, 64])

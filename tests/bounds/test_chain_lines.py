@@ -27,6 +27,7 @@ from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_schedules
 from pebble.solvers import solve
 from pebble.workloads import Attention, Ffn
 from tests.bounds.test_ffn import CHAIN_OF_TWOS
+from tests.rooms import in_values
 
 ONE = 1 << PRICE_BITS
 prices = st.floats(0.001, 4).map(lambda x: int(x * ONE))
@@ -180,7 +181,12 @@ side = st.one_of(st.integers(1, 12), st.floats(0, 9).map(lambda x: int(exp(x))))
 @given(side, side, side, side, st.booleans(), st.floats(1.1, 14).map(lambda x: int(exp(x))))
 def test_below_every_ffn_schedule(m: int, k: int, f: int, l: int, gated: bool, capacity: int) -> None:
     ffn = Ffn(m, k, f, l, gated)
-    best = min([best_ffn_schedule(ffn, capacity).elements, *(s.elements for s in ffn_schedules(ffn, capacity))])
+    best = min(
+        [
+            in_values(best_ffn_schedule, ffn, capacity).elements,
+            *(s.elements for s in in_values(ffn_schedules, ffn, capacity)),
+        ]
+    )
     for problem in accounting(ffn).lines:
         assert line_bound(problem, capacity).elements <= best
 
@@ -193,7 +199,7 @@ def test_below_every_attention_schedule(
     attention = Attention(queries, keys, d, heads=heads[0], kv_heads=heads[1])
     capacity = max(3 * d + 6, int(exp(logarithm)))
     (problem,) = accounting(attention).lines
-    best = best_attention_schedule(attention, capacity)
+    best = in_values(best_attention_schedule, attention, capacity)
     assert attention.groups * line_bound(problem, capacity).elements <= best.elements
 
 

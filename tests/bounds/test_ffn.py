@@ -13,6 +13,7 @@ from pebble.families.ffn import FFN
 from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_schedules
 from pebble.workloads import Ffn
 from tests.brute_force import brute_force
+from tests.rooms import in_values
 
 side = st.integers(1, 12)
 # Proven optima of E = (A B) D, all 2 x 2, S = 3, 4, ...
@@ -25,7 +26,7 @@ MIB = 2**19  # values of two bytes
 def test_below_every_schedule(m: int, k: int, f: int, l: int, gated: bool, capacity: int) -> None:
     ffn = Ffn(m, k, f, l, gated)
     bound = lower_bound(ffn, capacity)
-    schedules = ffn_schedules(ffn, capacity)  # replayed in tests/schedules
+    schedules = in_values(ffn_schedules, ffn, capacity)  # replayed in tests/schedules
     assert bound.elements <= min(s.elements for s in schedules)
     unfused = next(s for s in schedules if s.family == "unfused")
     assert bound.elements <= FFN.separate_bound(ffn, capacity).elements <= unfused.elements
@@ -52,7 +53,7 @@ def test_gated_is_more_than_its_gate(m: int, k: int, f: int, l: int, capacity: i
 def test_below_the_optima_of_two_by_two_matrices() -> None:
     ffn = Ffn(2, 2, 2, 2)
     for capacity, optimum in enumerate(CHAIN_OF_TWOS, start=3):
-        assert lower_bound(ffn, capacity).elements <= optimum <= best_ffn_schedule(ffn, capacity).elements
+        assert lower_bound(ffn, capacity).elements <= optimum <= in_values(best_ffn_schedule, ffn, capacity).elements
     assert lower_bound(ffn, 7).elements == 16
 
 
@@ -62,7 +63,7 @@ def test_below_brute_force(shape: tuple[int, int, int, int]) -> None:
     for capacity in (3, 4):
         optimum = brute_force(dag, capacity, "in-place")
         assert optimum is not None
-        assert lower_bound(ffn, capacity).elements <= optimum <= best_ffn_schedule(ffn, capacity).elements
+        assert lower_bound(ffn, capacity).elements <= optimum <= in_values(best_ffn_schedule, ffn, capacity).elements
 
 
 def test_gated_below_brute_force() -> None:
@@ -70,7 +71,7 @@ def test_gated_below_brute_force() -> None:
     for capacity in (3, 4):
         optimum = brute_force(dag, capacity, "in-place")
         assert optimum is not None
-        assert lower_bound(ffn, capacity).elements <= optimum <= best_ffn_schedule(ffn, capacity).elements
+        assert lower_bound(ffn, capacity).elements <= optimum <= in_values(best_ffn_schedule, ffn, capacity).elements
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1, 1), (2, 1, 1, 1), (1, 1, 1, 2)])

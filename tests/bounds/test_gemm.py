@@ -10,6 +10,7 @@ from pebble.errors import InfeasibleError
 from pebble.families import lower_bound
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.workloads import Gemm
+from tests.rooms import in_values
 
 # Proven optima of the in-place game, S = 3, 4, 5, ... (by exhaustive search with two solvers)
 OPTIMA = {
@@ -33,7 +34,7 @@ def almost_closed_form(gemm: Gemm, capacity: int) -> int:
 def test_never_above_the_optimum(shape: tuple[int, int, int]) -> None:
     for capacity, optimum in enumerate(OPTIMA[shape], start=3):
         assert lower_bound(Gemm(*shape), capacity).elements <= optimum
-        assert best_gemm_schedule(Gemm(*shape), capacity).elements >= optimum
+        assert in_values(best_gemm_schedule, Gemm(*shape), capacity).elements >= optimum
     assert lower_bound(Gemm(*shape), 1000).elements == OPTIMA[shape][-1]
 
 
@@ -52,7 +53,7 @@ medium = st.integers(1, 200)
 def test_below_every_schedule_and_near_the_closed_form(m: int, n: int, k: int, capacity: int, accumulate: bool) -> None:
     gemm = Gemm(m, n, k, accumulate=accumulate)
     lower = lower_bound(gemm, capacity)
-    upper = best_gemm_schedule(gemm, capacity)
+    upper = in_values(best_gemm_schedule, gemm, capacity)
     assert lower.elements <= upper.elements
     assert lower.bytes <= upper.bytes
     assert lower.elements >= gemm.compulsory_elements
@@ -73,14 +74,14 @@ def test_falls_as_capacity_grows(m: int, n: int, k: int, capacity: int, more: in
 def test_bytes_with_mixed_widths(m: int, n: int, k: int, capacity: int, dtype: str, out: str) -> None:
     gemm = Gemm(m, n, k, dtype, out)
     lower = lower_bound(gemm, capacity)
-    assert gemm.compulsory_bytes <= lower.bytes <= best_gemm_schedule(gemm, capacity).bytes
+    assert gemm.compulsory_bytes <= lower.bytes <= in_values(best_gemm_schedule, gemm, capacity).bytes
 
 
 @pytest.mark.parametrize("shape", [(2**20, 2**20, 2**20), (2**20, 1, 2**20), (1, 2**20, 1), (2**20, 2**20, 1)])
 @pytest.mark.parametrize("capacity", [3, 4, 1000, 2**20, 2**28, 2**41])
 def test_edge_of_the_range(shape: tuple[int, int, int], capacity: int) -> None:
     gemm = Gemm(*shape)
-    lower, upper = lower_bound(gemm, capacity), best_gemm_schedule(gemm, capacity)
+    lower, upper = lower_bound(gemm, capacity), in_values(best_gemm_schedule, gemm, capacity)
     assert gemm.compulsory_elements <= lower.elements <= upper.elements
     assert lower.elements >= almost_closed_form(gemm, capacity)
 

@@ -19,6 +19,7 @@ from pebble.game import Game
 from pebble.solvers import solve
 from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm, TransformerLayer
 from tests.bounds.joined_dags import grouped_dag, layer_dag
+from tests.rooms import in_values
 
 GROUPED, LAYER = FAMILIES["grouped"], FAMILIES["layer"]
 
@@ -51,7 +52,7 @@ def test_independent_products_cost_at_least_the_sum(rows: tuple[int, ...], n: in
     for capacity in (3, 4, 5, 6, 8, 12):
         optimum = solve(game, capacity, "in-place", "auto", 10)
         assert optimum.status == "optimal"
-        known = GROUPED.best_schedule(grouped, capacity)
+        known = in_values(GROUPED.best_schedule, grouped, capacity)
         assert known is not None
         assert lower_bound(grouped, capacity).elements <= optimum.upper_bound <= known.elements
 
@@ -149,9 +150,9 @@ def test_a_layer_between_its_inputs_and_its_kernels(layer: TransformerLayer, cap
     assert separate.elements == sum(lower_bound(kernel, capacity).elements for kernel in layer.kernels)
     assert lower_bound(layer, capacity + more).elements <= lower.elements
     assert lower_bound(layer, capacity, recompute=True).elements <= lower.elements
-    known = LAYER.best_schedule(layer, capacity)
+    known = in_values(LAYER.best_schedule, layer, capacity)
     if known is not None:
-        each = [FAMILIES[kernel.FAMILY].best_schedule(kernel, capacity) for kernel in layer.kernels]
+        each = [in_values(FAMILIES[kernel.FAMILY].best_schedule, kernel, capacity) for kernel in layer.kernels]
         assert known.elements == sum(schedule.elements for schedule in each if schedule is not None)
         assert separate.elements <= known.elements
         assert lower.bytes <= known.bytes and separate.bytes <= known.bytes
@@ -199,7 +200,10 @@ def test_one_group_is_a_gemm(m: int, n: int, k: int, capacity: int, accumulate: 
     gemm, grouped = Gemm(m, n, k, accumulate=accumulate), GroupedGemm((m,), n, k, accumulate=accumulate)
     alone, whole = lower_bound(gemm, capacity, recompute), lower_bound(grouped, capacity, recompute)
     assert (whole.elements, whole.bytes) == (alone.elements, alone.bytes)
-    known, of_gemm = GROUPED.best_schedule(grouped, capacity), FAMILIES["gemm"].best_schedule(gemm, capacity)
+    known, of_gemm = (
+        in_values(GROUPED.best_schedule, grouped, capacity),
+        in_values(FAMILIES["gemm"].best_schedule, gemm, capacity),
+    )
     assert known is not None and of_gemm is not None
     assert (known.elements, known.bytes) == (of_gemm.elements, of_gemm.bytes)
 
@@ -213,7 +217,7 @@ def test_groups_add_up_below_their_schedules(
     rows: list[int], n: int, k: int, capacity: int, more: int, accumulate: bool, dtype: str, out: str
 ) -> None:
     grouped = GroupedGemm(tuple(rows), n, k, dtype, out, accumulate)
-    lower, known = lower_bound(grouped, capacity), GROUPED.best_schedule(grouped, capacity)
+    lower, known = lower_bound(grouped, capacity), in_values(GROUPED.best_schedule, grouped, capacity)
     assert known is not None
     assert lower.elements == sum(lower_bound(gemm, capacity).elements for gemm in grouped.gemms)
     assert lower.elements <= known.elements and lower.bytes <= known.bytes

@@ -13,6 +13,7 @@ from pebble.bounds.tied import Segment, _cut, _hopes, tied_bound
 from pebble.families import lower_bound
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.workloads import Ffn
+from tests.rooms import in_values
 
 
 def gated(m: int, k: int, f: int, l: int) -> Chain:
@@ -63,7 +64,7 @@ def test_below_schedules_of_small_problems(m: int, k: int, f: int, l: int, capac
         if m * f * (2 * k + l) >= h and (segment := Segment(gated(m, k, f, l), h))
         for lam, tau, _ in [segment.choose(h)]
     ]
-    best = best_ffn_schedule(Ffn(m, k, f, l, gated=True), capacity).elements
+    best = in_values(best_ffn_schedule, Ffn(m, k, f, l, gated=True), capacity).elements
     for h, phi, lam, tau in cuts:
         assert h * phi + (lam - 2 - tau * l) * m * f - (h - 1) * capacity <= best + 1e-6
 
@@ -74,7 +75,7 @@ def test_below_schedules_of_larger_problems(k: int, capacity: int) -> None:
     found = tied_bound(gated(1024, k, 1500, k), capacity, -(10**9))
     assert found is not None
     value, told = found.elements, found.to_json()
-    assert value <= lower_bound(ffn, capacity).elements <= best_ffn_schedule(ffn, capacity).elements
+    assert value <= lower_bound(ffn, capacity).elements <= in_values(best_ffn_schedule, ffn, capacity).elements
     h, m_f = told["segments"], 1024 * 1500
     terms = h * Fraction(told["phi"]) - (h - 1) * capacity
     weight = Fraction(told["lambda"]) - 2 - Fraction(told["tau"]) * k

@@ -32,8 +32,8 @@ from pebble.bounds.widths import best_use, product_uses
 from pebble.certificate import RefusedError
 from pebble.certificate.wide_lines import WideHidden as CheckedHidden
 from pebble.families import accounting
-from pebble.schedules.explicit.wide_kernels import best_in_bytes
-from pebble.schedules.explicit.widths import gemm_schedules_in_bytes
+from pebble.schedules.explicit.blocked import blocked_products
+from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.workloads import Ffn, Gemm
 from pebble.workloads.base import Workload
 from pebble.workloads.widths import Room, Widths
@@ -274,7 +274,7 @@ sizes = st.floats(1.1, 15).map(lambda x: int(exp(x)))
 def test_below_every_product_schedule(m: int, n: int, k: int, added: bool, widths: Widths, capacity: int) -> None:
     gemm = Gemm(m, n, k, accumulate=added)
     room = Room(2 * widths.read + widths.partial + capacity, widths)
-    least = min(schedule.bytes for schedule in gemm_schedules_in_bytes(gemm, room))
+    least = min(schedule.bytes for schedule in blocked_products(gemm, room))
     for found in line_bytes(accounting(gemm).lines, widths, room.bytes):
         assert found.bytes <= least
 
@@ -284,7 +284,7 @@ def test_below_every_product_schedule(m: int, n: int, k: int, added: bool, width
 def test_below_every_chain_schedule(m: int, k: int, f: int, l: int, gated: bool, widths: Widths, capacity: int) -> None:
     ffn = Ffn(m, k, f, l, gated)
     room = Room(3 * max(widths.hidden, widths.partial) + capacity, widths)
-    schedule = best_in_bytes(ffn, room)
+    schedule = best_ffn_schedule(ffn, room)
     for found in chain_line_bytes(chain_of(ffn), widths, room.bytes):
         assert schedule is None or found.bytes <= schedule.bytes
 
@@ -355,11 +355,11 @@ def test_a_width_that_is_too_large_would_be_noticed() -> None:
     """Schedules are near enough: with partial sums, or complete outputs, at twice their width a bound is above one."""
     gemm, size = Gemm(2000, 2000, 2000), 2**16
     (problem,), narrow = accounting(gemm).lines, Widths(2, 2, 2, 2)
-    least = min(schedule.bytes for schedule in gemm_schedules_in_bytes(gemm, Room(size, narrow)))
+    least = min(schedule.bytes for schedule in blocked_products(gemm, Room(size, narrow)))
     assert line_bytes((problem,), narrow, size)[0].bytes <= least
     assert line_bytes((problem,), replace(narrow, partial=4), size)[0].bytes > least
     ffn = Ffn(3000, 64, 3000, 64)
-    schedule = best_in_bytes(ffn, Room(size, narrow))
+    schedule = best_ffn_schedule(ffn, Room(size, narrow))
     assert schedule is not None
     assert max(found.bytes for found in chain_line_bytes(chain_of(ffn), narrow, size)) <= schedule.bytes
     wider = replace(narrow, hidden=8, partial=8)

@@ -122,7 +122,7 @@ def test_below_every_attention_schedule(
     assert grid is not None
     surely = widths.read * (queries * d + workload.keys * (d + v)) + widths.written * queries * v
     try:
-        best = family_of(workload).best_schedule_in_bytes(workload, Room(capacity, widths))
+        best = family_of(workload).best_schedule(workload, Room(capacity, widths))
     except InfeasibleError:
         return
     for found in pass_bytes(grid, widths, capacity, surely, 0):

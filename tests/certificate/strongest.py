@@ -17,7 +17,7 @@ from pebble.certificate import FORMAT, VERSION, RefusedError
 from pebble.certificate.geometry import Box, prove_touched
 from pebble.certificate.lines import Kind, Lines
 from pebble.certificate.lower import Part, _chain, _parts, line_forms
-from pebble.certificate.schedules import moved_by
+from pebble.certificate.schedules import Memory, moved_by
 from pebble.certificate.statement import Workload
 from pebble.certificate.upper import Moved
 from pebble.proof.certificate import segments_json
@@ -378,7 +378,7 @@ def settled(count: Callable[[], Moved], schedule: dict[str, Any]) -> Moved | Non
 def upper_at_random(told: dict[str, Any], workload: Workload, rnd: random.Random) -> Claim | None:
     """A schedule at random, claimed at the least capacity that the checker takes."""
     schedule = random_schedule(workload, rnd)
-    moved = settled(lambda: moved_by(workload, 10**30, schedule, "schedule"), schedule)
+    moved = settled(lambda: moved_by(workload, Memory(10**30), schedule, "schedule"), schedule)
     if moved is None:
         return None
     claim = {

@@ -12,9 +12,9 @@ from unittest.mock import patch
 from pebble.certificate import RefusedError, wide_lines
 from pebble.certificate.lines import Kind, Lines
 from pebble.certificate.lower import _chain
-from pebble.certificate.statement import Workload
-from pebble.certificate.upper_widths import _moved
-from pebble.certificate.widths import Kernel, Use, Widths, _kernels
+from pebble.certificate.schedules import Memory, bytes_moved, moved_by
+from pebble.certificate.statement import Widths, Workload
+from pebble.certificate.widths import Kernel, Use, _kernels
 from pebble.proof.shares import least_sum
 from tests.certificate.persuade import persuade
 from tests.certificate.strongest import (
@@ -38,13 +38,18 @@ def some_widths(workload: Workload, rnd: random.Random) -> Widths:
     return Widths(read, read + rnd.choice([0, 0, 1, 2, 3, 9]), written + rnd.choice([0, 0, 1, 2, 5, 9]), written)
 
 
+def moved_in_bytes(workload: Workload, widths: Widths, capacity: int, schedule: dict[str, Any]) -> int:
+    """Bytes that a schedule moves, as the checker counts them."""
+    return bytes_moved(workload, moved_by(workload, Memory(capacity, widths), schedule, "schedule"), widths)
+
+
 def least_room(workload: Workload, widths: Widths, schedule: dict[str, Any]) -> int:
     """The fewest bytes in which the checker takes a schedule."""
     low, high = 2, LARGE
     while high - low > 1:
         middle = (low + high) // 2
         try:
-            _moved(workload, widths, middle, schedule, "schedule")
+            moved_in_bytes(workload, widths, middle, schedule)
         except RefusedError:
             low = middle
         else:
@@ -79,7 +84,7 @@ def random_in_bytes(workload: Workload, rnd: random.Random) -> dict[str, Any]:
 def upper_in_bytes(workload: Workload, widths: Widths, rnd: random.Random) -> tuple[int, int] | None:
     """(bytes of room, bytes moved) of a schedule at random, as the checker counts them."""
     schedule = random_in_bytes(workload, rnd)
-    moved = settled(lambda: _moved(workload, widths, LARGE, schedule, "schedule"), schedule)  # type: ignore[arg-type, return-value]
+    moved = settled(lambda: moved_in_bytes(workload, widths, LARGE, schedule), schedule)  # type: ignore[arg-type, return-value]
     return None if moved is None else (least_room(workload, widths, schedule), moved)  # type: ignore[return-value]
 
 

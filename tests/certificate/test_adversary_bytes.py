@@ -14,14 +14,10 @@ import pytest
 
 from pebble.bounds import in_bytes
 from pebble.bounds.accounting import lower_bound
-from pebble.certificate.statement import read_workload
-from pebble.certificate.widths import Widths
+from pebble.certificate.statement import Widths, read_workload
 from pebble.errors import InfeasibleError, InputError
-from pebble.families import FAMILIES, accounting
+from pebble.families import FAMILIES, accounting, family_of
 from pebble.reports.bound import bound_workload
-from pebble.schedules.explicit.wide_gemm import best_gemm_in_bytes
-from pebble.schedules.explicit.wide_kernels import best_in_bytes
-from pebble.workloads import Gemm
 from pebble.workloads.widths import Room
 from pebble.workloads.widths import Widths as Wide
 from tests.bounds.wide_game import chain_game, product_game
@@ -119,7 +115,7 @@ def false_claim(told: dict[str, Any], claim: dict[str, Any]) -> str | None:
     room = Room(capacity, widths)
     if claim["claim"] == "lower bound in bytes":
         try:
-            known = best_gemm_in_bytes(shape, room) if isinstance(shape, Gemm) else best_in_bytes(shape, room)
+            known = family_of(shape).best_schedule(shape, room)
         except (InfeasibleError, InputError):
             return None
         too_large = claim["game"]["kernels"] == "fused" and known is not None and known.bytes < claim["bytes"]

@@ -18,7 +18,9 @@ from pebble.reports.bound import known_of
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm
 from pebble.workloads.base import Workload
+from pebble.workloads.widths import Room
 from tests.certificate.persuade import persuade
+from tests.rooms import in_values
 
 WORKLOADS: dict[str, tuple[Workload, int]] = {
     "gemm": (Gemm(8192, 8192, 8192), 40 * 2**19),
@@ -41,7 +43,9 @@ def without_prices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def certificate(name: str) -> dict[str, Any]:
     workload, capacity = WORKLOADS[name]
-    found: dict[str, Any] = json.loads(json.dumps(bound_certificate(workload, known_of(workload, capacity, capacity))))
+    found: dict[str, Any] = json.loads(
+        json.dumps(bound_certificate(workload, known_of(workload, capacity, Room.of_values(capacity, workload))))
+    )
     return found
 
 
@@ -109,7 +113,7 @@ def test_prices_of_any_kind_prove_no_more_than_a_schedule_moves() -> None:
     for _ in range(150):
         gemm = Gemm(rnd.randint(1, 40), rnd.randint(1, 40), rnd.randint(1, 40), accumulate=rnd.random() < 0.3)
         capacity = rnd.randint(3, 300)
-        document = bound_certificate(gemm, known_of(gemm, capacity, capacity))
+        document = bound_certificate(gemm, known_of(gemm, capacity, Room.of_values(capacity, gemm)))
         claim = copy.deepcopy(document["claims"][0])
         h = rnd.randint(1, min(gemm.multiply_adds, 60))
         proof = {"theorem": "lines", "form": "product", "segments": h}
@@ -120,7 +124,7 @@ def test_prices_of_any_kind_prove_no_more_than_a_schedule_moves() -> None:
         document["claims"] = [{**claim, "proof": proof}]
         if persuade(document) is not None:
             taken += 1
-            assert document["claims"][0]["elements"] <= best_gemm_schedule(gemm, capacity).elements
+            assert document["claims"][0]["elements"] <= in_values(best_gemm_schedule, gemm, capacity).elements
     assert taken > 20
 
 
@@ -140,7 +144,7 @@ def test_one_segment_is_compulsory_whatever_the_prices() -> None:
 
 def test_a_chain_or_a_wide_kernel_has_no_such_proof_here() -> None:
     wide = Conv2d(1, 1, 1, 80, 80, 70)
-    document: dict[str, Any] = bound_certificate(wide, known_of(wide, 100, 100))
+    document: dict[str, Any] = bound_certificate(wide, known_of(wide, 100, Room.of_values(100, wide)))
     document["claims"] = [{**document["claims"][0], "proof": {"theorem": "lines", "form": "convolution"}}]
     with pytest.raises(RefusedError, match="not about such a conv2d"):
         check(document)

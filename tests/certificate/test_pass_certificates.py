@@ -18,7 +18,9 @@ from pebble.reports.bound import bound_workload, known_of
 from pebble.schedules.explicit.attention import best_attention_schedule
 from pebble.workloads import Attention, Ffn
 from pebble.workloads.base import Workload
+from pebble.workloads.widths import Room
 from tests.certificate.persuade import persuade
+from tests.rooms import in_values
 
 WORKLOADS: dict[str, tuple[Workload, int]] = {
     "attention": (Attention(32768, 32768, 128), 6 * 2**19),
@@ -33,7 +35,9 @@ WORKLOADS: dict[str, tuple[Workload, int]] = {
 
 def certificate(name: str) -> dict[str, Any]:
     workload, capacity = WORKLOADS[name]
-    found: dict[str, Any] = json.loads(json.dumps(bound_certificate(workload, known_of(workload, capacity, capacity))))
+    found: dict[str, Any] = json.loads(
+        json.dumps(bound_certificate(workload, known_of(workload, capacity, Room.of_values(capacity, workload))))
+    )
     return found
 
 
@@ -124,8 +128,8 @@ def test_cuttings_of_any_size_prove_no_more_than_a_schedule_moves() -> None:
         causal = keys >= queries and rnd.random() < 0.3
         attention = Attention(queries, keys, d, heads=heads, kv_heads=1, causal=causal)
         capacity = rnd.randint(3 * d + 6, d * (queries + keys))
-        best = best_attention_schedule(attention, capacity, state=False)
-        document = bound_certificate(attention, known_of(attention, capacity, capacity))
+        best = in_values(best_attention_schedule, attention, capacity, state=False)
+        document = bound_certificate(attention, known_of(attention, capacity, Room.of_values(capacity, attention)))
         document["claims"] = [copy.deepcopy(document["claims"][0])]
         for _ in range(6):
             ways = [

@@ -9,16 +9,14 @@ from typing import Any
 import pytest
 
 from pebble.certificate.schedules import chain_shape
-from pebble.certificate.statement import Workload, read_workload
+from pebble.certificate.statement import Widths, Workload, read_workload
 from pebble.certificate.upper_chain import Shape
-from pebble.certificate.upper_widths import _moved
-from pebble.certificate.widths import Widths
 from pebble.proof.certificate import workload_statement
 from pebble.workloads import Attention, Ffn, Gemm
 from tests.certificate.memory import Memory
 from tests.certificate.play import play_banded, play_bands, play_blocks
 from tests.certificate.strongest import settled
-from tests.certificate.strongest_bytes import least_room, random_in_bytes, some_widths
+from tests.certificate.strongest_bytes import least_room, moved_in_bytes, random_in_bytes, some_widths
 
 SEEDS = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 200))]
 
@@ -120,7 +118,7 @@ def test_no_play_takes_more_bytes_than_the_checker_says(seed: int) -> None:
             schedule["runs"] = [{**run, "count": 1} for run in schedule["runs"] for _ in range(run["count"])]
 
         def count(workload: Workload = workload, widths: Widths = widths, schedule: Any = schedule) -> Any:
-            return _moved(workload, widths, 10**7, schedule, "schedule")
+            return moved_in_bytes(workload, widths, 10**7, schedule)
 
         told = settled(count, schedule)
         if told is None:

@@ -7,6 +7,7 @@ rules of the game, with the room and the traffic that the checker derived as lim
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
@@ -14,12 +15,10 @@ from unittest.mock import patch
 import pytest
 
 from pebble.certificate import RefusedError
-from pebble.certificate.schedules import moved_by
-from pebble.certificate.statement import Workload, read_workload
+from pebble.certificate.schedules import Memory, moved_by
+from pebble.certificate.statement import Widths, Workload, read_workload
 from pebble.certificate.upper import Moved
 from pebble.certificate.upper_chain import Shape, check_chain
-from pebble.certificate.upper_widths import _moved
-from pebble.certificate.widths import Widths
 from pebble.proof import upper
 from pebble.proof.certificate import workload_statement
 from pebble.schedules.explicit.attention import attention_chain
@@ -29,8 +28,9 @@ from pebble.schedules.explicit.ffn import ffn_chain
 from pebble.schedules.explicit.fused import FusedSchedule
 from pebble.units import ceil_div
 from pebble.workloads import Attention, Ffn
+from pebble.workloads.widths import ALIKE, Room
 from tests.certificate.strongest import _bands, settled
-from tests.certificate.strongest_bytes import least_room
+from tests.certificate.strongest_bytes import least_room, moved_in_bytes
 from tests.certificate.test_played_schedules import some_shape
 from tests.schedules import chain_moves
 from tests.schedules.chain_weights import weigh
@@ -53,11 +53,13 @@ def some_band(rnd: random.Random, chain: Chain, extent: int) -> Band:
         block = ceil_div(f - first, rnd.randint(1, f - first))  # a certificate tells their number
         stays = rnd.randint(0, l)
         enter = corner(rnd, first, stays)
-        return Band(extent, block, 1 + ceil_div(f - first, block), 0, stays, 0, 0, 0, first, enter)
+        return Band(extent, block, 1 + ceil_div(f - first, block), 0, stays, wider=first, enter=enter)
     if kind == "spill" and not chain.state and f > 1:
         stays = rnd.randint(0, f - 1)
-        return Band(extent, 1, f, k, l, 0, 0, f - stays, 0, corner(rnd, min(k, l), stays))
-    return Band(extent, 1, f, k, l, 0, 0)
+        enter = corner(rnd, k, stays)
+        leave = replace(enter, group=rnd.randint(1, l) if enter.turned else 0)
+        return Band(extent, 1, f, k, l, spilled=f - stays, enter=enter, leave=leave)
+    return Band(extent, 1, f, k, l)
 
 
 def fits_in_bytes(workload: Workload, schedule: dict[str, Any], plan: ChainPlan, rnd: random.Random) -> bool:
@@ -65,13 +67,16 @@ def fits_in_bytes(workload: Workload, schedule: dict[str, Any], plan: ChainPlan,
     wide, out = workload.in_width, workload.out_width
     widths = Widths(wide, wide + rnd.choice([0, 2, 3, 20]), out + rnd.choice([0, 2, 5, 20]), out)
     try:
-        moved = _moved(workload, widths, 10**7, schedule, "schedule")
+        moved = moved_in_bytes(workload, widths, 10**7, schedule)
     except RefusedError:  # not of these kinds
         return False
     played = weigh(plan, widths)
     assert played.held_bytes <= least_room(workload, widths, schedule), (workload.label, widths, schedule)
     assert played.moved_bytes == moved
-    return any(corner[1] for run in schedule["runs"] for turn in run.get("turns", ()) for corner in turn)
+    runs: list[dict[str, Any]] = schedule["runs"]
+    return any(
+        corner[1] for run in runs for turn in (*run.get("turns", ()), [run.get("enter", [0, 0, 0])]) for corner in turn
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -94,18 +99,18 @@ def test_what_the_checker_takes_is_legal(seed: int) -> None:
             found = Handed(vectors * chain.weights_per_column, 0, *turns) if panels and vectors else NOTHING
             handed[id(before), id(after)] = found
 
-        def handed_on(_c: Chain, _s: str, _n: int, before: Band, after: Band, _f: int, known=handed) -> Handed:  # type: ignore[no-untyped-def]
+        def handed_on(_c: Chain, _s: str, _n: Room, before: Band, after: Band, _f: int, known=handed) -> Handed:  # type: ignore[no-untyped-def]
             return known[id(before), id(after)]
 
-        plan = ChainPlan("rows", tuple((band, 1) for band in bands), chain, 10**9, {}, {}, 0)
+        plan = ChainPlan("rows", tuple((band, 1) for band in bands), chain, Room.of_values(10**9), {}, {}, 0)
         workload = read_workload(workload_statement(work), "workload")
         with patch.object(upper, "handed_on", handed_on), patch.object(chain_moves, "handed_on", handed_on):
             try:
-                told = moved_by(workload, 10**9, upper._bands(plan), "schedule")
+                told = moved_by(workload, Memory(10**9), upper._bands(plan), "schedule")
             except RefusedError:
                 continue
             loads, stores = ({x: n for x, n in moved.items() if n} for moved in (told.loads, told.stores))
-            schedule = FusedSchedule("bands", "", work, loads, stores, told.peak, told.peak, plan)
+            schedule = FusedSchedule("bands", "", work, loads, stores, told.peak, Room.of_values(told.peak), 0, plan)
             assert replay(schedule) <= told.peak
             in_bytes += fits_in_bytes(workload, upper._bands(plan), plan, rnd)
         taken += 1
@@ -151,7 +156,7 @@ def test_panels_without_a_second_product(seed: int) -> None:
         m, k, f = rnd.randint(2, 10), rnd.randint(1, 6), rnd.randint(2, 10)
         chain, left, bands = Chain(m, k, f, 0, 2), m, []
         while left:
-            bands.append(Band(rnd.randint(1, left), 1, f, k, 0, 0, 0))
+            bands.append(Band(rnd.randint(1, left), 1, f, k, 0))
             left -= bands[-1].extent
         handed = {}
         for before, after in pairwise(bands):
@@ -159,16 +164,16 @@ def test_panels_without_a_second_product(seed: int) -> None:
             turns = corner(rnd, before.extent, vectors), corner(rnd, after.extent, vectors)
             handed[id(before), id(after)] = Handed(2 * k * vectors, 0, *turns) if vectors else NOTHING
 
-        def handed_on(_c: Chain, _s: str, _n: int, before: Band, after: Band, _f: int, known=handed) -> Handed:  # type: ignore[no-untyped-def]
+        def handed_on(_c: Chain, _s: str, _n: Room, before: Band, after: Band, _f: int, known=handed) -> Handed:  # type: ignore[no-untyped-def]
             return known[id(before), id(after)]
 
-        plan = ChainPlan("rows", tuple((band, 1) for band in bands), chain, 10**9, {}, {}, 0)
+        plan = ChainPlan("rows", tuple((band, 1) for band in bands), chain, Room.of_values(10**9), {}, {}, 0)
         with patch.object(upper, "handed_on", handed_on), patch.object(chain_moves, "handed_on", handed_on):
             try:
                 told = check_chain(Shape(m, k, f, 0, 2), 10**9, upper._bands(plan), "schedule")
             except RefusedError:
                 continue
-            played = weigh(plan, Widths(1, 1, 1, 1))
+            played = weigh(plan, ALIKE)
         assert played.held_bytes <= told.peak
         moved = ({x: n for x, n in one.items() if n} for one in (told.loads, told.stores))
         assert [*moved] == [dict(played.loads), dict(played.stores)]

@@ -24,6 +24,7 @@ from pebble.reports.bound import bound_workload, known_of
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.workloads import Attention, Ffn, Gemm, TransformerLayer
 from pebble.workloads.base import Workload
+from pebble.workloads.widths import Room
 from tests.bounds.priced_game import (
     ONE,
     Shape,
@@ -38,6 +39,7 @@ from tests.bounds.priced_game import (
 from tests.bounds.priced_search import best_proof
 from tests.certificate.mutate import mutations
 from tests.certificate.persuade import mutant, persuade
+from tests.rooms import in_values
 
 CHAIN: Shape = (16, 16, 16, 16)
 CAPACITY, SEGMENTS, ENDS = 40, 30, (30, 137, 190, 274)
@@ -46,7 +48,7 @@ CAPACITY, SEGMENTS, ENDS = 40, 30, (30, 137, 190, 274)
 def with_proof(workload: Workload, capacity: int, proof: dict[str, Any]) -> dict[str, Any]:
     """A certificate of a lower bound, whose proof is another."""
     document: dict[str, Any] = json.loads(
-        json.dumps(bound_certificate(workload, known_of(workload, capacity, capacity)))
+        json.dumps(bound_certificate(workload, known_of(workload, capacity, Room.of_values(capacity, workload))))
     )
     document["claims"] = [{**document["claims"][0], "proof": copy.deepcopy(proof)}]
     return document
@@ -74,7 +76,7 @@ def test_what_is_proved_is_below_schedules_and_no_more_is_taken(form: str) -> No
     claim = document["claims"][0]
     workload = Ffn(*CHAIN, form != "chain")
     assert f"{claim['elements']:,} elements" in check(document)[0]
-    assert claim["elements"] <= best_ffn_schedule(workload, CAPACITY).elements
+    assert claim["elements"] <= in_values(best_ffn_schedule, workload, CAPACITY).elements
     if form == "chain":  # more than without kinds of segments
         assert claim["elements"] > line_bound(accounting(workload).lines[0], CAPACITY).elements
     claim["elements"] += 1
@@ -468,7 +470,7 @@ def test_attention_without_a_mask_is_a_chain_for_each_group() -> None:
 
 def test_no_change_makes_a_certificate_false() -> None:
     document = of_chain()
-    least = best_ffn_schedule(Ffn(*CHAIN), CAPACITY).elements
+    least = in_values(best_ffn_schedule, Ffn(*CHAIN), CAPACITY).elements
     refused = 0
     for what, other in mutations(document["claims"][0]["proof"]):
         changed = {**document, "claims": [{**document["claims"][0], "proof": other}]}

@@ -6,12 +6,12 @@ from pebble.cdag.gemm import gemm_dag
 from pebble.cdag.validate import DagError
 from pebble.errors import IllegalMoveError, InputError
 from pebble.game import Game, Move, Pebbling, Variant, minimum_capacity, replay
-from pebble.schedules.explicit.widths import WideGemmSchedule, gemm_schedules_in_bytes
+from pebble.schedules.explicit.blocked import BlockedProduct, blocked_products
+from pebble.schedules.explicit.moves import gemm_moves
 from pebble.solvers import solve
 from pebble.workloads import Gemm
 from pebble.workloads.widths import Room, Widths
 from tests.bounds.wide_game import product_game
-from tests.schedules.nest_moves import nest_moves
 
 FP8 = Widths(1, 4, 4, 2)
 
@@ -24,10 +24,10 @@ def wide_game(m: int, n: int, k: int, accumulate: bool = False) -> Game:
     return Game.from_dag(dag)
 
 
-def pebbling(schedule: WideGemmSchedule) -> Pebbling:
+def pebbling(schedule: BlockedProduct) -> Pebbling:
     """The moves in the names of the DAG."""
     moves = []
-    for op, name, index in nest_moves(schedule):
+    for op, name, index in gemm_moves(schedule):
         node = f"{name}[{','.join(map(str, index))}]"
         if op == "compute":
             i, j, t = index
@@ -40,14 +40,14 @@ def pebbling(schedule: WideGemmSchedule) -> Pebbling:
 @pytest.mark.parametrize("accumulate", [False, True])
 def test_the_referee_replays_schedules_in_bytes(capacity: int, accumulate: bool) -> None:
     game = wide_game(3, 4, 3, accumulate)
-    for schedule in gemm_schedules_in_bytes(Gemm(3, 4, 3, "fp8", accumulate=accumulate), Room(capacity, FP8)):
+    for schedule in blocked_products(Gemm(3, 4, 3, "fp8", accumulate=accumulate), Room(capacity, FP8)):
         assert replay(game, pebbling(schedule)).peak <= capacity
 
 
 def test_no_schedule_is_below_the_optimum_of_the_oracle() -> None:
     for capacity in (6, 8, 9):
         optimum = product_game(2, 2, 2, FP8).least(capacity)
-        found = [s.bytes for s in gemm_schedules_in_bytes(Gemm(2, 2, 2, "fp8"), Room(capacity, FP8))]
+        found = [s.bytes for s in blocked_products(Gemm(2, 2, 2, "fp8"), Room(capacity, FP8))]
         assert optimum is not None
         assert optimum <= min(found)
 

@@ -181,7 +181,7 @@ class _Player:
                         yield "compute", "Y", (i, q, j)
                 if block_of_h or some is groups[-1]:
                     for j in js:
-                        yield "delete", "H", (0, i, j)
+                        yield from self.used_up((0, i, j))
             for j in js:
                 for q in outputs:
                     yield from self.drop(("D", (j, q)))
@@ -318,7 +318,7 @@ class _Player:
             yield from self.giving_way(rows, group, chunk)
         yield from self.finished(rows, chunk)
         if turned:
-            yield from self.turned_outputs(rows, chunk, range(c.l), band.enter.group, False)
+            yield from self.turned_outputs(rows, chunk, range(c.l), band.leave.group, False)
         for j in reversed(alone):
             for i in rows if j < band.spilled else ():
                 yield "load", "H", (0, i, j)
@@ -359,7 +359,7 @@ class _Player:
             handed = NOTHING
             if number + 1 < len(bands):
                 seen = c.seen(start) if self.rows else c.f
-                handed = handed_on(c, self.plan.side, self.plan.capacity, band, bands[number + 1], seen)
+                handed = handed_on(c, self.plan.side, self.plan.room, band, bands[number + 1], seen)
             self.next_kept = 0 if handed.leave.vectors else handed.values
             if band.spilled:
                 yield from self.state_of(extent, "begin")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from pebble.game import Move
-from pebble.schedules.explicit.conv2d import ConvTiles
+from pebble.schedules.explicit.conv2d import ConvSchedule
 
 Point = tuple[int, int, int, int]
 Tile = tuple[range, range, range]
@@ -16,13 +16,13 @@ def _name(operand: str, at: Point) -> str:
     return f"{operand}[{','.join(map(str, at))}]"
 
 
-def conv_moves(schedule: ConvTiles) -> list[Move]:
+def conv_moves(schedule: ConvSchedule) -> list[Move]:
     """Play a schedule, meant for small ones."""
     return list(_Player(schedule).play())
 
 
 class _Player:
-    def __init__(self, schedule: ConvTiles) -> None:
+    def __init__(self, schedule: ConvSchedule) -> None:
         self.schedule, self.conv = schedule, schedule.conv
         self.red: set[str] = set()
         self.stays: set[str] = set()

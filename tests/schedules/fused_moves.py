@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from pebble.schedules.explicit.apart import GemmSchedule
+from pebble.schedules.explicit import ExplicitProduct
 from pebble.schedules.explicit.chain import ChainPlan
 from pebble.schedules.explicit.chain_apart import PanelsApart
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
-from pebble.schedules.explicit.gemm import ExplicitSchedule
+from pebble.schedules.explicit.gemm import BandedProduct
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.schedules.explicit.phases import Phases
 from pebble.schedules.explicit.row_state import FAMILY, PASSED
@@ -57,7 +57,7 @@ def fused_moves(schedule: FusedSchedule) -> Iterator[Event]:
 def _with_row_state(schedule: FusedSchedule) -> Iterator[Event]:
     """Scores, with the maximum and sum of a row from its first score to its last; outputs, with both from then on."""
     first, last = schedule.kernels
-    assert isinstance(first, ExplicitSchedule) and isinstance(last, ExplicitSchedule)
+    assert isinstance(first, BandedProduct) and isinstance(last, BandedProduct)
     held = [PASSED] if PASSED in schedule.stores else []
     for kernel, whole in ((first, first.gemm.n), (last, last.gemm.n * last.gemm.k)):
         names = _gemm_names(schedule, "first" if kernel is first else "last")
@@ -94,7 +94,7 @@ def _gemm_names(schedule: FusedSchedule, which: str) -> dict[str, str]:
     return {"A": "S", "B": "V", "C": "O"} if which == "last" else {"A": "Q", "B": "K", "C": "S"}
 
 
-def _gemm(kernel: GemmSchedule, names: dict[str, str], finishes: bool, schedule: FusedSchedule) -> Iterator[Event]:
+def _gemm(kernel: ExplicitProduct, names: dict[str, str], finishes: bool, schedule: FusedSchedule) -> Iterator[Event]:
     left: dict[tuple[int, ...], int] = {}
     for op, operand, index in gemm_moves(kernel):
         name = names[operand]
@@ -121,7 +121,7 @@ def _gate_times_up(schedule: FusedSchedule) -> Iterator[Event]:
 def _softmax(schedule: FusedSchedule, kernel: Kernel) -> Iterator[Event]:
     assert not isinstance(schedule.workload, Ffn)
     keys = range(schedule.workload.keys)
-    stays = kernel.peak_elements == len(keys) + 2
+    stays = kernel.row_stays
     for i in range(schedule.workload.stacked_queries):
         yield "begin", "state", (i, 0)
         yield "begin", "state", (i, 1)

@@ -7,6 +7,7 @@ from collections import Counter
 from pebble.schedules.explicit.fused import FusedSchedule
 from pebble.schedules.explicit.row_state import FAMILY, PASSED
 from pebble.workloads import Ffn
+from pebble.workloads.widths import ALIKE
 from tests.schedules.fused_moves import fused_moves
 
 Value = tuple[str, tuple[int, ...]]
@@ -95,7 +96,7 @@ def replay(schedule: FusedSchedule) -> int:
             blue.discard(cell)
             updates[cell] += 1
         peak = max(peak, len(red))
-        assert len(red) <= schedule.capacity
+        assert schedule.room.widths != ALIKE or len(red) <= schedule.room.bytes
     assert not red
     pairs = [(i, j) for i in range(m) for j in range(f) if seen(i, j)]
     for cell in first:

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.schedules.explicit.phases import Phases
-from pebble.schedules.explicit.widths import WideGemmSchedule
-from tests.schedules.nest_moves import nest_moves
 from tests.schedules.panel_moves import Event
 
 
@@ -18,11 +16,7 @@ def rest_moves(plan: Phases, order: Sequence[int]) -> Iterator[Event]:
     """
     m, columns, rows = plan.chain.m, plan.columns, plan.handed.rows
     back = order[::-1]
-    if isinstance(plan.rest, WideGemmSchedule):
-        events = nest_moves(plan.rest)
-    else:
-        events = gemm_moves(plan.rest, plan.handed.enter)
-    for op, name, index in events:
+    for op, name, index in gemm_moves(plan.rest, plan.handed.enter):
         if op == "compute":
             i, q, e = index
             yield op, "Y", ((i - rows) % m, columns + q, back[e])

@@ -8,37 +8,37 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pebble.certificate import RefusedError, check
+from pebble.certificate.statement import Widths as WidthsOfChecker
 from pebble.certificate.statement import read_workload
 from pebble.certificate.upper_apart import check_apart
 from pebble.families import lower_bound
 from pebble.proof.certificate import FORMAT, VERSION, workload_statement
-from pebble.proof.upper import upper_bytes_claim, upper_claim
+from pebble.proof.upper import upper_claim
 from pebble.reports.bound import bound_workload
-from pebble.schedules.explicit import best_gemm_schedule, gemm_schedules
-from pebble.schedules.explicit.apart import CornerApart, corners_apart
+from pebble.schedules.explicit import best_gemm_schedule
+from pebble.schedules.explicit.apart import BandsApart, corners_apart
 from pebble.schedules.explicit.ffn import ffn_schedules
-from pebble.schedules.explicit.wide_gemm import WideApart
+from pebble.schedules.explicit.gemm_search import banded_products
 from pebble.workloads import Conv2d, Ffn, Gemm
 from pebble.workloads.base import Workload
 from pebble.workloads.widths import Room, Widths
+from tests.rooms import in_values
 from tests.schedules.test_explicit_gemm import replay
 from tests.schedules.test_wide_schedules import replay_gemm
 
-BF16 = {"A": 2, "B": 2, "C": 4}
-
 
 @st.composite
-def corners(draw: st.DrawFn) -> CornerApart:
+def corners(draw: st.DrawFn) -> BandsApart:
     """Any of a small product, in no more room than it takes."""
     sides = [draw(st.integers(1, 9)) for _ in "mnk"]
     stationary = draw(st.sampled_from("ABC"))
-    one = CornerApart(Gemm(*sides, accumulate=draw(st.booleans())), 0, stationary, "m", 1, (1, 1))
+    one = BandsApart(Gemm(*sides, accumulate=draw(st.booleans())), Room.of_values(0), stationary, "m", 1, (1, 1))
     one = replace(one, axis=draw(st.sampled_from([x for x in "mnk" if stationary in _of(x)])))
     p, q, _ = (one.extent(axis) for axis in one.axes)
     count = draw(st.integers(1, q))
     assume(p > 1 and q // count > 1)
     one = replace(one, count=count, corner=(draw(st.integers(1, p - 1)), draw(st.integers(1, q // count - 1))))
-    return replace(one, capacity=max(3, one.peak_elements))
+    return replace(one, room=Room.of_values(max(3, one.peak_elements), one.gemm))
 
 
 def _of(axis: str) -> str:
@@ -51,7 +51,7 @@ def statement(workload: Workload) -> dict[str, Any]:
 
 @settings(max_examples=200, deadline=None)
 @given(corners())
-def test_any_corner_is_legal_and_counted(schedule: CornerApart) -> None:
+def test_any_corner_is_legal_and_counted(schedule: BandsApart) -> None:
     assert replay(schedule) == schedule.peak_elements
     claim = upper_claim(read_workload(statement(schedule.gemm), "workload"), schedule)
     assert claim["elements"] == schedule.elements
@@ -60,22 +60,23 @@ def test_any_corner_is_legal_and_counted(schedule: CornerApart) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(corners(), st.sampled_from([Widths(2, 4, 4, 2), Widths(1, 4, 4, 2), Widths(4, 4, 4, 2), Widths(4, 4, 2, 2)]))
-def test_any_corner_is_legal_in_bytes(plain: CornerApart, widths: Widths) -> None:
+def test_any_corner_is_legal_in_bytes(plain: BandsApart, widths: Widths) -> None:
     """Fits in what the checker says, and not in a byte less."""
     told = (plain.stationary, plain.axis, plain.count, plain.corner)
-    taken = {"A": widths.read, "B": widths.read, "C": widths.partial}
+    of = WidthsOfChecker(widths.read, widths.hidden, widths.partial, widths.written)
     size = {axis: plain.extent(axis) for axis in "mnk"}
-    claim = upper_bytes_claim(WideApart(plain.gemm, 1 << 30, *told, Room(1 << 30, widths)))
+    schedule = BandsApart(plain.gemm, Room(1 << 30, widths), *told)
+    claim = upper_claim(read_workload(statement(plain.gemm), "workload"), schedule)
     assert claim is not None
     low, high = 1, 1 << 20
     while low < high:
         middle = (low + high) // 2
         try:
-            check_apart(size, plain.gemm.accumulate, middle, claim["schedule"], "schedule", taken)
+            check_apart(size, plain.gemm.accumulate, middle, claim["schedule"], "schedule", of)
             high = middle
         except RefusedError:
             low = middle + 1
-    schedule = WideApart(plain.gemm, low, *told, Room(low, widths))
+    schedule = BandsApart(plain.gemm, Room(low, widths), *told)
     assert schedule.fits
     replay_gemm(schedule)
 
@@ -84,7 +85,7 @@ def test_any_corner_is_legal_in_bytes(plain: CornerApart, widths: Widths) -> Non
 @given(*[st.integers(2, 12)] * 3, st.integers(3, 90), st.booleans())
 def test_the_best_corners_are_legal(m: int, n: int, k: int, capacity: int, added: bool) -> None:
     gemm = Gemm(m, n, k, accumulate=added)
-    for schedule in corners_apart(CornerApart(gemm, capacity, "C", "m", 1, (0, 0)), BF16):
+    for schedule in corners_apart(gemm, Room.of_values(capacity, gemm)):
         assert replay(schedule) <= schedule.peak_elements <= capacity
         assert schedule.elements >= lower_bound(gemm, capacity).elements
 
@@ -92,8 +93,8 @@ def test_the_best_corners_are_legal(m: int, n: int, k: int, capacity: int, added
 @pytest.mark.parametrize(("sides", "mebibytes"), [((4096, 4096, 16384), 32), ((2048, 2048, 16384), 8)])
 def test_powers_of_two_lose_a_corner_instead_of_a_pass(sides: tuple[int, int, int], mebibytes: int) -> None:
     gemm, capacity = Gemm(*sides), mebibytes << 19
-    best, bands = best_gemm_schedule(gemm, capacity), gemm_schedules(gemm, capacity)[0]
-    assert isinstance(best, CornerApart)
+    best, bands = in_values(best_gemm_schedule, gemm, capacity), in_values(banded_products, gemm, capacity)[0]
+    assert isinstance(best, BandsApart)
     assert bands.elements > 1.3 * gemm.compulsory_elements
     assert best.elements < 1.03 * gemm.compulsory_elements
 
@@ -115,7 +116,7 @@ def test_certified(accumulators: str) -> None:
 def test_spilled_sums_are_certified_in_bytes(sides: tuple[int, int, int]) -> None:
     """An input stays, so that sums of the corner's vectors are stored wide: not what a count of values says."""
     found = bound_workload(Gemm(*sides), cache="860B" if sides[0] == 14 else "32MiB", accumulators="fp32")
-    assert isinstance(found.upper, WideApart) and found.upper.spilled > 0
+    assert isinstance(found.upper, BandsApart) and found.upper.spilled > 0
     claim = found.certificate()["claims"][-1]
     assert claim["claim"] == "upper bound in bytes" and claim["bytes"] == found.upper.bytes
 
@@ -135,8 +136,8 @@ def test_windows_without_overlap_name_their_operands(accumulators: str) -> None:
 def test_kernels_of_a_network() -> None:
     """Separate kernels with a corner apart: the checker counts the same."""
     ffn, capacity = Ffn(64, 512, 64), 64 * 64
-    (schedule,) = (one for one in ffn_schedules(ffn, capacity) if one.family == "unfused")
-    assert any(isinstance(kernel, CornerApart) for kernel in schedule.kernels)
+    (schedule,) = (one for one in in_values(ffn_schedules, ffn, capacity) if one.family == "unfused")
+    assert any(isinstance(kernel, BandsApart) for kernel in schedule.kernels)
     claim = upper_claim(read_workload(statement(ffn), "workload"), schedule)
     assert claim["elements"] == schedule.elements
 
@@ -163,7 +164,7 @@ def test_what_cannot_be_is_refused(change: dict[str, Any], why: str) -> None:
 
 def test_the_checker_reads_a_whole_document() -> None:
     gemm = Gemm(512, 512, 2048)
-    found = best_gemm_schedule(gemm, 512 * 512)
+    found = in_values(best_gemm_schedule, gemm, 512 * 512)
     told = statement(gemm)
     claim = upper_claim(read_workload(told, "workload"), found)
     sentences = check({"format": FORMAT, "version": VERSION, "statement": {"workload": told}, "claims": [claim]})

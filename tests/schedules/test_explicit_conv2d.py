@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pebble.cdag.conv2d import conv2d_dag
 from pebble.certificate import RefusedError, check
+from pebble.certificate.statement import Widths as WidthsOfChecker
 from pebble.certificate.statement import read_workload
 from pebble.certificate.upper_conv import check_conv
 from pebble.errors import InfeasibleError
@@ -17,13 +18,14 @@ from pebble.families import family_of, lower_bound
 from pebble.game import Game, Move, Pebbling, moves_cost
 from pebble.game.referee import replay
 from pebble.proof.certificate import FORMAT, VERSION, workload_statement
-from pebble.proof.upper import upper_bytes_claim, upper_claim
+from pebble.proof.upper import upper_claim
 from pebble.reports.bound import bound_workload
-from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule, ConvTiles, Passing, WideConvSchedule
+from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule, Passing
 from pebble.schedules.explicit.conv2d_search import best_conv_schedule, conv_schedules
 from pebble.schedules.explicit.gemm_search import best_gemm_schedule
 from pebble.workloads import Conv2d, Gemm
 from pebble.workloads.widths import Room, Widths
+from tests.rooms import in_values
 from tests.schedules.conv_moves import conv_moves
 
 
@@ -50,7 +52,7 @@ def tilings(draw: st.DrawFn) -> ConvSchedule:
         images, rows = conv.batch, conv.out_height
     elif draw(st.booleans()):
         rows, columns = conv.out_sides
-    plain = ConvSchedule(conv, 0, stays, images, rows, columns, channels)
+    plain = ConvSchedule(conv, Room.of_values(0, conv), stays, images, rows, columns, channels)
     return replace(plain, passing=draw(passings(plain))) if stays == "outputs" else plain
 
 
@@ -72,7 +74,7 @@ def passings(draw: st.DrawFn, plain: ConvSchedule) -> Passing:
     return Passing(shared, resident, turned, draw(st.integers(1, smallest)) if turned else 0)
 
 
-def played(schedule: ConvTiles) -> None:
+def played(schedule: ConvSchedule) -> None:
     """Legal, with the traffic that it claims, in the room that it claims."""
     c = schedule.conv
     sizes = (c.batch, c.in_channels, c.out_channels, c.height, c.width, c.kernel)
@@ -81,7 +83,7 @@ def played(schedule: ConvTiles) -> None:
     found = replay(game, Pebbling(game.variant, schedule.peak_elements, moves, moves_cost(game, moves)))
     assert found.loads == sum(schedule.loads.values())
     assert found.stores == sum(schedule.stores.values())
-    assert most_held(moves, schedule.read_width, schedule.sum_width) <= schedule.capacity
+    assert most_held(moves, schedule.read_width, schedule.sum_width) <= schedule.room.bytes
     assert most_held(moves, 1, 1) == found.per_sm[0].peak <= schedule.peak_elements
 
 
@@ -105,7 +107,7 @@ def most_held(moves: Sequence[Move], read: int, sums: int) -> int:
 @settings(max_examples=60, deadline=None)
 @given(convolutions(), st.integers(3, 200))
 def test_the_best_of_each_family_is_legal(conv: Conv2d, capacity: int) -> None:
-    for schedule in conv_schedules(conv, capacity):
+    for schedule in in_values(conv_schedules, conv, capacity):
         if isinstance(schedule, ConvSchedule):
             played(schedule)
             assert schedule.peak_elements <= capacity
@@ -120,10 +122,10 @@ def test_the_best_of_each_family_is_legal_in_bytes(conv: Conv2d, size: int, dtyp
     conv = replace(conv, dtype=dtype)
     room = Room(size, Widths.of(conv, 4))
     document = workload_statement(conv)
-    for schedule in conv_schedules(conv, size, room):
-        if isinstance(schedule, ConvTiles):
+    for schedule in conv_schedules(conv, room):
+        if isinstance(schedule, ConvSchedule):
             played(schedule)
-        claim = upper_bytes_claim(schedule)
+        claim = upper_claim(read_workload(document, "workload"), schedule)
         assert claim is not None and claim["bytes"] == schedule.bytes
         check({"format": FORMAT, "version": VERSION, "statement": {"workload": document}, "claims": [claim]})
         assert schedule.bytes >= family_of(conv).lower_bound(conv, size // room.widths.read, room=room).bytes
@@ -132,7 +134,7 @@ def test_the_best_of_each_family_is_legal_in_bytes(conv: Conv2d, size: int, dtyp
 @settings(max_examples=250, deadline=None)
 @given(tilings(), st.integers(0, 60))
 def test_any_tile_is_legal_and_counted(plain: ConvSchedule, more: int) -> None:
-    schedule = replace(plain, capacity=max(3, plain.own_room + more))
+    schedule = replace(plain, room=Room.of_values(max(3, plain.own_room + more), plain.conv))
     played(schedule)
     claim = upper_claim(read_workload(workload_statement(schedule.conv), "workload"), schedule)
     assert claim["elements"] == schedule.elements
@@ -146,16 +148,19 @@ def test_any_tile_is_legal_in_bytes(plain: ConvSchedule, more: int, read: int, p
     conv = plain.conv
     room = Room(1, Widths(read, max(read, partial), partial, 2))
     sides = (plain.stays, plain.images, plain.rows, plain.columns, plain.channels, plain.passing)
-    tight = WideConvSchedule(conv, 0, *sides, room=room).own_room
-    schedule = WideConvSchedule(conv, tight + more, *sides, room=replace(room, bytes=tight + more))
+    tight = ConvSchedule(conv, room, *sides).own_room
+    schedule = ConvSchedule(conv, replace(room, bytes=tight + more), *sides)
     played(schedule)
     size = {name: getattr(conv, name) for name in Conv2d.DIMENSIONS}
-    (claim,) = [{**upper_bytes_claim(schedule)["schedule"]}]  # type: ignore[index]
-    moved = check_conv(size, tight + more, claim, "schedule", (read, partial))
-    assert moved.elements == schedule.elements and moved.peak == schedule.peak_elements
+    claim = upper_claim(read_workload(workload_statement(conv), "workload"), schedule)
+    assert claim is not None
+    of = WidthsOfChecker(read, max(read, partial), partial, 2)
+    moved = check_conv(size, tight + more, claim["schedule"], "schedule", of)
+    assert moved.elements == schedule.elements
+    assert moved.peak == schedule.own_room + read * schedule.kept
     if not schedule.kept:
         with pytest.raises(RefusedError, match="bytes, the capacity is"):
-            check_conv(size, tight - 1, claim, "schedule", (read, partial))
+            check_conv(size, tight - 1, claim["schedule"], "schedule", of)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +192,7 @@ def test_what_cannot_pass_is_refused(passing: dict[str, Any], why: str) -> None:
 def test_what_passes_saves_a_tenth(kibibytes: int, before: int) -> None:
     """A layer of which neither outputs nor weights fit: equal tiles with nothing kept moved this much."""
     conv = Conv2d(32, 256, 256, 16, 16, 3)
-    best = best_conv_schedule(conv, kibibytes * 512)
+    best = in_values(best_conv_schedule, conv, kibibytes * 512)
     assert isinstance(best, ConvSchedule) and best.passing.turned > 0
     assert best.elements < 0.95 * before
 
@@ -203,25 +208,32 @@ def test_sums_in_fp32_share_the_memory_with_narrow_inputs() -> None:
 @settings(max_examples=60, deadline=None)
 @given(convolutions(), st.integers(3, 150), st.integers(1, 60))
 def test_more_room_never_costs_more(conv: Conv2d, capacity: int, more: int) -> None:
-    assert best_conv_schedule(conv, capacity + more).elements <= best_conv_schedule(conv, capacity).elements
+    assert (
+        in_values(best_conv_schedule, conv, capacity + more).elements
+        <= in_values(best_conv_schedule, conv, capacity).elements
+    )
 
 
 def test_without_overlap_it_is_a_product() -> None:
     conv = Conv2d(8, 64, 96, 28, 28, 2, stride=2)
     assert conv.overlap == 1
-    gemm = best_gemm_schedule(Gemm(conv.pixels, 96, conv.taps), 6000)
-    best = best_conv_schedule(conv, 6000)
+    gemm = in_values(best_gemm_schedule, Gemm(conv.pixels, 96, conv.taps), 6000)
+    best = in_values(best_conv_schedule, conv, 6000)
     assert best.elements <= gemm.elements
-    assert any(isinstance(s, ConvProduct) and s.elements == gemm.elements for s in conv_schedules(conv, 6000))
+    assert any(
+        isinstance(s, ConvProduct) and s.elements == gemm.elements for s in in_values(conv_schedules, conv, 6000)
+    )
 
 
 @pytest.mark.parametrize("kibibytes", [192, 1024])
 def test_overlap_is_loaded_once_where_it_fits(kibibytes: int) -> None:
     """A layer of ResNet: far below its product of pixels and taps, whose first operand repeats values."""
     conv = Conv2d(32, 64, 64, 58, 58, 3)
-    best = best_conv_schedule(conv, kibibytes * 512)
+    best = in_values(best_conv_schedule, conv, kibibytes * 512)
     assert best.elements == conv.compulsory_elements
-    assert best.elements < 0.4 * best_gemm_schedule(Gemm(conv.pixels, 64, conv.taps), kibibytes * 512).elements
+    assert (
+        best.elements < 0.4 * in_values(best_gemm_schedule, Gemm(conv.pixels, 64, conv.taps), kibibytes * 512).elements
+    )
 
 
 @settings(max_examples=30, deadline=None)
@@ -229,9 +241,9 @@ def test_overlap_is_loaded_once_where_it_fits(kibibytes: int) -> None:
 def test_everything_fits_at_last(conv: Conv2d) -> None:
     enough = conv.compulsory_elements + conv.height * conv.width + conv.taps
     assume(conv.overlap > 1)
-    assert best_conv_schedule(conv, enough).elements == conv.compulsory_elements
+    assert in_values(best_conv_schedule, conv, enough).elements == conv.compulsory_elements
 
 
 def test_capacity_below_three() -> None:
     with pytest.raises(InfeasibleError, match="at least 3"):
-        best_conv_schedule(Conv2d(1, 1, 1, 3, 3, 2), 2)
+        in_values(best_conv_schedule, Conv2d(1, 1, 1, 3, 3, 2), 2)

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from dataclasses import replace
 from math import isqrt
 
 import pytest
@@ -18,6 +19,8 @@ from pebble.schedules.explicit.chain_search import best_chain_plan, plan_of_runs
 from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_chain, ffn_schedules
 from pebble.schedules.explicit.fused import APART, FusedSchedule
 from pebble.workloads import Attention, Ffn
+from pebble.workloads.widths import Room
+from tests.rooms import in_values
 from tests.schedules.fused_replay import replay
 
 side = st.integers(1, 7)
@@ -26,7 +29,7 @@ side = st.integers(1, 7)
 @settings(max_examples=80, deadline=None)
 @given(side, side, side, side, st.booleans(), st.integers(3, 80))
 def test_every_family_is_legal(m: int, k: int, f: int, l: int, gated: bool, capacity: int) -> None:
-    schedules = ffn_schedules(Ffn(m, k, f, l, gated), capacity)
+    schedules = in_values(ffn_schedules, Ffn(m, k, f, l, gated), capacity)
     for schedule in schedules:
         assert replay(schedule) <= schedule.peak_elements <= capacity
         assert schedule.elements >= schedule.workload.compulsory_elements
@@ -35,7 +38,7 @@ def test_every_family_is_legal(m: int, k: int, f: int, l: int, gated: bool, capa
 
 def test_mixed_bands_are_played_too() -> None:
     """Bands of different rules, parts that stay between blocks, values that stay between bands."""
-    schedule = next(s for s in ffn_schedules(Ffn(16, 8, 22, 8), 89) if s.family == "bands of rows")
+    schedule = next(s for s in in_values(ffn_schedules, Ffn(16, 8, 22, 8), 89) if s.family == "bands of rows")
     assert schedule.plan is not None
     bands = [band for band, _ in schedule.plan.runs]
     assert len({(b.extent, b.blocks) for b in bands}) > 1
@@ -47,14 +50,14 @@ def test_mixed_bands_are_played_too() -> None:
     [(6, 955.3e6, 1001.4e6), (40, 361_796_288, 415.3e6), (50, 305_545_216, 330.0e6), (72, 230_694_912, 235.0e6)],
 )
 def test_beats_other_tools(mebibytes: int, at_most: float, other_tools: float) -> None:
-    best = best_ffn_schedule(Ffn(8192, 4096, 11008), mebibytes * 2**19)
+    best = in_values(best_ffn_schedule, Ffn(8192, 4096, 11008), mebibytes * 2**19)
     assert best.elements <= at_most < other_tools
     assert best.bytes == 2 * best.elements
     assert best.peak_elements <= mebibytes * 2**19
 
 
 def test_families_at_40_mib() -> None:
-    found = {s.family: s.elements for s in ffn_schedules(Ffn(8192, 4096, 11008), 40 * 2**19)}
+    found = {s.family: s.elements for s in in_values(ffn_schedules, Ffn(8192, 4096, 11008), 40 * 2**19)}
     # four passes over the weights of 2048 rows each; from pass to pass w columns stay, w (w + 1) values are free
     turned = (isqrt(4 * (40 * 2**19 - 2048 * 8192) + 1) - 1) // 2
     assert found["row panel"] == 4 * 2 * 4096 * 11008 + 2 * 8192 * 4096 - 3 * turned * 2 * 4096
@@ -71,7 +74,7 @@ def test_families_at_40_mib() -> None:
 
 
 def test_the_first_block_is_wider_where_that_pays() -> None:
-    best = best_ffn_schedule(Ffn(4096, 4096, 14336), 50 * 2**19)
+    best = in_values(best_ffn_schedule, Ffn(4096, 4096, 14336), 50 * 2**19)
     assert best.elements <= 219_545_600
     assert best.plan is not None
     (band,) = best.plan.bands
@@ -82,13 +85,16 @@ def test_the_first_block_is_wider_where_that_pays() -> None:
 @given(side, side, side, side, st.booleans(), st.integers(3, 60), st.integers(5, 40))
 def test_more_room_never_costs_more(m: int, k: int, f: int, l: int, gated: bool, capacity: int, more: int) -> None:
     ffn = Ffn(m, k, f, l, gated)
-    assert best_ffn_schedule(ffn, capacity + more).elements <= best_ffn_schedule(ffn, capacity).elements
+    assert (
+        in_values(best_ffn_schedule, ffn, capacity + more).elements
+        <= in_values(best_ffn_schedule, ffn, capacity).elements
+    )
 
 
 @pytest.mark.parametrize("gated", [False, True])
 @pytest.mark.parametrize("shape", [(8192, 4096, 11008), (1000, 300, 777)])
 def test_more_room_never_costs_more_at_full_size(shape: tuple[int, int, int], gated: bool) -> None:
-    costs = [best_ffn_schedule(Ffn(*shape, gated=gated), int(1.6**i)).elements for i in range(5, 38)]
+    costs = [in_values(best_ffn_schedule, Ffn(*shape, gated=gated), int(1.6**i)).elements for i in range(5, 38)]
     assert costs == sorted(costs, reverse=True)
 
 
@@ -107,34 +113,40 @@ def test_any_bands_are_legal_and_counted(seed: int) -> None:
         while left:
             extent = rnd.randint(1, left)
             if rnd.random() < 0.25:
-                band = wider_band(chain, extent, rnd.randint(2, 4), capacity)
+                band = wider_band(chain, extent, rnd.randint(2, 4), Room.of_values(capacity))
             else:
-                band = best_band(chain, "rows", extent, capacity, rnd.choice(["panel", "panel", "spill", "keep"]))
+                band = best_band(
+                    chain, "rows", extent, Room.of_values(capacity), rnd.choice(["panel", "panel", "spill", "keep"])
+                )
             if band is None:
                 break
             runs.append((band, rnd.choice([1, left // extent])))
             left -= extent * runs[-1][1]
         if left:
             continue
-        plan = plan_of_runs(chain, "rows", runs, capacity)
+        plan = plan_of_runs(chain, "rows", runs, Room.of_values(capacity))
         names = {"A": "X", "B": "Wg+Wu" if chain.streams == 2 else "W1", "D": "W2", "Y": "Y", "H": "H"}
         if isinstance(work, Attention):
             names = {"A": "Q", "B": "K", "D": "V", "Y": "O", "H": "S"}
         loads, stores = ({names[x]: n for x, n in moved.items() if n} for moved in (plan.loads, plan.stores))
-        schedule = FusedSchedule("bands", "", work, loads, stores, plan.peak_elements, capacity, plan)
+        room = Room.of_values(capacity, work)
+        plan = replace(plan, room=room)
+        schedule = FusedSchedule("bands", "", work, loads, stores, plan.peak_elements, room, plan.bytes, plan)
         assert replay(schedule) <= plan.peak_elements <= capacity
         upper_claim(read_workload(workload_statement(work), "workload"), schedule)
         played += 1
         turned["wider"] += any(band.wider and band.enter.turned for band in plan.bands)
         turned["spilled"] += any(band.spilled and band.enter.turned for band in plan.bands)
         pairs = itertools.pairwise(plan.bands)
-        turned["panels"] += any(handed_on(chain, "rows", capacity, *pair, chain.f).leave.turned for pair in pairs)
+        turned["panels"] += any(
+            handed_on(chain, "rows", Room.of_values(capacity), *pair, chain.f).leave.turned for pair in pairs
+        )
     assert min(turned.values()) > 0
 
 
 def test_gated_spills_a_band_where_that_pays() -> None:
     ffn = Ffn(8192, 4096, 11008, gated=True)
-    found = {s.family: s for s in ffn_schedules(ffn, 50 * 2**19)}
+    found = {s.family: s for s in in_values(ffn_schedules, ffn, 50 * 2**19)}
     best = found["bands of rows"]
     assert best.elements < 436.1e6 < found["row panel"].elements < found["unfused"].elements
     assert best.plan is not None
@@ -143,7 +155,7 @@ def test_gated_spills_a_band_where_that_pays() -> None:
 
 def test_what_fits_is_compulsory() -> None:
     ffn = Ffn(8192, 768, 3072)
-    best = best_ffn_schedule(ffn, 40 * 2**19)
+    best = in_values(best_ffn_schedule, ffn, 40 * 2**19)
     assert best.elements == ffn.compulsory_elements == 17_301_504
     assert best.name.startswith("compulsory")
     assert best.to_json()["stores_elements"] == {"Y": 8192 * 768}
@@ -152,18 +164,21 @@ def test_what_fits_is_compulsory() -> None:
 def test_gated_needs_room_for_two_cells() -> None:
     gated, plain = Ffn(6, 4, 9, 4, gated=True), Ffn(6, 4, 9, 4)
     for capacity in range(3, 60):
-        assert best_ffn_schedule(gated, capacity).elements > best_ffn_schedule(plain, capacity).elements
-    assert best_ffn_schedule(gated, 3).family == "unfused"
-    assert len(best_ffn_schedule(gated, 3).kernels) == 4
+        assert (
+            in_values(best_ffn_schedule, gated, capacity).elements
+            > in_values(best_ffn_schedule, plain, capacity).elements
+        )
+    assert in_values(best_ffn_schedule, gated, 3).family == "unfused"
+    assert len(in_values(best_ffn_schedule, gated, 3).kernels) == 4
 
 
 def test_output_of_another_width() -> None:
-    best = best_ffn_schedule(Ffn(64, 16, 32, 8, dtype="fp8"), 10_000)
+    best = in_values(best_ffn_schedule, Ffn(64, 16, 32, 8, dtype="fp8"), 10_000)
     assert best.bytes == 64 * 16 + 16 * 32 + 32 * 8 + 2 * 64 * 8
 
 
 def test_too_small() -> None:
     with pytest.raises(InfeasibleError, match="at least 3"):
-        best_ffn_schedule(Ffn(2, 2, 2), 2)
+        in_values(best_ffn_schedule, Ffn(2, 2, 2), 2)
     with pytest.raises(InfeasibleError, match="at least 3"):
-        best_chain_plan(Chain(2, 2, 2, 2), SIDES[0], 2)
+        best_chain_plan(Chain(2, 2, 2, 2), SIDES[0], Room.of_values(2))

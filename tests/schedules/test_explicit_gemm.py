@@ -11,14 +11,17 @@ from pebble.certificate.statement import read_workload
 from pebble.errors import InfeasibleError
 from pebble.proof.certificate import workload_statement
 from pebble.proof.upper import upper_claim
-from pebble.schedules.explicit import ExplicitSchedule, GemmSchedule, best_gemm_schedule, gemm_schedules
+from pebble.schedules.explicit import ExplicitProduct, best_gemm_schedule
 from pebble.schedules.explicit.corner import Corner, Side, best_corner
-from pebble.schedules.explicit.gemm import AXES, Band, other_axes
+from pebble.schedules.explicit.gemm import AXES, Band, BandedProduct, other_axes
+from pebble.schedules.explicit.gemm_search import banded_products
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.workloads import Gemm
+from pebble.workloads.widths import Room
+from tests.rooms import in_values
 
 
-def replay(schedule: GemmSchedule) -> int:
+def replay(schedule: ExplicitProduct) -> int:
     """Check each move against the rules of the in-place game; returns the most values held."""
     gemm = schedule.gemm
     blue = {("A", (i, l)) for i in range(gemm.m) for l in range(gemm.k)}
@@ -55,7 +58,7 @@ def replay(schedule: GemmSchedule) -> int:
             blue.discard(cell)
             done.add(index)
         peak = max(peak, len(red))
-        assert len(red) <= schedule.capacity
+        assert len(red) <= schedule.room.bytes
     assert len(done) == gemm.m * gemm.n * gemm.k
     assert outputs <= blue
     assert loads == schedule.loads
@@ -69,12 +72,12 @@ side = st.integers(1, 8)
 @settings(max_examples=120, deadline=None)
 @given(side, side, side, st.integers(3, 90), st.booleans())
 def test_the_best_of_each_family_is_legal(m: int, n: int, k: int, capacity: int, accumulate: bool) -> None:
-    for schedule in gemm_schedules(Gemm(m, n, k, accumulate=accumulate), capacity):
+    for schedule in in_values(banded_products, Gemm(m, n, k, accumulate=accumulate), capacity):
         assert replay(schedule) <= schedule.peak_elements <= capacity
 
 
 @st.composite
-def bands(draw: st.DrawFn) -> ExplicitSchedule:
+def bands(draw: st.DrawFn) -> BandedProduct:
     """Bands of any widths, operands and numbers of blocks, and some room."""
     gemm = Gemm(*(draw(st.integers(1, 10)) for _ in range(3)), accumulate=draw(st.booleans()))
     axis = draw(st.sampled_from("mnk"))
@@ -89,14 +92,14 @@ def bands(draw: st.DrawFn) -> ExplicitSchedule:
         left -= width * count
         block = -(-p // blocks)
         most = max(most, block * width + min(block, width) + 1)
-    return ExplicitSchedule(gemm, most + draw(st.integers(0, 120)), axis, tuple(found))
+    return BandedProduct(gemm, Room.of_values(most + draw(st.integers(0, 120)), gemm), axis, tuple(found))
 
 
 @settings(max_examples=400, deadline=None)
 @given(bands())
-def test_any_bands_are_legal_and_counted(schedule: ExplicitSchedule) -> None:
+def test_any_bands_are_legal_and_counted(schedule: BandedProduct) -> None:
     """Move by move; and the checker of certificates counts the same traffic and room by formulas of its own."""
-    assert replay(schedule) <= schedule.peak_elements <= schedule.capacity
+    assert replay(schedule) <= schedule.peak_elements <= schedule.room.bytes
     claim = upper_claim(read_workload(workload_statement(schedule.gemm), "workload"), schedule)
     assert claim["elements"] == schedule.elements
     assert claim["moved"]["peak_elements"] == schedule.peak_elements
@@ -123,7 +126,7 @@ def test_no_corner_carries_more(spare: int, first: int, second: int, streams: in
      (8192, 20_971_520, 310_390_784), (8192, 37_748_736, 251_666_432)],
 )  # fmt: skip
 def test_figures_to_match_or_beat(side_length: int, capacity: int, at_most: int) -> None:
-    best = best_gemm_schedule(Gemm(side_length, side_length, side_length), capacity)
+    best = in_values(best_gemm_schedule, Gemm(side_length, side_length, side_length), capacity)
     assert best.elements <= at_most
     assert best.peak_elements <= capacity
 
@@ -133,17 +136,17 @@ def test_compulsory_once_the_smallest_operand_fits(shape: tuple[int, int, int]) 
     m, n, k = shape
     gemm = Gemm(m, n, k)
     enough = min(m * n + min(m, n), m * k + min(m, k), k * n + min(k, n)) + 1
-    assert best_gemm_schedule(gemm, enough).elements == gemm.compulsory_elements
-    assert "compulsory" in best_gemm_schedule(gemm, enough).name
+    assert in_values(best_gemm_schedule, gemm, enough).elements == gemm.compulsory_elements
+    assert "compulsory" in in_values(best_gemm_schedule, gemm, enough).name
 
 
 def test_capacity_below_three() -> None:
     with pytest.raises(InfeasibleError, match="at least 3"):
-        best_gemm_schedule(Gemm(2, 2, 2), 2)
+        in_values(best_gemm_schedule, Gemm(2, 2, 2), 2)
 
 
 def test_a_slab_beside_blocks() -> None:
-    best = best_gemm_schedule(Gemm(8192, 28672, 8192), 50 * 2**19)
+    best = in_values(best_gemm_schedule, Gemm(8192, 28672, 8192), 50 * 2**19)
     assert {band.stationary for band in best.bands} == {"A", "C"}
     assert best.elements <= 937_994_000
 
@@ -152,12 +155,15 @@ def test_a_slab_beside_blocks() -> None:
 @given(side, side, side, st.integers(3, 60), st.integers(1, 20))
 def test_more_room_never_costs_more(m: int, n: int, k: int, capacity: int, more: int) -> None:
     gemm = Gemm(m, n, k)
-    assert best_gemm_schedule(gemm, capacity + more).elements <= best_gemm_schedule(gemm, capacity).elements
+    assert (
+        in_values(best_gemm_schedule, gemm, capacity + more).elements
+        <= in_values(best_gemm_schedule, gemm, capacity).elements
+    )
 
 
 @pytest.mark.parametrize("shape", [(4096, 4096, 4096), (8192, 28672, 8192), (1000, 77, 3001)])
 def test_more_room_never_costs_more_at_full_size(shape: tuple[int, int, int]) -> None:
-    costs = [best_gemm_schedule(Gemm(*shape), int(1.37**i)).elements for i in range(4, 56)]
+    costs = [in_values(best_gemm_schedule, Gemm(*shape), int(1.37**i)).elements for i in range(4, 56)]
     assert costs == sorted(costs, reverse=True)
 
 
@@ -168,7 +174,7 @@ def test_against_proven_optima() -> None:
     ratios = []
     for row in rows:
         m, n, k = map(int, row["params"].split("x"))
-        ratios.append(best_gemm_schedule(Gemm(m, n, k), int(row["S"])).elements / int(row["upper"]))
+        ratios.append(in_values(best_gemm_schedule, Gemm(m, n, k), int(row["S"])).elements / int(row["upper"]))
     assert len(ratios) > 80
     assert min(ratios) >= 1
     assert sum(ratios) / len(ratios) < 1.03
@@ -178,6 +184,6 @@ def test_against_proven_optima() -> None:
 def test_many_narrow_bands_leave_room_for_their_corners(kappa: float) -> None:
     """With thousands of bands the best is the limit: rectangles that leave the best room beside them."""
     capacity, side = 10**6, 4_000_000
-    found = best_gemm_schedule(Gemm(side, side, round(kappa * 1000)), capacity)
+    found = in_values(best_gemm_schedule, Gemm(side, side, round(kappa * 1000)), capacity)
     limit = 1 + (2 * kappa * (kappa + (kappa**2 - 1) ** 0.5)) ** 0.5
     assert limit < found.elements / side**2 < 1.002 * limit

@@ -6,8 +6,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pebble.errors import InfeasibleError
-from pebble.families import family_of
 from pebble.reports.known import best_schedule
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm
 from pebble.workloads.base import Workload
@@ -39,14 +37,12 @@ def workloads(draw: st.DrawFn) -> Workload:
 
 def least(workload: Workload, capacity: int, accumulator: int, values: int | None = None) -> float:
     """Bytes moved by the best schedule for so many values, or bytes where there are accumulators."""
-    if not accumulator:
-        found = best_schedule(workload, capacity, None) if capacity > 2 else None
-    else:
-        room = Room(capacity, Widths.of(workload, accumulator), values)
-        try:
-            found = family_of(workload).best_schedule_in_bytes(workload, room)
-        except InfeasibleError:
-            found = None
+    room = (
+        Room.of_values(capacity, workload)
+        if not accumulator
+        else Room(capacity, Widths.of(workload, accumulator), values)
+    )
+    found = best_schedule(workload, room)
     return float("inf") if found is None else found.bytes
 
 

@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pebble.certificate import RefusedError
+from pebble.certificate.statement import Widths as WidthsOfChecker
 from pebble.certificate.statement import read_workload
 from pebble.certificate.upper_chain import Shape
 from pebble.certificate.upper_panels import check_panels
@@ -19,10 +20,9 @@ from pebble.schedules.explicit.chain import SIDES, Chain
 from pebble.schedules.explicit.chain_apart import PanelsApart, best_panels_apart
 from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_chain, fused_ffn
 from pebble.schedules.explicit.fused import APART
-from pebble.schedules.explicit.wide_chain import WidePlan
-from pebble.schedules.explicit.wide_kernels import best_in_bytes
 from pebble.workloads import Ffn
 from pebble.workloads.widths import Room, Widths
+from tests.rooms import in_values
 from tests.schedules.chain_weights import weigh
 from tests.schedules.fused_replay import replay
 
@@ -43,8 +43,8 @@ def panels(draw: st.DrawFn) -> tuple[Ffn, PanelsApart]:
     count = draw(st.integers(1, lines))
     assume(lines // count > 1)
     corner = draw(st.integers(1, lines // count - 1)), draw(st.integers(1, ffn.d_out - 1))
-    plan = PanelsApart(ffn_chain(ffn), 0, side, count, corner)
-    return ffn, replace(plan, capacity=plan.peak_elements)
+    plan = PanelsApart(ffn_chain(ffn), Room.of_values(0), side, count, corner)
+    return ffn, replace(plan, room=Room.of_values(plan.peak_elements, ffn))
 
 
 @settings(max_examples=150, deadline=None)
@@ -66,23 +66,23 @@ def test_any_corner_in_bytes(drawn: tuple[Ffn, PanelsApart], widths: Widths) -> 
     played = weigh(plan, widths)
     room = Room(plan.taken(widths), widths)
     assert played.held_bytes <= room.bytes
-    assert played.moved_bytes == WidePlan(replace(plan, room=room, capacity=room.bytes), room).bytes
+    assert played.moved_bytes == replace(plan, room=room).bytes
     c = plan.chain
     shape, told = (
         Shape(c.m, c.k, c.f, c.l, c.streams),
         {"kind": "panels apart", "side": plan.side, "panels": plan.panels},
     )
     told["corner"] = list(plan.corner)  # type: ignore[assignment]
-    taken = (widths.read, widths.hidden, widths.partial)
-    assert check_panels(shape, room.bytes, told, "schedule", taken).elements == plan.elements
+    of = WidthsOfChecker(widths.read, widths.hidden, widths.partial, widths.written)
+    assert check_panels(shape, room.bytes, told, "schedule", of).elements == plan.elements
     with pytest.raises(RefusedError, match="the capacity is"):
-        check_panels(shape, room.bytes - 1, told, "schedule", taken)
+        check_panels(shape, room.bytes - 1, told, "schedule", of)
 
 
 @settings(max_examples=100, deadline=None)
 @given(networks(), st.integers(3, 150))
 def test_the_best_is_legal(ffn: Ffn, capacity: int) -> None:
-    plan = best_panels_apart(ffn_chain(ffn), capacity)
+    plan = best_panels_apart(ffn_chain(ffn), Room.of_values(capacity, ffn))
     assume(plan is not None)
     assert plan is not None
     schedule = fused_ffn(ffn, APART, plan)
@@ -93,7 +93,7 @@ def test_the_best_is_legal(ffn: Ffn, capacity: int) -> None:
 @pytest.mark.parametrize(("sides", "mebibytes"), [((4096, 4096, 16384), 64), ((16384, 1024, 4096), 16)])
 def test_powers_of_two_lose_a_corner_instead_of_a_pass(sides: tuple[int, int, int], mebibytes: int) -> None:
     ffn = Ffn(*sides)
-    best = best_ffn_schedule(ffn, mebibytes << 19)
+    best = in_values(best_ffn_schedule, ffn, mebibytes << 19)
     assert best.family == APART
     assert best.elements < 1.11 * ffn.compulsory_elements
 
@@ -112,15 +112,15 @@ def test_certified_in_values_and_in_bytes() -> None:
 
 def test_so_few_values() -> None:
     ffn, room = Ffn(1024, 1024, 4096), Room(6 << 20, Widths(2, 4, 4, 2))
-    free = best_in_bytes(ffn, room)
+    free = best_ffn_schedule(ffn, room)
     assert free is not None
-    few = best_in_bytes(ffn, replace(room, values=free.peak_elements - 1))
+    few = best_ffn_schedule(ffn, replace(room, values=free.peak_elements - 1))
     assert few is not None and few.peak_elements < free.peak_elements and few.bytes >= free.bytes
 
 
 def test_softmax_needs_the_whole_row() -> None:
     """A score that waits in slow memory is not what it will be, so attention has no such schedule."""
-    assert best_panels_apart(Chain(4096, 128, 4096, 128, state=3), 4096 * 256) is None
+    assert best_panels_apart(Chain(4096, 128, 4096, 128, state=3), Room.of_values(4096 * 256)) is None
     told = {"kind": "panels apart", "side": "rows", "panels": 1, "corner": [2, 2]}
     with pytest.raises(RefusedError, match="cannot be stored complete"):
         check_panels(Shape(8, 4, 8, 4, state=3), 10_000, told, "schedule")

@@ -11,23 +11,21 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pebble.certificate import RefusedError
+from pebble.certificate.schedules import check_phases, check_upper_bytes
+from pebble.certificate.statement import Widths as WidthsOfChecker
 from pebble.certificate.statement import read_workload
 from pebble.certificate.upper_chain import Shape as ShapeOfChecker
-from pebble.certificate.upper_widths import _phases, check_upper_bytes
-from pebble.certificate.widths import Widths as WidthsOfChecker
 from pebble.proof.certificate import workload_statement
 from pebble.proof.upper import _plan
 from pebble.reports.bound import bound_workload
 from pebble.schedules.explicit.apart import corners_apart
-from pebble.schedules.explicit.chain import Chain, ChainPlan
+from pebble.schedules.explicit.blocked import blocked_products
+from pebble.schedules.explicit.chain import SIDES, Chain, chain_bytes
+from pebble.schedules.explicit.chain_search import best_chain_plan
 from pebble.schedules.explicit.corner import Corner
-from pebble.schedules.explicit.ffn import ffn_chain, fused_ffn
+from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_chain, fused_ffn
 from pebble.schedules.explicit.phase_search import _Search, best_phases
 from pebble.schedules.explicit.phases import Handover, Phases, hands_on
-from pebble.schedules.explicit.wide_chain import WidePlan, best_chain_in_bytes
-from pebble.schedules.explicit.wide_gemm import WideApart
-from pebble.schedules.explicit.wide_kernels import best_in_bytes
-from pebble.schedules.explicit.widths import gemm_schedules_in_bytes
 from pebble.workloads import Attention, Ffn, Gemm
 from pebble.workloads.widths import Room, Widths
 from tests.schedules.chain_weights import weigh
@@ -49,7 +47,7 @@ rooms = st.builds(Room, st.integers(20, 1200), st.sampled_from(WIDTHS))
 
 
 def search(ffn: Ffn, room: Room) -> _Search:
-    chain = replace(ffn_chain(ffn), room=room)
+    chain = ffn_chain(ffn)
     return _Search(chain, Gemm(chain.m, chain.l, chain.f), room)
 
 
@@ -60,9 +58,8 @@ def check(ffn: Ffn, plan: Phases) -> int:
     assert played.held_bytes <= plan.room.bytes
     assert played.loads == +Counter(plan.loads)
     assert played.stores == +Counter(plan.stores)
-    assert played.moved_bytes == WidePlan(plan, plan.room).bytes == counted(plan, plan.room.bytes)
-    values = replace(fused_ffn(ffn, "fused", plan), capacity=10**9)
-    assert replay(values) <= plan.peak_elements
+    assert played.moved_bytes == plan.bytes == counted(plan, plan.room.bytes)
+    assert replay(fused_ffn(ffn, "fused", plan)) <= plan.peak_elements
     return played.held_bytes
 
 
@@ -71,7 +68,9 @@ def counted(plan: Phases, capacity: int, changed: dict[str, Any] | None = None) 
     c, w = plan.chain, plan.room.widths
     shape = ShapeOfChecker(c.m, c.k, c.f, c.l, c.streams)
     told = json.loads(json.dumps(_plan(plan) | (changed or {})))
-    return _phases(shape, WidthsOfChecker(w.read, w.hidden, w.partial, w.written), capacity, told, "schedule")
+    of = WidthsOfChecker(w.read, w.hidden, w.partial, w.written)
+    moved = check_phases(shape, capacity, told, "schedule", of)
+    return chain_bytes(c, w, {"Y": 0, **moved.loads}, moved.stores)
 
 
 def least_room(plan: Phases) -> int:
@@ -144,14 +143,16 @@ def test_any_chain_and_any_product(ffn: Ffn, room: Room, columns: int, which: in
     """Bands of rows or hidden units in the first phase, blocks or a corner apart in the second."""
     assume(columns < ffn.d_out and room.bytes >= 12)
     chain = ffn_chain(ffn)
-    first = best_chain_in_bytes(replace(chain, l=columns), room)
+    along = replace(chain, l=columns)
+    plans = [plan for one in SIDES if (plan := best_chain_plan(along, one, room)) is not None]
+    first = min(plans, key=lambda plan: plan.bytes, default=None)
     gemm = Gemm(ffn.tokens, ffn.d_out - columns, ffn.hidden)
     rest = [
-        *(one for one in gemm_schedules_in_bytes(gemm, room)),
-        *corners_apart(WideApart(gemm, room.bytes, "C", "m", 1, (0, 0), room), {"A": 2, "B": 2, "C": 8}),
+        *(one for one in blocked_products(gemm, room) if one.fits),
+        *corners_apart(gemm, room),
     ]
-    if first is not None and isinstance(first.plan, ChainPlan) and not first.plan.stores["H"] and which < len(rest):
-        check(ffn, Phases(chain, room, first.plan, rest[-1 - which]))
+    if first is not None and not first.stores["H"] and which < len(rest):
+        check(ffn, Phases(chain, room, first, rest[-1 - which]))
 
 
 @pytest.mark.parametrize(
@@ -165,17 +166,17 @@ def test_any_chain_and_any_product(ffn: Ffn, room: Room, columns: int, which: in
 )
 def test_phases_lower_the_traffic_of_networks(ffn: Ffn, mebibytes: int, most: int) -> None:
     room = Room(mebibytes << 20, USUAL)
-    found = best_in_bytes(ffn, room)
-    assert found is not None and found.plan is not None and isinstance(found.plan.plan, Phases)
+    found = best_ffn_schedule(ffn, room)
+    assert found is not None and found.plan is not None and isinstance(found.plan, Phases)
     assert found.bytes <= most
-    few = best_in_bytes(ffn, replace(room, values=found.peak_elements * 9 // 10))
+    few = best_ffn_schedule(ffn, replace(room, values=found.peak_elements * 9 // 10))
     assert few is not None and few.bytes >= found.bytes and few.peak_elements <= found.peak_elements * 9 // 10
 
 
 def test_more_memory_moves_no_more() -> None:
     for gated in (False, True):
         ffn = Ffn(4096, 2048, 7168, gated=gated)
-        found = [best_in_bytes(ffn, Room(size << 18, USUAL)) for size in range(8, 120, 4)]
+        found = [best_ffn_schedule(ffn, Room(size << 18, USUAL)) for size in range(8, 120, 4)]
         moved = [one.bytes for one in found if one is not None]
         assert len(moved) == len(found) and moved == sorted(moved, reverse=True)
 
@@ -233,6 +234,12 @@ def test_what_cannot_be_is_refused(path: tuple[str | int, ...], value: Any, why:
         check_upper_bytes(read_workload(workload_statement(TOLD), "workload"), claim, "claim")
 
 
+def phases(shape: ShapeOfChecker, widths: WidthsOfChecker, told: dict[str, Any]) -> int:
+    """Bytes of H that move."""
+    moved = check_phases(shape, 10**6, told, "schedule", widths)
+    return widths.read * (moved.loads["H"] + moved.stores["H"])
+
+
 def test_kept_values_and_spilled_columns_are_not_in_the_way() -> None:
     """What the last panel finds of B and D, and H stored twice, are refused."""
     shape, widths = ShapeOfChecker(8, 3, 9, 5), WidthsOfChecker(2, 4, 4, 2)
@@ -241,15 +248,15 @@ def test_kept_values_and_spilled_columns_are_not_in_the_way() -> None:
     run = {"extent": 4, "count": 2, "blocks": 9, "stay": [3, 2], "kept": [0, 0]}
     told: dict[str, Any] = {"kind": "phases", "columns": 2, "first": {"kind": "bands", "side": "rows", "runs": [run]}}
     told |= {"rest": {"kind": "banded", "axis": "m", "bands": [slab]}, "handed": [[1, 3, 0], [1, 2, 1]]}
-    moved = _phases(shape, widths, 10**6, told, "schedule")
-    assert moved == _phases(shape, widths, 10**6, told | {"handed": none}, "schedule") - 2 * 2 * 4 * 3
+    moved = phases(shape, widths, told)
+    assert moved == phases(shape, widths, told | {"handed": none}) - 2 * 2 * 4 * 3
     told["rest"]["bands"][0] = slab | {"stationary": "A"}
     with pytest.raises(RefusedError, match="not one of rows of Y"):
-        _phases(shape, widths, 10**6, told, "schedule")
+        phases(shape, widths, told)
     told["rest"]["bands"][0] = slab
     run["kept"] = [5, 0]
     with pytest.raises(RefusedError, match="finds nothing that was kept for it"):
-        _phases(shape, widths, 10**6, told, "schedule")
+        phases(shape, widths, told)
     run |= {"kept": [0, 0], "spilled": 4}
     with pytest.raises(RefusedError, match="all of H is stored here"):
-        _phases(shape, widths, 10**6, told, "schedule")
+        phases(shape, widths, told)

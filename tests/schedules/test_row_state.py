@@ -8,19 +8,18 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pebble.certificate import RefusedError
-from pebble.certificate.schedules import moved_by
+from pebble.certificate.schedules import Memory, check_upper_bytes, moved_by
 from pebble.certificate.statement import read_workload
-from pebble.certificate.upper_widths import check_upper_bytes
 from pebble.families import family_of, lower_bound
 from pebble.proof.certificate import workload_statement
-from pebble.proof.upper import upper_bytes_claim, upper_claim
+from pebble.proof.upper import upper_claim
 from pebble.reports.bound import bound_workload
-from pebble.schedules.explicit.attention import attention_chain, attention_schedules, best_attention_schedule
+from pebble.schedules.explicit.attention import _with_row_state, attention_schedules, best_attention_schedule
 from pebble.schedules.explicit.moves import gemm_moves
 from pebble.schedules.explicit.row_state import FAMILY, RowState, best_row_state
-from pebble.schedules.explicit.wide_kernels import _with_row_state, best_in_bytes
 from pebble.workloads import Attention, Gemm
 from pebble.workloads.widths import Room, Widths
+from tests.rooms import in_values
 from tests.schedules.fused_replay import replay as replay_fused
 
 WIDTHS = [Widths(2, 4, 4, 2), Widths(1, 4, 4, 2), Widths(4, 4, 4, 2), Widths(2, 4, 8, 2)]
@@ -104,11 +103,11 @@ def heads(draw: st.DrawFn) -> Attention:
 @given(heads(), st.integers(20, 300))
 def test_the_checker_counts_the_same(attention: Attention, size: int) -> None:
     room = Room(size, Widths.of(attention, 4))
-    found = _with_row_state(attention, attention_chain(attention), room, True)
+    found = _with_row_state(attention, room, True)
     assume(found)
-    claim = upper_bytes_claim(found[0])
-    assert claim is not None
     workload = read_workload(workload_statement(attention), "workload")
+    claim = upper_claim(workload, found[0])
+    assert claim is not None
     check_upper_bytes(workload, claim, "claim")
     for wrong in ({"bytes": claim["bytes"] - 1}, {"capacity_bytes": 15}):
         with pytest.raises(RefusedError):
@@ -120,28 +119,29 @@ def test_the_checker_counts_the_same(attention: Attention, size: int) -> None:
 @given(heads(), st.integers(5, 150), st.booleans())
 def test_in_values(attention: Attention, capacity: int, state: bool) -> None:
     """Every move is legal and counted, by the checker too."""
-    found = [s for s in attention_schedules(attention, capacity, state) if s.family == FAMILY]
+    found = [s for s in in_values(attention_schedules, attention, capacity, state) if s.family == FAMILY]
     assume(found)
     assert replay_fused(found[0]) <= found[0].peak_elements <= capacity
     assert found[0].elements >= lower_bound(attention, capacity).elements
     if state:
         statement = read_workload(workload_statement(attention), "workload")
         claim = upper_claim(statement, found[0])
+        assert claim is not None
         assert claim["elements"] == found[0].elements
         with pytest.raises(RefusedError, match="the capacity is"):
-            moved_by(statement, claim["moved"]["peak_elements"] - 1, claim["schedule"], "schedule")
+            moved_by(statement, Memory(claim["moved"]["peak_elements"] - 1), claim["schedule"], "schedule")
 
 
 def test_long_vectors_need_no_kernel_for_the_softmax() -> None:
     """Before: 1,043 MB of 8192 queries, 5,543 of sixteen heads that share keys, with a softmax of its own."""
-    best_of_values = best_attention_schedule(Attention(8192, 8192, 512), 64 << 9)
+    best_of_values = in_values(best_attention_schedule, Attention(8192, 8192, 512), 64 << 9)
     assert best_of_values.family == FAMILY and best_of_values.elements < 0.9 * 938_601_320
     for attention, kib, most in (
         (Attention(8192, 8192, 256), 96, 785e6),
         (Attention(4096, 4096, 576, 512, heads=16, kv_heads=1), 228, 4520e6),
     ):
-        best = best_in_bytes(attention, Room(kib << 10, Widths(2, 4, 4, 2)))
-        assert best is not None and best.family == FAMILY
+        best = best_attention_schedule(attention, Room(kib << 10, Widths(2, 4, 4, 2)))
+        assert best.family == FAMILY
         assert best.bytes < most
 
 
@@ -158,10 +158,10 @@ def test_certified() -> None:
 )  # fmt: skip
 def test_what_cannot_be_is_refused(change: dict[str, Any], why: str) -> None:
     attention = Attention(64, 64, 32)
-    found = _with_row_state(attention, attention_chain(attention), Room(2048, Widths(2, 4, 4, 2)), True)
-    claim = upper_bytes_claim(found[0])
-    assert claim is not None
+    found = _with_row_state(attention, Room(2048, Widths(2, 4, 4, 2)), True)
     workload = read_workload(workload_statement(attention), "workload")
+    claim = upper_claim(workload, found[0])
+    assert claim is not None
     check_upper_bytes(workload, claim, "claim")
     claim["schedule"]["kernels"][0] |= change
     with pytest.raises(RefusedError, match=why):

@@ -9,10 +9,12 @@ from pebble.families import lower_bound
 from pebble.game import Game
 from pebble.game.referee import replay
 from pebble.schedules.explicit import best_gemm_schedule
-from pebble.schedules.explicit.gemm import Band, ExplicitSchedule
+from pebble.schedules.explicit.gemm import Band, BandedProduct
 from pebble.solvers.explicit_start import explicit_pebbling, schedule_pebbling
 from pebble.solvers.gemm_shape import recognise
 from pebble.workloads import Gemm
+from pebble.workloads.widths import Room
+from tests.rooms import in_values
 
 
 @pytest.mark.parametrize(("m", "n", "k", "capacity"), [(2, 2, 2, 3), (5, 4, 3, 9), (7, 1, 6, 20), (3, 8, 8, 40)])
@@ -20,7 +22,7 @@ def test_is_legal_and_costs_what_the_formula_says(m: int, n: int, k: int, capaci
     game = Game.from_dag(gemm_dag(m, n, k), "in-place")
     pebbling = explicit_pebbling(game, capacity)
     assert pebbling is not None
-    assert replay(game, pebbling).cost == best_gemm_schedule(Gemm(m, n, k), capacity).elements
+    assert replay(game, pebbling).cost == in_values(best_gemm_schedule, Gemm(m, n, k), capacity).elements
     assert pebbling.cost >= lower_bound(Gemm(m, n, k), capacity).elements
 
 
@@ -36,8 +38,8 @@ def test_the_referee_takes_bands_with_turned_corners(seed: int) -> None:
         while left:
             bands.append(Band(stationary, rnd.randint(1, left), rnd.randint(1, 2)))
             left -= bands[-1].width
-        schedule = ExplicitSchedule(Gemm(m, n, k), rnd.randint(20, 140), axis, tuple(bands))
-        if schedule.peak_elements <= schedule.capacity:
+        schedule = BandedProduct(Gemm(m, n, k), Room.of_values(rnd.randint(20, 140)), axis, tuple(bands))
+        if schedule.peak_elements <= schedule.room.bytes:
             turned = max(corner.turned for s in schedule.steps for corner in (s.across, *s.next))
     game = Game.from_dag(gemm_dag(m, n, k), "in-place")
     shape = recognise(game)
@@ -45,7 +47,7 @@ def test_the_referee_takes_bands_with_turned_corners(seed: int) -> None:
     # the roles of operands may be told in another order
     assert {shape.m, shape.n, shape.k} == {m, n, k}
     if (shape.m, shape.n, shape.k) == (m, n, k):
-        found = replay(game, schedule_pebbling(game, shape, schedule, schedule.capacity))
+        found = replay(game, schedule_pebbling(game, shape, schedule, schedule.room.bytes))
         assert found.cost == schedule.elements
         assert found.per_sm[0].peak <= schedule.peak_elements
 

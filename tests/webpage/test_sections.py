@@ -27,6 +27,7 @@ from pebble.webpage.sweeps import swept
 from pebble.webpage.walks import SIDE, blocks_of, walks_of
 from pebble.workloads import Attention, Ffn, Gemm
 from pebble.workloads.base import Workload
+from pebble.workloads.widths import Room
 
 WALKS: list[tuple[Workload, str, TileShape, list[int]]] = [
     (Gemm(1024, 768, 256), "grouped-4+sawtooth", TileShape(128, 128, 64), [8 * 6]),
@@ -118,7 +119,7 @@ def test_bands_agree_with_the_best_plan(golden: Callable[..., list[str]]) -> Non
     assert {s["rows"] for s in found.simulated} == {128, 512, 1024, 2048, 8192}
     ffn = Ffn(640, 32, 96)
     capacity = 4000
-    plan = best_chain_plan(ffn_chain(ffn), "rows", capacity)
+    plan = best_chain_plan(ffn_chain(ffn), "rows", Room.of_values(capacity))
     assert plan is not None
     least = min(
         told for rows in range(1, 641) if (told := height_of(ffn, rows, capacity, 1)["moved_bytes"]) is not None
