@@ -15,12 +15,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING
 
 from pebble.cli import _output
-from pebble.cli._progress import stderr_bar
+from pebble.cli._progress import search_bar
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel, seconds
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError
@@ -31,11 +28,6 @@ from pebble.reports.tune_beside import OtherLaunch, SetAside
 from pebble.reports.tune_target import ROBUST, UNEVEN
 from pebble.system.files import check_output
 from pebble.units import format_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-Progress = Callable[[str, int, int], None]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     for option, path in (("--save", args.save), ("--save-pinned", args.save_pinned)):
         if path is not None:
             check_output(path, option, (".json",))
-    with _progress() as show:
+    with search_bar() as show:
         found = tune(workload, robust=args.robust, time_limit=limit, progress=show, **kernel(args))
     if args.json:
         document = found.document()
@@ -98,21 +90,6 @@ def _save(found: Tuning, path: str) -> None:
         which = f", the best of those that have one: tile {kept.kernel.tile}, {kept.name}, which moves {over:.1%} "
         which += f"more than {found.best.name}, of which there is none"
     print(f"table: {path}{which}", file=sys.stderr)
-
-
-def _progress() -> AbstractContextManager[Progress]:
-    return _bar() if sys.stderr.isatty() else nullcontext(lambda what, done, total: None)
-
-
-@contextmanager
-def _bar() -> Iterator[Progress]:
-    with stderr_bar("{task.description:<34}") as bar:
-        task = bar.add_task("compiling the simulator", total=None)
-
-        def show(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total)
-
-        yield show
 
 
 def _print(found: Tuning, top: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -19,7 +19,7 @@ from pebble.reports.tune_target import check_execution, default_conditions, read
 from pebble.schedules.tables import TileTable
 from pebble.simulation import Traffic
 from pebble.system.clock import Clock, check_seconds
-from pebble.tuning import Launched, Pinned, Scored, Search, launches, runnable, set_asides
+from pebble.tuning import Launched, Pinned, Progress, Scored, Search, launches, runnable, set_asides, silent
 from pebble.units import format_bytes
 from pebble.workloads import Attention
 from pebble.workloads.base import Workload
@@ -264,7 +264,7 @@ def tune(
     *,
     robust: str | Sequence[str] | None = None,
     time_limit: float = SECONDS,
-    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    progress: Progress = silent,
     **options: Unpack[KernelOptions],
 ) -> Tuning:
     """Search for the schedule that moves least between L2 and DRAM.

@@ -1,8 +1,8 @@
 """Where tiles lie: operands cut into tiles, with their numbers and their 128-byte lines.
 
 Rows are padded to whole lines and every operand starts on its own line. A tile whose width is not a whole number of
-lines shares lines with its neighbours. Where as many tiles as share a line fill it, they have all their lines in common,
-and the trace is followed in tiles of whole lines; else line by line.
+lines shares lines with its neighbours. Where as many tiles as share a line fill it, they have all their lines in
+common, and the trace is followed in tiles of whole lines; else line by line.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A trace of tiles that share lines as one of tiles that share none, or of single lines.
 
-Tiles that have all their lines in common are one tile as far as whole lines go, which is exact and, with a hundred lines
-in a tile, as many times faster than to tell the lines apart. What else shares lines, and models that ask for single
-lines, get a trace of these.
+Tiles that have all their lines in common are one tile as far as whole lines go: that is exact and, with a hundred lines
+in a tile, as many times faster as to tell them apart. Tiles that share lines otherwise, and models that ask for single
+lines, get a trace of lines.
 """
 
 from __future__ import annotations

@@ -46,6 +46,23 @@ def test_tile_agrees_with_time(capsys: pytest.CaptureFixture[str]) -> None:
     assert times[0]["modelled_ms"] == pytest.approx(1e3 * tile[0]["modelled_seconds"])
 
 
+def test_tile_says_what_it_times() -> None:
+    gemm, told = pebble.Gemm(1000, 512, 256), list[str]()
+    pebble.tile(gemm, gpu="h100-sxm5-80gb", tile="128x64x32", progress=lambda what, done, total: told.append(what))
+    assert told == ["tile 128x64x32, row", "tile 128x64x32, grouped-8"]
+    told.clear()
+    found = pebble.tile(gemm, gpu="h100-sxm5-80gb", progress=lambda what, done, total: told.append(what))
+    assert {f"tile {choice.tile}, {choice.advice.schedule.name}" for choice in found.choices} <= set(told)
+
+
+def test_tile_follows_few_lines_where_it_must_tell_them_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles 32 deep have half lines of A in common, all of them; 96 columns of B are a line and a half."""
+    monkeypatch.setattr("pebble.tuning.advisors.ours.MOST_SINGLE_LINES", 1 << 14)
+    for tile, whole in (("128x64x32", True), ("128x96x32", False)):
+        found = pebble.tile(pebble.Gemm(1024, 768, 512), gpu="a100-sxm4-40gb", tile=tile)
+        assert found.best.time is not None and (found.best.time.simulated_share == 1) == whole
+
+
 def test_tile_by_rule(capsys: pytest.CaptureFixture[str]) -> None:
     shape = ["gemm", "-m", "256", "-n", "7168", "-k", "512", "--dtype", "fp8"]
     found = document(capsys, "tile", *shape, *H100, "--advisor", "deepgemm")
