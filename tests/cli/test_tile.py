@@ -98,6 +98,21 @@ def test_the_k_tile_on_the_a100(capsys: pytest.CaptureFixture[str]) -> None:
     assert own["dram_cycles"] == 600 + 122.88 and own["dram_transfer_hides"]
 
 
+def test_a_block_has_a_warpgroup_where_that_issues_tensor_instructions() -> None:
+    for gpu, tile in (("h20", "64x192x64"), ("h100-sxm5-80gb", "32x32x64"), ("b200-sxm", "64x64x64")):
+        found = pebble.cycles(tile, dtype="fp8", gpu=gpu)
+        assert found.fit.threads == 128, gpu
+    assert pebble.cycles("64x192x64", dtype="fp8", gpu="h20").fit.accumulators_per_thread == 96
+    assert pebble.cycles("64x64x16", gpu="a100-sxm4-40gb", threads=32).fit.threads == 32  # asked for
+
+
+def test_what_must_hit_is_rounded_up(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cycles", "--tile", "256x128x16", "--dtype", "fp16", *A100]) == 0
+    found = pebble.cycles("256x128x16", dtype="fp16", gpu="a100-sxm4-40gb")
+    assert 0.57 < found.steps[0].least_hit_share < 0.575  # more than 57 %
+    assert "hidden if 58% of the bytes hit L2" in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_budget_of_registers_is_refused_with_the_sum(capsys: pytest.CaptureFixture[str]) -> None:
     for command in (["cycles", "--dtype", "fp16"], ["tile", *SMALL]):
         threads = ["--threads", "256"] if command[0] == "cycles" else ["--warps", "8"]
@@ -133,6 +148,10 @@ def test_stream(capsys: pytest.CaptureFixture[str]) -> None:
         (["cycles", "--tile", "128x128x32", *A100, "--l2-latency", "600"], "600 cycles with 552 of DRAM"),
         (["cycles", "--tile", "128x128x32", *A100, "--threads", "100"], "multiple of 32"),
         (["cycles", "--tile", "128x128x32", "--gpu", "mi300x", "--threads", "96"], "multiple of 64"),
+        (
+            ["cycles", "--tile", "64x192x64", "--gpu", "h20", "--threads", "64"],
+            "at least 128: on NVIDIA H20 a warpgroup",
+        ),
         (["cycles", "--tile", "128x128x32", *A100, "--mma", "0x8x16"], "--mma: got '0x8x16'"),
         (["stream", "sort", "--items", "10", *A100], "unknown kernel"),
         (["stream", "norm", "--items", "10", "--row", "3", *A100], "divisor"),

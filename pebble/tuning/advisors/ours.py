@@ -20,7 +20,7 @@ from pebble.errors import InputError
 from pebble.families import KernelFamily, kernel_family
 from pebble.models.kernel_fit import KernelNeeds, fits, most_stages
 from pebble.models.machine import Machine
-from pebble.models.tile_model import BARRIER_BYTES, tile_needs
+from pebble.models.tile_model import BARRIER_BYTES, least_threads, tile_needs
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.system.clock import Clock
@@ -39,7 +39,6 @@ LEAST_SIDE = 64  # of a tile in a problem that is larger
 SECONDS = 20.0
 MOST_LINES = 1 << 29  # loaded from L2, that a simulation follows: about 3 s; a kernel that loads more is done in part
 MOST_SINGLE_LINES = MOST_LINES >> 5  # where the trace is one of single lines, in the same time
-_LEAST_THREADS = 128  # a warp for each of an SM's four parts
 _BLOCKS = (1, 2, 3)
 _MOST_STAGES = 8
 _SHOWN, _TILES = 12, 36  # tiles that are simulated: so many, and at most, while one may still be faster
@@ -91,7 +90,7 @@ class Timer:
             needs = tile_needs(tile.bm, tile.bn, tile.bk, stages, w.in_bytes, out_bytes=w.out_bytes, scale_bytes=scales)
         else:
             needs = self.family.kernel_needs(w, tile, stages)
-        return replace(needs, threads=max(_LEAST_THREADS, fits(self.machine, needs).threads))
+        return replace(needs, threads=max(least_threads(self.machine), fits(self.machine, needs).threads))
 
     def timed(self, advice: Advice) -> Timed:
         """Run through the cache model, the first part of a long kernel, and time.
