@@ -16,6 +16,7 @@ from pebble.models.quantity import Quantity
 from pebble.models.speeds import L2_BYTES_PER_CLOCK, SUSTAINED_DRAM, SUSTAINED_FLOPS
 
 ACCUMULATORS = ("fp32", "fp16")
+FITTED = "times of launches on an H100 and an H200"
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ def sustained_l2(machine: Machine) -> Rate | None:
         return None
     rate = L2_BYTES_PER_CLOCK * machine.sms * clock
     note = f"{L2_BYTES_PER_CLOCK:g} bytes per clock and SM"
-    return Rate(rate, "guess", "times of launches on an H100 and an H200", clock / 1e6, note)
+    return Rate(rate, "guess", FITTED, clock / 1e6, note)
 
 
 def copy_price(machine: Machine) -> CopyPrice | None:
@@ -179,7 +180,7 @@ def _plain(quantity: Quantity) -> Rate:
 
 def _share(quantity: Quantity, share: float) -> Rate:
     note = f"{share:.0%} of the peak"
-    return Rate(share * quantity.base, "guess", "times of launches on an H100 and an H200", quantity.at_mhz, note)
+    return Rate(share * quantity.base, "guess", FITTED, quantity.at_mhz, note)
 
 
 def _at_boost(machine: Machine, quantity: Quantity) -> Rate:

@@ -15,11 +15,26 @@ from typing import Any
 from pebble.errors import InputError
 from pebble.models.kernel_fit import OTHER_REGISTERS, Fit, KernelNeeds, fits, most_blocks, warp_threads
 from pebble.models.machine import Machine
-from pebble.models.sm_constants import SmConstants
+from pebble.models.sm_constants import TENSOR_CORES, SmConstants
 from pebble.units import ceil_div
 
+WARPGROUPS = 9.0  # compute capability of chips whose tensor-core instructions are issued by four warps together
 BARRIER_BYTES = 16  # of a stage: full and empty, 8 bytes each
 SHARED_BYTES_PER_CLOCK = 128  # that an SM writes to or reads from shared memory
+
+
+def least_threads(machine: Machine) -> int:
+    """Threads of a block that keeps every tensor core of its SM busy: a warp for each.
+
+    On compute capability 9.0 no fewer will do: four warps, a warpgroup, issue an instruction (wgmma) together.
+
+    Examples
+    --------
+    >>> from pebble.models.machine import load_machine
+    >>> least_threads(load_machine("h20"))
+    128
+    """
+    return TENSOR_CORES * warp_threads(machine)
 
 
 @dataclass(frozen=True)

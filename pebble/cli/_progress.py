@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pebble.reports.kernel_compare import Progress
+from pebble.reports import kernel_compare
+from pebble.tuning import Progress, silent
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -24,12 +26,27 @@ def stderr_bar(text: str = "{task.description}", place: int = 0) -> Bar:
 
 
 @contextmanager
-def schedules_bar() -> Iterator[Callable[[int], Progress]]:
+def schedules_bar() -> Iterator[Callable[[int], kernel_compare.Progress]]:
     """What `compare` takes as ``progress``, as a bar on standard error."""
     with stderr_bar("{task.description:<28}") as bar:
 
-        def start(total: int) -> Progress:
+        def start(total: int) -> kernel_compare.Progress:
             task = bar.add_task("compiling the simulator", total=total)
             return lambda name: bar.update(task, advance=1, description=name)
 
         yield start
+
+
+@contextmanager
+def search_bar() -> Iterator[Progress]:
+    """What `tune` and `tile` take as ``progress``: a bar on standard error where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield silent
+        return
+    with stderr_bar("{task.description:<34}") as bar:
+        task = bar.add_task("compiling the simulator", total=None)
+
+        def show(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total or None)
+
+        yield show

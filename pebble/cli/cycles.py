@@ -37,7 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", default="bf16", help="type of A and B: " + ", ".join(DTYPE_BYTES) + " (bf16)")
     parser.add_argument("--gpu", metavar="SKU", help="a GPU of `pebble machines`, such as a100-sxm4-40gb")
     parser.add_argument("--machine", metavar="FILE", help="a machine file of your own (`pebble machines --help`)")
-    parser.add_argument("--threads", metavar="N", help="of a block (the fewest that can have the accumulators)")
+    parser.add_argument(
+        "--threads",
+        metavar="N",
+        help="of a block (the fewest with the accumulators, a warp for each tensor core at least)",
+    )
     parser.add_argument("--registers", metavar="N", help="a budget for each thread, refused where it is too small")
     parser.add_argument("--stages", metavar="N", help="steps whose tiles a block holds at once (what fits)")
     group = parser.add_argument_group("constants (those of the machine file, unless given)")

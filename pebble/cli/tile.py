@@ -15,13 +15,12 @@ from __future__ import annotations
 import argparse
 
 from pebble.cli import _output
+from pebble.cli._progress import search_bar
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.reports.target import whole
-from pebble.reports.tile import Choice, TileAdvice, tile
+from pebble.reports.tile import Choice, OwnKernel, TileAdvice, tile
 from pebble.tuning.advisors import ADVISORS
 from pebble.units import format_bytes
-
-_OWN = ("tile", "stages", "warps", "blocks_per_sm", "registers")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,8 +43,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Rank and print."""
     top = whole("--top", args.top, 1, 10_000)
-    own = {name: getattr(args, name) for name in _OWN}
-    found = tile(workload_of(args), args.advisor, gpu=args.gpu, machine=args.machine, sms=args.sms, **own)
+    own = OwnKernel(
+        tile=args.tile, stages=args.stages, warps=args.warps, blocks_per_sm=args.blocks_per_sm, registers=args.registers
+    )
+    workload = workload_of(args)
+    with search_bar() as show:
+        found = tile(
+            workload, args.advisor, gpu=args.gpu, machine=args.machine, sms=args.sms, progress=show, **own
+        )  # fmt: skip
     if args.json:
         document = found.document()
         _output.print_report(found, configurations=document["configurations"][:top])

@@ -15,12 +15,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING
 
 from pebble.cli import _output
-from pebble.cli._progress import stderr_bar
+from pebble.cli._progress import search_bar
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel, seconds
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError
@@ -29,13 +26,9 @@ from pebble.reports.target import whole
 from pebble.reports.tune import SECONDS, Tuned, Tuning, tune
 from pebble.reports.tune_beside import OtherLaunch, SetAside
 from pebble.reports.tune_target import ROBUST, UNEVEN
+from pebble.reports.tune_time import TuneTimes
 from pebble.system.files import check_output
-from pebble.units import format_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-Progress = Callable[[str, int, int], None]
+from pebble.units import format_bytes, format_seconds
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     for option, path in (("--save", args.save), ("--save-pinned", args.save_pinned)):
         if path is not None:
             check_output(path, option, (".json",))
-    with _progress() as show:
+    with search_bar() as show:
         found = tune(workload, robust=args.robust, time_limit=limit, progress=show, **kernel(args))
     if args.json:
         document = found.document()
@@ -100,21 +93,6 @@ def _save(found: Tuning, path: str) -> None:
     print(f"table: {path}{which}", file=sys.stderr)
 
 
-def _progress() -> AbstractContextManager[Progress]:
-    return _bar() if sys.stderr.isatty() else nullcontext(lambda what, done, total: None)
-
-
-@contextmanager
-def _bar() -> Iterator[Progress]:
-    with stderr_bar("{task.description:<34}") as bar:
-        task = bar.add_task("compiling the simulator", total=None)
-
-        def show(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total)
-
-        yield show
-
-
 def _print(found: Tuning, top: int) -> None:
     say, best, daily = _output.say, found.best, found.daily
     blocks = best.kernel.config.wave_blocks
@@ -127,15 +105,16 @@ def _print(found: Tuning, top: int) -> None:
         f"{best.kernel.tile}, {best.name}" + ("" if best.named else f": {best.words}")
     )
     if daily is not None:
-        less = 1 - best.worst.dram_bytes / daily.worst.dram_bytes
         say(
-            f"best daily order {format_bytes(daily.worst.dram_bytes)} (the best found moves {less:.0%} less): tile "
+            f"best daily order {format_bytes(daily.worst.dram_bytes)} ({_against_daily(found, daily)}): tile "
             f"{daily.kernel.tile}, {daily.name}"
         )
     say(
         f"proved bound     {format_bytes(best.bound.bound.bytes)}: no schedule of this kernel moves less; at most "
         f"{1 - 1 / best.ratio:.0%} of what the best moves can be saved"
     )
+    if found.times is not None:
+        say(f"modelled time    {_times(found.times)}")
     for i, (name, least) in enumerate(zip(found.executions, found.least_by_execution, strict=True)):
         here, there = best.traffic[i], least.traffic[i]
         over = here.dram_bytes / there.dram_bytes - 1
@@ -157,10 +136,35 @@ def _print(found: Tuning, top: int) -> None:
     print()
     say(
         f"{looked:,} schedules looked at, {simulated:,} simulated in full, {named:,} of {all_named:,} named ones among "
-        f"them; tiles {', '.join(found.tiles)}; {found.seconds:.1f} s"
+        f"them; {found.seconds:.1f} s"
     )
+    say(f"tiles tried: {', '.join(found.tiles)}; another may move less or be faster: --tile, `pebble tile`")
     for note in found.notes:
         say(f"note: {note}")
+
+
+def _against_daily(found: Tuning, daily: Tuned) -> str:
+    """What the best found saves over the best daily order, and where it moves more."""
+    less = 1 - found.best.worst.dram_bytes / daily.worst.dram_bytes
+    told = f"the best found moves {less:.0%} less" if round(less, 2) else "the best found moves as much"
+    more = [f"{b.best_bytes / b.daily_bytes - 1:.0%} more {b.what}" for b in found.beyond if b.takes_back]
+    return told + (f" under {' and '.join(found.executions)}, but {', '.join(more)}" if more else "")
+
+
+def _times(times: TuneTimes) -> str:
+    """The modelled times of the best, the best daily order and the fastest, and what this moves."""
+    best, daily, fastest = times.best, times.daily, times.fastest
+    told = f"{times.execution}: {format_seconds(best.seconds)} for the best found"
+    told += f", {format_seconds(daily.seconds)} for the best daily order" if daily else ""
+    if fastest.seconds >= min(one.seconds for one in (best, daily) if one):
+        return f"{told}; nothing else that was simulated is faster"
+    s = fastest.schedule
+    more = s.traffic[0].dram_bytes / best.schedule.traffic[0].dram_bytes - 1
+    moves = f"moves {more:.1%} more" if round(more, 3) > 0 else "moves as much as the best"
+    return (
+        f"{told}; the fastest that was simulated takes {format_seconds(fastest.seconds)}: tile {s.kernel.tile}, "
+        f"{s.name}, which {moves}"
+    )
 
 
 def _pinned(found: Tuning, kept: SetAside) -> str:

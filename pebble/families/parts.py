@@ -43,6 +43,16 @@ class PartSchedule:
         return "one after the other: " + "; ".join(shown) + (f"; ... ({more} more)" if more else "")
 
     @property
+    def loads(self) -> dict[str, int]:
+        """Values loaded, by part and operand."""
+        return {f"{name}.{x}": count * n for name, one, count in self.parts for x, n in one.loads.items()}
+
+    @property
+    def stores(self) -> dict[str, int]:
+        """Values stored, by part and operand."""
+        return {f"{name}.{x}": count * n for name, one, count in self.parts for x, n in one.stores.items()}
+
+    @property
     def peak_elements(self) -> int:
         """The most values that a part holds."""
         return max(schedule.peak_elements for _, schedule, _ in self.parts)

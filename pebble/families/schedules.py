@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Protocol
 
@@ -29,6 +30,14 @@ class Explicit(Protocol):
     @property
     def name(self) -> str:
         """What it does, in a line."""
+
+    @property
+    def loads(self) -> Mapping[str, int]:
+        """Values loaded, by operand (``part.operand`` where there are parts)."""
+
+    @property
+    def stores(self) -> Mapping[str, int]:
+        """Values stored, by operand."""
 
     @property
     def peak_elements(self) -> int:

@@ -350,8 +350,8 @@ def _schedule(schedule: Explicit, bound: LowerBound) -> str:
         ${number(schedule.elements)}$ in all"""
     else:
         over = Fraction(schedule.bytes, bound.bytes)
-        told = f"""fits in ${number(room.bytes)}$ bytes, where a partial sum takes ${room.widths.partial}$ of them, moves
-        ${number(schedule.bytes)}$ bytes"""
+        told = f"""fits in ${number(room.bytes)}$ bytes, where a partial sum takes ${room.widths.partial}$ of them,
+        moves ${number(schedule.bytes)}$ bytes"""
     thousandths = ceil(1000 * over)
     return f"""
         ## A schedule

@@ -10,7 +10,7 @@ from pebble.errors import InputError, UnknownNameError
 from pebble.models.kernel_fit import MAX_STAGES, Fit, fits, most_stages, warp_threads
 from pebble.models.machine import Machine
 from pebble.models.sm_constants import SETS, SmConstants, a100_constants, constants_of, is_a100
-from pebble.models.tile_model import KTile, check_registers, tile_needs
+from pebble.models.tile_model import WARPGROUPS, KTile, check_registers, least_threads, tile_needs
 from pebble.reports.base import Report
 from pebble.reports.target import chip_of, whole
 from pebble.schedules.tile import TileShape
@@ -67,7 +67,11 @@ class Cycles(Report):
         ):
             stages = step.least_stages(latency)
             if transfer > compute:
-                share = f"; hidden if {step.least_hit_share:.0%} of the bytes hit L2" if name == "DRAM" else ""
+                share = (
+                    f"; hidden if {math.ceil(100 * step.least_hit_share - 1e-9)}% of the bytes hit L2"
+                    if name == "DRAM"
+                    else ""
+                )
                 parts.append(
                     f"loads from {name} are not hidden by any number of stages: {transfer:,.1f} cycles of transfer "
                     f"against {compute:,.1f} of compute{share}"
@@ -134,7 +138,8 @@ def cycles(
     constants : str, optional
         On an A100 the set to judge by: ``published`` or ``corrected`` (that); both are told.
     threads, registers, stages : int, optional
-        Of a block; registers are a budget for each thread.
+        Of a block; by default the fewest threads that have the accumulators and keep every tensor core busy. Registers
+        are a budget for each thread.
     mma : str, optional
         Instruction, such as ``"16x8x16"`` (16x16x16).
     **overrides : float, optional
@@ -180,9 +185,7 @@ def cycles(
                 "seen from an SM, through L2; give --dram-latency too."
             )
         sets.append(one)
-    asked = 0 if threads is None else whole("--threads", threads, 32, 1024)
-    if asked % warp_threads(chip):
-        raise InputError(f"--threads: got {asked}, expected a multiple of {warp_threads(chip)}, the threads of a warp.")
+    asked = _threads(chip, shape, threads)
     needs = tile_needs(shape.bm, shape.bn, shape.bk, 1, size, threads=asked)
     fit = fits(chip, needs)
     if registers is not None:
@@ -195,6 +198,22 @@ def cycles(
             f"needs {fit.over[0]}; use a smaller tile, fewer stages or more threads."
         )
     return Cycles(chip, shape, dtype, tuple(KTile(shape.bm, shape.bn, shape.bk, size, c) for c in sets), held, fit)
+
+
+def _threads(chip: Machine, tile: TileShape, asked: int | str | None) -> int:
+    """Of the block: asked for, else the fewest that have the accumulators and keep every tensor core busy."""
+    least = least_threads(chip)
+    if asked is None:
+        return max(least, fits(chip, tile_needs(tile.bm, tile.bn, tile.bk, 1, 1)).threads)
+    threads, warp = whole("--threads", asked, 32, 1024), warp_threads(chip)
+    if threads % warp:
+        raise InputError(f"--threads: got {threads}, expected a multiple of {warp}, the threads of a warp.")
+    if chip.capability == WARPGROUPS and threads < least:
+        raise InputError(
+            f"--threads: got {threads}, expected at least {least}: on {chip.name} a warpgroup of four warps issues the "
+            "tensor-core instructions whose cycles are counted."
+        )
+    return threads
 
 
 def _sets(machine: Machine, dtype: str, name: str | None) -> list[SmConstants]:

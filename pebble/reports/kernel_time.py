@@ -19,6 +19,7 @@ from pebble.system.parallel import each
 from pebble.timing.floor import TimeFloor, time_floor
 from pebble.timing.sustained import Rates, sustained_rates
 from pebble.timing.waves import ModelledTime, modelled_time
+from pebble.workloads import Attention
 from pebble.workloads.base import Workload
 
 MILLI = 1e3  # milliseconds of a second
@@ -27,6 +28,15 @@ ESTIMATE = (
     "modelled times are estimates at rates that kernels sustain, fitted to launches on an H100 and an H200; the floor "
     "is proved at the vendor's peaks"
 )
+_NO_OVERLAP = (
+    "the exponentials of a step are timed after its products: the overlap of the two in FlashAttention-3 is not in the "
+    "model, so fa2 and fa3 differ by the order of their blocks alone"
+)
+
+
+def time_notes(*workloads: Workload) -> tuple[str, ...]:
+    """What a reader must know of the modelled times of these workloads."""
+    return ESTIMATE, *([_NO_OVERLAP] if any(isinstance(workload, Attention) for workload in workloads) else [])
 
 
 class Timed(NamedTuple):
@@ -175,5 +185,5 @@ def time_schedules(
         found |= {i: Timed(chosen[i].name, took) for i in alike[at]}
     orders = sorted((found[i] for i in sorted(found)), key=lambda one: (one.time.seconds, one.time.dram_bytes))
     kernel = warned(workload, kernel, [one.order for one in orders])
-    notes = (ESTIMATE, *kernel.notes, *family.notes(residual))
+    notes = (*time_notes(workload), *kernel.notes, *family.notes(residual))
     return Timing(workload, kernel, kernel_floor(workload, kernel), tuple(orders), notes)

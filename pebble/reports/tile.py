@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from pebble.errors import InputError
 from pebble.families import kernel_family
@@ -16,6 +16,7 @@ from pebble.reports.base import Report
 from pebble.reports.target import MAX_SMS, chip_of, whole
 from pebble.schedules.tile import TileShape
 from pebble.timing.waves import ModelledTime
+from pebble.tuning import Progress, silent
 from pebble.tuning.advisors import ADVISORS, Advice, Advisor, Timed, Timer, best_timed, launches, parse_advisor
 from pebble.units import ceil_div
 from pebble.workloads import Attention, Ffn
@@ -27,6 +28,30 @@ ESTIMATE = (
     "modelled times are estimates wave by wave at rates that kernels sustain; multicast is not in them: where a rule "
     "multicasts, reads of L2 are counted as if it did not"
 )
+
+
+class OwnKernel(TypedDict, total=False):
+    """A kernel of the user's own.
+
+    Attributes
+    ----------
+    tile : str
+        ``"128x128x64"``; the others mean nothing without it.
+    stages : int
+        By default the most that fit.
+    warps : int
+        Of a block; by default the fewest that can have the accumulators.
+    blocks_per_sm : int
+        By default 1.
+    registers : int
+        A budget for each thread.
+    """
+
+    tile: str | None
+    stages: int | str | None
+    warps: int | str | None
+    blocks_per_sm: int | str | None
+    registers: int | str | None
 
 
 @dataclass(frozen=True)
@@ -144,11 +169,8 @@ def tile(
     gpu: str | Machine | None = None,
     machine: str | None = None,
     sms: int | str | None = None,
-    tile: str | None = None,
-    stages: int | str | None = None,
-    warps: int | str | None = None,
-    blocks_per_sm: int | str | None = None,
-    registers: int | str | None = None,
+    progress: Progress = silent,
+    **own: Unpack[OwnKernel],
 ) -> TileAdvice:
     """Block tile, stages and warps for a workload.
 
@@ -162,10 +184,10 @@ def tile(
         A SKU, or a machine file.
     sms : int, optional
         SMs that the kernel may use; by default all.
-    tile : str, optional
-        A tile of your own instead of an advisor's; with ``stages`` (by default the most that fit), ``warps`` (the
-        fewest that can have the accumulators), ``blocks_per_sm`` (as many as fit) and ``registers``, a budget for each
-        thread.
+    progress : callable, optional
+        Called with each kernel that is about to be timed.
+    **own
+        A kernel of your own instead of an advisor's: `OwnKernel`.
 
     Returns
     -------
@@ -191,20 +213,18 @@ by the model, bound by shared
     kernel_family(workload)
     chosen = parse_advisor(advisor)
     count = chip.sms if sms is None else whole("--sms", sms, 1, min(MAX_SMS, chip.sms))
-    timer = Timer(workload, chip)
-    if tile is not None:
+    timer = Timer(workload, chip, progress)
+    if own.get("tile") is not None:
         if advisor != _OURS:
-            raise InputError(f"--tile: got {tile} with --advisor {advisor}, expected one of the two.")
-        own = _own(timer, count, tile, stages, warps, blocks_per_sm, registers)
-        found = timer.fastest(own)
+            raise InputError(f"--tile: got {own['tile']} with --advisor {advisor}, expected one of the two.")
+        found = timer.fastest(_own(timer, count, own))
         return TileAdvice(workload, chip, None, (_choice(timer, found.advice, found),), (ESTIMATE, *_in_part([found])))
-    for option, value in (
-        ("stages", stages), ("warps", warps), ("blocks-per-sm", blocks_per_sm), ("registers", registers),
-    ):  # fmt: skip
+    for option, value in own.items():
         if value is not None:
-            raise InputError(f"--{option}: got {value} without --tile, expected --tile BMxBNxBK beside it.")
+            flag = option.replace("_", "-")
+            raise InputError(f"--{flag}: got {value} without --tile, expected --tile BMxBNxBK beside it.")
     if advisor == _OURS:
-        ranked = best_timed(workload, chip, count, _seeds(workload, chip, count))
+        ranked = best_timed(workload, chip, count, _seeds(workload, chip, count), progress)
         choices = tuple(_choice(timer, timed.advice, timed) for timed in ranked)
         return TileAdvice(workload, chip, chosen, choices, (ESTIMATE, *_in_part(ranked)))
     advised = chosen.advise(workload, chip, count)
@@ -261,22 +281,15 @@ def _choice(timer: Timer, advice: Advice, timed: Timed | None) -> Choice:
     return Choice(advice, model, timed.time if timed else None, timer.family.tile_text(tile), warps)
 
 
-def _own(
-    timer: Timer,
-    sms: int,
-    text: str,
-    stages: int | str | None,
-    warps: int | str | None,
-    blocks_per_sm: int | str | None,
-    registers: int | str | None,
-) -> Advice:
+def _own(timer: Timer, sms: int, own: OwnKernel) -> Advice:
     """A kernel of the user's own, or the limit that it breaks."""
     workload, machine, family = timer.workload, timer.machine, timer.family
-    shape = TileShape.parse(text, family.default_tile(workload).bk)
+    stages, warps, blocks_per_sm = own.get("stages"), own.get("warps"), own.get("blocks_per_sm")
+    shape = TileShape.parse(own.get("tile") or "", family.default_tile(workload).bk)
     threads = 0 if warps is None else warp_threads(machine) * whole("--warps", warps, 1, 32)
     needs = timer.needs(shape, 1)
     needs = replace(needs, threads=threads or needs.threads)
-    if registers is not None:
+    if (registers := own.get("registers")) is not None:
         budget = whole("--registers", registers, 1, 255)
         check_registers(machine, shape.bm, shape.bn, threads or fits(machine, needs).threads, budget)
     blocks = 1 if blocks_per_sm is None else whole("--blocks-per-sm", blocks_per_sm, 1, 64)

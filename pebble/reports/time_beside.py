@@ -10,7 +10,7 @@ from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.kernel_time import ESTIMATE, MILLI, Timed, fastest, time_row, timed_kernel
+from pebble.reports.kernel_time import MILLI, Timed, fastest, time_notes, time_row, timed_kernel
 from pebble.reports.target import Kernel, KernelOptions
 from pebble.schedules.execution import parse_execution
 from pebble.system.parallel import each
@@ -178,7 +178,7 @@ def time_beside(
 
     found = dict(each(run, list(splits)))
     notes = (
-        ESTIMATE,
+        *time_notes(first, second),
         f"blocks run free; a launch costs {LAUNCH_NS / 1e3:g} us, each; SMs of the one that ends first stay idle",
         f"each block holds {stages} stage{'s' * (stages != 1)}, as many as fit for both",
     )

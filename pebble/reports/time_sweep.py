@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from pebble.errors import InputError, UnknownNameError
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.kernel_time import ESTIMATE, MILLI, Timed, fastest, floor_word, kernel_floor, time_row, timed_kernel
+from pebble.reports.kernel_time import (
+    MILLI,
+    Timed,
+    fastest,
+    floor_word,
+    kernel_floor,
+    time_notes,
+    time_row,
+    timed_kernel,
+)
 from pebble.reports.target import Kernel, KernelOptions
 from pebble.system.parallel import each
 from pebble.timing.floor import TimeFloor
@@ -155,4 +164,4 @@ def time_sweep(
 
     steps = dict(each(step, list(range(len(values)))))
     done = tuple(steps[at] for at in range(len(values)))
-    return Sweep(workload, size, done, (ESTIMATE,))
+    return Sweep(workload, size, done, time_notes(workload))

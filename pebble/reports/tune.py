@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -13,13 +13,24 @@ from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.bounded import Bounded, trace_bound
 from pebble.reports.export import Exported, export
+from pebble.reports.kernel_time import time_notes
 from pebble.reports.target import Kernel, KernelOptions
-from pebble.reports.tune_beside import LESS, LESS_CACHE, Beyond, OtherLaunch, SetAside, has_set_aside, tried_beyond
+from pebble.reports.tune_beside import (
+    LESS,
+    LESS_CACHE,
+    SAME,
+    Beyond,
+    OtherLaunch,
+    SetAside,
+    has_set_aside,
+    tried_beyond,
+)
 from pebble.reports.tune_target import check_execution, default_conditions, read_conditions, read_kernels
+from pebble.reports.tune_time import TuneTimes, tuned_times
 from pebble.schedules.tables import TileTable
 from pebble.simulation import Traffic
 from pebble.system.clock import Clock, check_seconds
-from pebble.tuning import Launched, Pinned, Scored, Search, launches, runnable, set_asides
+from pebble.tuning import Launched, Pinned, Progress, Scored, Search, launches, runnable, set_asides, silent
 from pebble.units import format_bytes
 from pebble.workloads import Attention
 from pebble.workloads.base import Workload
@@ -29,7 +40,6 @@ if TYPE_CHECKING:
 
 CLIFF = 1.1  # times as much with so much less cache is worth a warning
 SECONDS = 60.0
-_SAME = 1.005  # times as much is no more
 
 
 @dataclass(frozen=True)
@@ -121,6 +131,8 @@ class Tuning(Report):
     launches : tuple of OtherLaunch
         The best few and a daily schedule launched staggered, where the cache is one; a daily one with k in slices,
         where a GEMM has fewer tiles than run at once.
+    times : TuneTimes or None
+        How long the best, the best daily one and the fastest take by the model; None where that has no time for them.
     """
 
     workload: Workload
@@ -135,6 +147,7 @@ class Tuning(Report):
     ended: str = ""
     set_asides: tuple[SetAside, ...] = ()
     launches: tuple[OtherLaunch, ...] = ()
+    times: TuneTimes | None = None
 
     question = "tune"
 
@@ -222,6 +235,7 @@ class Tuning(Report):
             "set_aside": self.set_aside.to_json() if self.set_aside else None,
             "set_asides": [s.to_json() for s in self.set_asides],
             "launches": [launch.to_json() for launch in self.launches],
+            "modelled_time": self.times.to_json() if self.times else None,
             "schedules": [s.to_json(self.executions) for s in self.schedules],
             "search": {
                 "tiles": list(self.tiles), "looked_at": looked, "simulated": simulated, "named_simulated": named,
@@ -264,7 +278,7 @@ def tune(
     *,
     robust: str | Sequence[str] | None = None,
     time_limit: float = SECONDS,
-    progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    progress: Progress = silent,
     **options: Unpack[KernelOptions],
 ) -> Tuning:
     """Search for the schedule that moves least between L2 and DRAM.
@@ -328,6 +342,9 @@ def tune(
 
     ranked = search.ranked()
     daily = next((s for s in ranked if s.daily), None)
+    schedules = tuple(map(told, ranked))
+    of_daily = None if daily is None else schedules[ranked.index(daily)]
+    times: TuneTimes | None = None
     pinned: tuple[Pinned, ...] = ()
     launched: tuple[Launched, ...] = ()
     beyond: tuple[Beyond, ...] = ()
@@ -337,34 +354,47 @@ def tune(
         launched = launches(search)
         if search.why_over != "interrupted":
             beyond = tried_beyond(workload, options, ranked[0], daily or ranked[0], conditions)
+            every = [told(scored) for scored in search.scored.values()]
+            times = tuned_times(workload, schedules[0], of_daily, every, conditions[0])
     except KeyboardInterrupt:
         search.why_over = "interrupted"
-    notes = list(dict.fromkeys((*why, *(note for kernel in kernels.values() for note in kernel.notes))))
-    if search.why_over:
-        notes.append(f"{search.why_over}: this is the best until then")
-    for b in beyond:
-        if b.what == LESS and b.best_bytes > CLIFF * ranked[0].traffic[0].dram_bytes:
-            notes.append(
-                f"the best stands at a cliff: {b.what} it moves {format_bytes(b.best_bytes)}; "
-                f"`--robust {conditions[0].name},{conditions[0].execution.name}@{100 - LESS_CACHE}` ranks by both"
-            )
-    if daily is not None and not ranked[0].daily and daily.worst_bytes <= _SAME * ranked[0].worst_bytes:
-        notes.append(f"the daily order {daily.candidate.plan.name} moves the same to 0.5 %: nothing is to be gained")
-    if any(each.condition.execution.kind == "split-k" for each in launched):
-        notes.append("fewer tiles than blocks that run at once: with k in slices more are busy, which moves more")
     named, all_named = search.named_count
     counts = (len(search.looks), len(search.scored), named, all_named)
     return Tuning(
         workload,
         tuple(condition.name for condition in conditions),
-        tuple(map(told, ranked)),
-        None if daily is None else told(daily),
+        schedules,
+        of_daily,
         beyond,
         tuple(kernel.tile for kernel in kernels.values()),
         counts,
         clock.passed,
-        (*notes, *family.notes(False)),
+        (*why, *_notes(search, list(kernels.values()), beyond, launched, times), *family.notes(False)),
         search.why_over or "",
         tuple(SetAside(told(p.scored), p.operand, p.share, p.traffic) for p in pinned),
         tuple(OtherLaunch(each.condition.name, told(each.scored), each.traffic) for each in launched),
+        times,
     )
+
+
+def _notes(
+    search: Search, kernels: Sequence[Kernel], beyond: Sequence[Beyond], launched: Sequence[Launched],
+    times: TuneTimes | None,
+) -> list[str]:  # fmt: skip
+    """What a reader must know of the kernels, of how the search ended, and of what it found."""
+    best, daily = search.ranked()[0], next((s for s in search.ranked() if s.daily), None)
+    notes = list(dict.fromkeys(note for kernel in kernels for note in kernel.notes))
+    if search.why_over:
+        notes.append(f"{search.why_over}: this is the best until then")
+    for b in beyond:
+        if b.what == LESS and b.best_bytes > CLIFF * best.traffic[0].dram_bytes:
+            first = search.conditions[0]
+            notes.append(
+                f"the best stands at a cliff: {b.what} it moves {format_bytes(b.best_bytes)}; "
+                f"`--robust {first.name},{first.execution.name}@{100 - LESS_CACHE}` ranks by both"
+            )
+    if daily is not None and not best.daily and daily.worst_bytes <= SAME * best.worst_bytes:
+        notes.append(f"the daily order {daily.candidate.plan.name} moves the same to 0.5 %: the search saves no bytes")
+    if any(each.condition.execution.kind == "split-k" for each in launched):
+        notes.append("fewer tiles than blocks that run at once: with k in slices more are busy, which moves more")
+    return [*notes, *(time_notes(search.workload) if times else ())]

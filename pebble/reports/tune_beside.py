@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LESS_CACHE = 10  # percent, to see how near a cliff is
 LESS = f"with {LESS_CACHE} % less cache"
+SAME = 1.005  # times as much is no more
 _SKEWED = Execution("dynamic", 5)
 _CAPABILITY = re.compile(r"(\d+)\.\d+")
 _AMPERE = 8  # compute capability of the first chips with a set-aside
@@ -34,6 +35,11 @@ class Beyond:
     what: str
     best_bytes: int
     daily_bytes: int
+
+    @property
+    def takes_back(self) -> bool:
+        """Whether the best moves more there than the best daily one, so that its gain is none."""
+        return self.best_bytes > SAME * self.daily_bytes
 
 
 @dataclass(frozen=True)

@@ -33,15 +33,8 @@ from pebble.bounds import Accounting, LowerBound, lower_bound
 from pebble.bounds.memories import buffer_lower_bound, covers_memories, of_sms
 from pebble.game.buffer_model import BufferModel
 from pebble.models.machine import Machine
-from pebble.models.rates import (
-    Rate,
-    peak_dram,
-    peak_l2,
-    peak_operations,
-    sustained_dram,
-    sustained_l2,
-    sustained_operations,
-)
+from pebble.models.rates import Rate, peak_dram, peak_l2, peak_operations
+from pebble.timing.sustained import reached_rates
 from pebble.units import ceil_div
 
 MICRO = 1e6  # microseconds of a second
@@ -137,7 +130,7 @@ class TimeFloor:
 
     @property
     def sustained_seconds(self) -> float:
-        """The same amounts at the rates that kernels reach: an estimate."""
+        """The same amounts at the rates that kernels reach: an estimate, no longer than any modelled time."""
         return max((part.sustained_seconds for part in self.parts), default=0.0)
 
     @property
@@ -195,11 +188,7 @@ def floor_of(
     ]
     if l2 is not None:
         asked.append(("l2", l2, peak_l2(machine), "l2_peak_bandwidth"))
-    reached = {
-        "operations": sustained_operations(machine, dtype, accumulator),
-        "dram": sustained_dram(machine),
-        "l2": sustained_l2(machine),
-    }
+    reached = reached_rates(machine, dtype, accumulator)
     parts = [
         FloorPart(name, amount, theorem, rate, reached[name])
         for name, (amount, theorem), rate, _ in asked

@@ -21,7 +21,8 @@ from dataclasses import dataclass
 
 from pebble.errors import InputError
 from pebble.models.machine import Machine
-from pebble.models.speeds import speeds_of
+from pebble.models.rates import FITTED, Rate, sustained_dram, sustained_l2, sustained_operations
+from pebble.models.speeds import SUSTAINED_DRAM, speeds_of
 from pebble.traces import LINE_BYTES
 
 SUSTAINED_FLOPS = 0.76
@@ -113,3 +114,30 @@ def sustained_rates(machine: Machine, dtype: str) -> Rates:
         boost=BOOST_NS,
         contention=CONTENTION,
     )
+
+
+def reached_rates(machine: Machine, dtype: str, accumulator: str = "fp32") -> dict[str, Rate | None]:
+    """What kernels reach of ``operations``, ``dram`` and ``l2``, per second; None where it is not known.
+
+    Never less than what modelled times are made of, so no modelled time is shorter than the same amounts at these.
+    """
+    found = {
+        "operations": sustained_operations(machine, dtype, accumulator),
+        "dram": sustained_dram(machine),
+        "l2": sustained_l2(machine),
+    }
+    try:
+        rates = sustained_rates(machine, dtype)
+    except InputError:  # no time is modelled on this chip
+        return found
+    clock, peak = (machine.boost_hertz or 0.0) / 1e6, machine.get(f"throughput.{dtype}")
+    modelled: dict[str, tuple[float, float | None, str]] = {
+        "operations": (rates.flops * machine.sms, peak.at_mhz if peak else None, f"{SUSTAINED_FLOPS:.0%} of the peak"),
+        "dram": (rates.dram_lines * LINE_BYTES, None, f"{SUSTAINED_DRAM:.0%} of the peak"),
+        "l2": (rates.lines * LINE_BYTES, clock, f"{L2_BYTES_PER_CLOCK:g} bytes per clock and SM"),
+    }
+    for name, (a_nanosecond, at_mhz, note) in modelled.items():
+        known = found[name]
+        if known is None or a_nanosecond * 1e9 > known.per_second * (1 + 1e-9):
+            found[name] = Rate(float(round(a_nanosecond * 1e9)), "guess", FITTED, at_mhz, note)
+    return found

@@ -172,7 +172,7 @@ def modelled_time(
         if part is not None:
             of_waves = part.spread(program, of_waves)
         by_operand = np.sum(moved, axis=0)  # what a group moves is what its operands move
-        groups = _group_of_operands(program, len(by_operand))
+        groups = group_of_operands(program, len(by_operand))
         of_groups = np.bincount(groups, by_operand, len(program.groups)).astype(np.float64)
     if free:
         return _free(program, config, rates, of_groups)
@@ -340,7 +340,7 @@ def _crowded(counts: NDArray[np.int64], slots: int, sms: int) -> list[tuple[NDAr
     return [*parts, (rest, ceil_div(len(rest), sms))] if len(rest) else parts
 
 
-def _group_of_operands(program: Program, operands: int) -> NDArray[np.int64]:
+def group_of_operands(program: Program, operands: int) -> NDArray[np.int64]:
     """Which group each operand belongs to: of two kernels side by side the first one's come first."""
     if len(program.groups) == 1:
         return np.zeros(operands, np.int64)

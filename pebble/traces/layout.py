@@ -1,12 +1,13 @@
 """Where tiles lie: operands cut into tiles, with their numbers and their 128-byte lines.
 
 Rows are padded to whole lines and every operand starts on its own line. A tile whose width is not a whole number of
-lines shares lines with its neighbours; the trace of such a layout is followed line by line.
+lines shares lines with its neighbours. Where as many tiles as share a line fill it, they have all their lines in
+common, and the trace is followed in tiles of whole lines; else line by line.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -76,6 +77,15 @@ class OperandTiles:
     def shares_lines(self) -> bool:
         """Whether a tile's edge falls inside a line."""
         return self.grid[1] > 1 and not self.padded and self.tile_cols * self.element_bytes % LINE_BYTES != 0
+
+    @property
+    def splits_lines(self) -> bool:
+        """Whether a tile shares some of its lines with one neighbour and others with another, or with none."""
+        return self.shares_lines and LINE_BYTES % (self.tile_cols * self.element_bytes) != 0
+
+    def a_line_wide(self, first: int) -> OperandTiles:
+        """The operand in tiles of the same rows, one line wide, numbered from ``first``."""
+        return replace(self, first=first, tile_cols=LINE_BYTES // self.element_bytes)
 
     def ids(self, row: Index | int, col: Index | int, copy: Index | int = 0) -> Index:
         """Tile numbers, broadcast over the arguments."""
@@ -189,6 +199,11 @@ class Layout:
     def shares_lines(self) -> bool:
         """Whether some tile shares a line with its neighbour."""
         return any(o.shares_lines for o in self.operands)
+
+    @property
+    def splits_lines(self) -> bool:
+        """Whether some tile shares a line with its neighbour, and not all its lines: lines must be told apart."""
+        return any(o.splits_lines for o in self.operands)
 
     def tile_lines(self) -> NDArray[np.int32]:
         """Lines of each tile."""

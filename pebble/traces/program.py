@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pebble.errors import InputError
 from pebble.traces.jit import jit
 from pebble.traces.layout import Index, Layout, Strided
-from pebble.traces.lines import by_lines
+from pebble.traces.lines import by_lines, by_wide_tiles
 from pebble.traces.trace import CHUNK, Trace, TraceChunk, chunked
 from pebble.traces.walk import Flags, Script, Walk
 
@@ -301,12 +301,14 @@ def _side_by_side(groups: Sequence[Group], sms: int) -> Iterator[TraceChunk]:
 def traced(
     layout: Layout, touches: int, source: Callable[[], Iterator[TraceChunk]], sms: int, follows: bool = False
 ) -> Trace:
-    """The trace of a program, line by line where tiles share lines."""
+    """The trace of a program: where tiles share lines, of tiles that share none, or of lines."""
     trace = Trace(
         tuple(layout.names), layout.tile_lines(), layout.tile_operand(), touches, source, tuple(layout.operands), sms,
         follows,
     )  # fmt: skip
-    return by_lines(trace) if layout.shares_lines else trace
+    if not layout.shares_lines:
+        return trace
+    return by_lines(trace) if layout.splits_lines else by_wide_tiles(trace)
 
 
 def check_length(touches: int) -> None:
@@ -324,7 +326,7 @@ def check_length(touches: int) -> None:
 
 
 def program_trace(layout: Layout, groups: Sequence[Group], sms: int | None = None) -> Trace:
-    """The lock-step trace of one or more groups of phases over a common layout, line by line where tiles share lines.
+    """The lock-step trace of one or more groups of phases over a common layout: see `traced`.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ class TraceChunk:
     sm_source : callable, optional
         Makes the SM of each touch, int32, for the cache models that ask.
     sector_source : callable, optional
-        Makes the 32-byte sectors meant by each touch of a line, uint8 bit masks; without one, all four.
+        Makes the 32-byte sectors that each touch means, of every line of its tile, uint8 bit masks; without one, all.
     """
 
     ids: NDArray[np.int32]

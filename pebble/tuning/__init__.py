@@ -1,5 +1,6 @@
 """Search for schedules that move little: what can be tried, what it moves, and the way from coarse to fine."""
 
+from pebble.tuning.base import Progress, silent
 from pebble.tuning.beside import Launched, Pinned, launches, set_asides
 from pebble.tuning.evaluate import Candidate, Condition, measure, runnable
 from pebble.tuning.search import Scored, Search, space_of
@@ -9,11 +10,13 @@ __all__ = [
     "Condition",
     "Launched",
     "Pinned",
+    "Progress",
     "Scored",
     "Search",
     "launches",
     "measure",
     "runnable",
     "set_asides",
+    "silent",
     "space_of",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from math import inf
@@ -14,16 +14,13 @@ from pebble.simulation import KernelConfig, Traffic
 from pebble.system.clock import Clock
 from pebble.system.parallel import each
 from pebble.tuning.attention import AttentionSpace
-from pebble.tuning.base import Space
+from pebble.tuning.base import Progress, Space, silent
 from pebble.tuning.evaluate import Candidate, Condition, glance, measure
 from pebble.tuning.ffn import FfnSpace
 from pebble.tuning.gemm import GemmSpace
 from pebble.workloads.base import Workload
 
 SPACES: dict[str, Space[Any, Any]] = {"gemm": GemmSpace(), "ffn": FfnSpace(), "attention": AttentionSpace()}
-
-Progress = Callable[[str, int, int], None]
-"""Called with what is done, how many of it, and of how many."""
 
 _THIN = 6  # of the candidates, one in so many is looked at to choose tiles
 _TILES = 2  # kept of those
@@ -92,7 +89,7 @@ class Search:
     configs: Sequence[KernelConfig]
     conditions: Sequence[Condition]
     clock: Clock
-    progress: Progress = lambda what, done, total: None
+    progress: Progress = silent
     keep: int = 10
     looks: dict[tuple[str, str], float] = field(default_factory=dict)
     scored: dict[tuple[str, str], Scored] = field(default_factory=dict)

@@ -166,7 +166,7 @@ class _Limit:
         c, w = self.chain, self.of.read
         rows, cols = (extent, block) if self.side == "rows" else (block, extent)
         vector = w * (np.minimum(rows, c.streams * cols) + 1)
-        return self.cell * rows * cols + state_of(c, self.of, False) * rows + vector
+        return np.asarray(self.cell * rows * cols + state_of(c, self.of, False) * rows + vector)
 
     def _widest(self, extent: FloatArray, kept: float) -> FloatArray:
         """Longest block beside so much that stays in each line; the shorter vector lies along it or across."""

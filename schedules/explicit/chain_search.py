@@ -273,7 +273,7 @@ def _totals(
     kept: list[tuple[int, int]],
     columns: int,
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Loads and stores by operand. ``columns``: columns of H that the bands go through, in all (rows of weights streamed)."""
+    """Loads and stores by operand; ``columns``: of H that the bands go through, in all (rows of weights streamed)."""
     m, k, l, u = chain.m, chain.k, chain.l, chain.streams
     spilled = hidden = 0
     if side == "rows":

@@ -46,6 +46,23 @@ def test_tile_agrees_with_time(capsys: pytest.CaptureFixture[str]) -> None:
     assert times[0]["modelled_ms"] == pytest.approx(1e3 * tile[0]["modelled_seconds"])
 
 
+def test_tile_says_what_it_times() -> None:
+    gemm, told = pebble.Gemm(1000, 512, 256), list[str]()
+    pebble.tile(gemm, gpu="h100-sxm5-80gb", tile="128x64x32", progress=lambda what, done, total: told.append(what))
+    assert told == ["tile 128x64x32, row", "tile 128x64x32, grouped-8"]
+    told.clear()
+    found = pebble.tile(gemm, gpu="h100-sxm5-80gb", progress=lambda what, done, total: told.append(what))
+    assert {f"tile {choice.tile}, {choice.advice.schedule.name}" for choice in found.choices} <= set(told)
+
+
+def test_tile_follows_few_lines_where_it_must_tell_them_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles 32 deep have half lines of A in common, all of them; 96 columns of B are a line and a half."""
+    monkeypatch.setattr("pebble.tuning.advisors.ours.MOST_SINGLE_LINES", 1 << 14)
+    for tile, whole in (("128x64x32", True), ("128x96x32", False)):
+        found = pebble.tile(pebble.Gemm(1024, 768, 512), gpu="a100-sxm4-40gb", tile=tile)
+        assert found.best.time is not None and (found.best.time.simulated_share == 1) == whole
+
+
 def test_tile_by_rule(capsys: pytest.CaptureFixture[str]) -> None:
     shape = ["gemm", "-m", "256", "-n", "7168", "-k", "512", "--dtype", "fp8"]
     found = document(capsys, "tile", *shape, *H100, "--advisor", "deepgemm")
@@ -79,6 +96,21 @@ def test_the_k_tile_on_the_a100(capsys: pytest.CaptureFixture[str]) -> None:
         assert figure in out
     own = document(capsys, *words, "--dram-bandwidth", "100", "--dram-latency", "600")["sets"][0]  # type: ignore[index]
     assert own["dram_cycles"] == 600 + 122.88 and own["dram_transfer_hides"]
+
+
+def test_a_block_has_a_warpgroup_where_that_issues_tensor_instructions() -> None:
+    for gpu, tile in (("h20", "64x192x64"), ("h100-sxm5-80gb", "32x32x64"), ("b200-sxm", "64x64x64")):
+        found = pebble.cycles(tile, dtype="fp8", gpu=gpu)
+        assert found.fit.threads == 128, gpu
+    assert pebble.cycles("64x192x64", dtype="fp8", gpu="h20").fit.accumulators_per_thread == 96
+    assert pebble.cycles("64x64x16", gpu="a100-sxm4-40gb", threads=32).fit.threads == 32  # asked for
+
+
+def test_what_must_hit_is_rounded_up(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cycles", "--tile", "256x128x16", "--dtype", "fp16", *A100]) == 0
+    found = pebble.cycles("256x128x16", dtype="fp16", gpu="a100-sxm4-40gb")
+    assert 0.57 < found.steps[0].least_hit_share < 0.575  # more than 57 %
+    assert "hidden if 58% of the bytes hit L2" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_budget_of_registers_is_refused_with_the_sum(capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,6 +148,10 @@ def test_stream(capsys: pytest.CaptureFixture[str]) -> None:
         (["cycles", "--tile", "128x128x32", *A100, "--l2-latency", "600"], "600 cycles with 552 of DRAM"),
         (["cycles", "--tile", "128x128x32", *A100, "--threads", "100"], "multiple of 32"),
         (["cycles", "--tile", "128x128x32", "--gpu", "mi300x", "--threads", "96"], "multiple of 64"),
+        (
+            ["cycles", "--tile", "64x192x64", "--gpu", "h20", "--threads", "64"],
+            "at least 128: on NVIDIA H20 a warpgroup",
+        ),
         (["cycles", "--tile", "128x128x32", *A100, "--mma", "0x8x16"], "--mma: got '0x8x16'"),
         (["stream", "sort", "--items", "10", *A100], "unknown kernel"),
         (["stream", "norm", "--items", "10", "--row", "3", *A100], "divisor"),

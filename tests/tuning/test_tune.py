@@ -14,8 +14,10 @@ import pebble
 from pebble.cli import main
 from pebble.errors import InputError, UnknownNameError
 from pebble.families import kernel_family
+from pebble.reports.kernel_time import Timing
 from pebble.reports.target import read_kernel
 from pebble.reports.tune import Tuning, tune
+from pebble.reports.tune_beside import Beyond
 from pebble.reports.tune_target import read_conditions
 from pebble.schedules.tables import TileTable
 from pebble.schedules.tables.checks import check_table
@@ -335,3 +337,57 @@ def test_what_was_found_is_printed_before_a_file_cannot_be_written(
     assert main(["tune", *shape, "--cache", "512KiB", "--sms", "4", "--save", str(tmp_path / "b.json")]) == 2
     told = capsys.readouterr()
     assert "best found" in told.out and "cannot be written" in told.err
+
+
+DECODE = ["attention", "--queries", "1", "--keys", "4096", "--head-dim", "128", "--heads", "8", "--kv-heads", "8"]
+
+
+def test_a_schedule_that_takes_less_time_is_named_though_it_moves_no_less(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tune", *DECODE, "--gpu", "h100-sxm5-80gb", "--json"]) == 0
+    times = json.loads(capsys.readouterr().out)["modelled_time"]
+    fastest, best = times["fastest"], times["best"]
+    assert fastest["modelled_ms"] < 0.7 * best["modelled_ms"] and fastest["dram_bytes"] >= best["dram_bytes"]
+    for one in (fastest, best):  # the command that times schedules says the same
+        timed = pebble.time(
+            pebble.Attention(1, 4096, 128, heads=8), one["name"], gpu="h100-sxm5-80gb", tile=one["tile"]
+        )
+        assert isinstance(timed, Timing)
+        assert timed.orders[0].time.seconds * 1e3 == pytest.approx(one["modelled_ms"])
+    assert main(["tune", *DECODE, "--gpu", "h100-sxm5-80gb"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "nothing is to be gained" not in told
+    assert f"the fastest that was simulated takes {fastest['modelled_ms'] * 1e3:.3g} us: tile" in told
+
+
+def test_no_time_is_told_without_rates_or_for_an_execution_that_has_none() -> None:
+    assert tune(SMALL, robust="waves", **CHIP).times is None
+    small = pebble.Gemm(512, 512, 256)
+    assert tune(small, robust="persistent", gpu="h100-sxm5-80gb").times is None
+    found = tune(small, robust="free", gpu="h100-sxm5-80gb")
+    assert found.times is not None and found.times.execution == "free"
+    assert found.times.fastest.seconds <= found.times.best.seconds
+
+
+@pytest.mark.parametrize(("there", "claims"), [(100, True), (90, True), (116, False)])
+def test_a_gain_is_told_with_the_execution_that_takes_it_back(
+    there: int, claims: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = tune(SMALL, robust="waves", **CHIP)
+    assert found.daily is not None
+    without = Beyond("without a barrier (free)", there, 100)
+    monkeypatch.setattr("pebble.cli.tune.tune", lambda *_, **__: replace(found, beyond=(without,)))
+    assert main(["tune", "gemm", "-m", "64", "-n", "64", "-k", "64", "--cache", "1MiB"]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert ("but 16% more without a barrier (free)" in told) != claims
+    assert "tiles tried: 128x128x64; another may move less" in told
+
+
+def test_a_note_says_that_exponentials_are_not_overlapped(capsys: pytest.CaptureFixture[str]) -> None:
+    attention = ["attention", "--queries", "512", "--keys", "512", "--head-dim", "128", "--heads", "4"]
+    for words in (["--schedules", "fa2,fa3"], ["--sweep", "keys=256,512"], ["--beside", "gemm -m 64 -n 64 -k 64"]):
+        assert main(["time", *attention, "--gpu", "h20", *words]) == 0
+        assert "the overlap of the two in FlashAttention-3 is not in the model" in " ".join(
+            capsys.readouterr().out.split()
+        )
+    assert main(["time", "gemm", "-m", "64", "-n", "64", "-k", "64", "--gpu", "h20"]) == 0
+    assert "FlashAttention-3" not in capsys.readouterr().out

@@ -20,7 +20,7 @@ from pebble.errors import InputError
 from pebble.families import KernelFamily, kernel_family
 from pebble.models.kernel_fit import KernelNeeds, fits, most_stages
 from pebble.models.machine import Machine
-from pebble.models.tile_model import BARRIER_BYTES, tile_needs
+from pebble.models.tile_model import BARRIER_BYTES, least_threads, tile_needs
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.system.clock import Clock
@@ -29,6 +29,7 @@ from pebble.timing.waves import ModelledTime, modelled_time
 from pebble.traces import LINE_BYTES
 from pebble.tuning.advisors.base import Advice, Advisor
 from pebble.tuning.advisors.coarse import coarse_seconds, launches, step_ns
+from pebble.tuning.base import Progress, silent
 from pebble.units import ceil_div
 from pebble.workloads.base import Workload
 
@@ -37,7 +38,7 @@ COLUMNS = (16, 32, 64, 96, 128, 192, 256)
 LEAST_SIDE = 64  # of a tile in a problem that is larger
 SECONDS = 20.0
 MOST_LINES = 1 << 29  # loaded from L2, that a simulation follows: about 3 s; a kernel that loads more is done in part
-_LEAST_THREADS = 128  # a warp for each of an SM's four parts
+MOST_SINGLE_LINES = MOST_LINES >> 5  # where the trace is one of single lines, in the same time
 _BLOCKS = (1, 2, 3)
 _MOST_STAGES = 8
 _SHOWN, _TILES = 12, 36  # tiles that are simulated: so many, and at most, while one may still be faster
@@ -73,8 +74,8 @@ class Timer:
         No kernels of the family, or a machine file without the numbers.
     """
 
-    def __init__(self, workload: Workload, machine: Machine) -> None:
-        self.workload, self.machine = workload, machine
+    def __init__(self, workload: Workload, machine: Machine, progress: Progress = silent) -> None:
+        self.workload, self.machine, self.progress = workload, machine, progress
         self.family: KernelFamily[Any, Any] = kernel_family(workload)
         if self.family.name not in _FAMILIES:
             raise InputError(f"tile: got {workload.label}, expected one of {', '.join(_FAMILIES)}.")
@@ -89,7 +90,7 @@ class Timer:
             needs = tile_needs(tile.bm, tile.bn, tile.bk, stages, w.in_bytes, out_bytes=w.out_bytes, scale_bytes=scales)
         else:
             needs = self.family.kernel_needs(w, tile, stages)
-        return replace(needs, threads=max(_LEAST_THREADS, fits(self.machine, needs).threads))
+        return replace(needs, threads=max(least_threads(self.machine), fits(self.machine, needs).threads))
 
     def timed(self, advice: Advice) -> Timed:
         """Run through the cache model, the first part of a long kernel, and time.
@@ -109,7 +110,9 @@ class Timer:
         if key not in self._known:
             self.family.check(self.workload, config)
             program = self.family.program(self.workload, advice.schedule, config)
-            self._known[key] = modelled_time(program, config, self.rates, most_lines=MOST_LINES)
+            self.progress(f"tile {self.family.tile_text(tile)}, {advice.schedule.name}", len(self._known), 0)
+            most = MOST_SINGLE_LINES if program.layout.splits_lines else MOST_LINES
+            self._known[key] = modelled_time(program, config, self.rates, most_lines=most)
         found = self._known[key]
         return Timed(replace(advice, score=found.seconds), found)
 
@@ -123,7 +126,9 @@ def _rank(timed: Timed) -> tuple[float, int]:
     return timed.time.seconds, timed.time.dram_bytes
 
 
-def best_timed(workload: Workload, machine: Machine, sms: int, seeds: tuple[Advice, ...]) -> list[Timed]:
+def best_timed(
+    workload: Workload, machine: Machine, sms: int, seeds: tuple[Advice, ...], progress: Progress = silent
+) -> list[Timed]:
     """Kernels with their modelled time, the fastest first, each tile with its best order.
 
     Parameters
@@ -134,6 +139,8 @@ def best_timed(workload: Workload, machine: Machine, sms: int, seeds: tuple[Advi
     sms : int
     seeds : tuple of Advice
         Of other advisors, timed beside.
+    progress : callable
+        Called with each kernel that is about to be timed.
 
     Returns
     -------
@@ -145,7 +152,7 @@ def best_timed(workload: Workload, machine: Machine, sms: int, seeds: tuple[Advi
     InputError
         As `Timer`, or nothing fits.
     """
-    timer, clock = Timer(workload, machine), Clock(SECONDS)
+    timer, clock = Timer(workload, machine, progress), Clock(SECONDS)
     found, refused = [], None
     for advice in seeds:
         try:

@@ -1,0 +1,119 @@
+"""How long what ``tune`` found takes by the model: it searches for bytes, and fewer of them need not be less time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from pebble.errors import InputError
+from pebble.families import kernel_family
+from pebble.reports.kernel_time import MILLI
+from pebble.schedules.tables import TileTable
+from pebble.system.parallel import each
+from pebble.timing.sustained import Rates, sustained_rates
+from pebble.timing.waves import group_of_operands, modelled_time
+from pebble.tuning import Condition
+from pebble.workloads.base import Workload
+
+if TYPE_CHECKING:
+    from pebble.reports.tune import Tuned
+
+_NEAR = 1.01  # times the least by the bytes that are known: of these the one that moves least is simulated again
+
+
+class TunedTime(NamedTuple):
+    """A schedule that was found, and its modelled time."""
+
+    schedule: Tuned
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        s = self.schedule
+        return {
+            "name": s.name,
+            "tile": s.kernel.tile,
+            "modelled_ms": self.seconds * MILLI,
+            "dram_bytes": s.traffic[0].dram_bytes,
+        }
+
+
+@dataclass(frozen=True)
+class TuneTimes:
+    """Modelled times of what was found; estimates, as `pebble.time` gives them.
+
+    Attributes
+    ----------
+    execution : str
+        Under which: the first that schedules were ranked by.
+    best : TunedTime
+        Of the schedule that moves least.
+    daily : TunedTime or None
+        Of the best daily order.
+    fastest : TunedTime
+        Of all that were simulated.
+    """
+
+    execution: str
+    best: TunedTime
+    daily: TunedTime | None
+    fastest: TunedTime
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return {
+            "execution": self.execution,
+            "best": self.best.to_json(),
+            "best_daily": self.daily.to_json() if self.daily else None,
+            "fastest": self.fastest.to_json(),
+        }
+
+
+def tuned_times(
+    workload: Workload, best: Tuned, daily: Tuned | None, simulated: Sequence[Tuned], condition: Condition
+) -> TuneTimes | None:
+    """The modelled times of the best, of the best daily one, and of the fastest; None where no time is modelled.
+
+    All are timed by the bytes that they move, which are known; these three then wave by wave.
+
+    Parameters
+    ----------
+    workload : Workload
+    best, daily : Tuned
+        As they are shown.
+    simulated : sequence of Tuned
+        All that were, those too that were given up after the first condition.
+    condition : Condition
+        The first.
+    """
+    machine = best.kernel.target.machine
+    if machine is None or not (condition.execution.is_reference or condition.execution.is_free):
+        return None
+    try:
+        rates = sustained_rates(machine, workload.dtype)
+    except InputError:  # the machine file lacks a rate
+        return None
+    quick = dict(each(lambda s: _seconds(workload, s, condition, rates, known=True), list(simulated)))
+    near = [s for at, s in enumerate(simulated) if quick[at] <= _NEAR * min(quick.values())]
+    fastest = min(near, key=lambda s: s.traffic[0].dram_bytes)
+    three = [TunedTime(s, _seconds(workload, s, condition, rates)) for s in (best, daily or best, fastest)]
+    least = min(three, key=lambda one: one.seconds)  # in a tie the earlier one
+    return TuneTimes(condition.name, three[0], three[1] if daily else None, least)
+
+
+def _seconds(workload: Workload, found: Tuned, condition: Condition, rates: Rates, known: bool = False) -> float:
+    """The modelled time of one; from the bytes that it moves, if these are to be taken as known."""
+    family, config = kernel_family(workload), found.kernel.config
+    there = replace(config, execution=condition.execution)
+    there = replace(there, cache_bytes=config.cache_bytes * condition.cache_percent // 100)
+    given = found.schedule
+    program = family.program(workload, family.read_schedule(given) if isinstance(given, TileTable) else given, there)
+    if not known:
+        return modelled_time(program, there, rates).seconds
+    of_operands = [sum(each.values()) for each in found.traffic[0].by_operand().values()]
+    groups = group_of_operands(program, len(of_operands))
+    moved = np.bincount(groups, of_operands, len(program.groups))
+    return modelled_time(program, there, rates, dram_bytes=[int(each) for each in moved]).seconds
