@@ -177,8 +177,9 @@ def positions_proof(game: CheckedGame, cost: int, until: float) -> tuple[int, di
                 continue
             if len(best) > MAX_POSITIONS or time.monotonic() > until:
                 return None
-            for price, following in moves.successors(position):
-                meet(following, excess + price)
+            for price, gone, x in moves.moves(position):
+                if excess + price < limit:
+                    meet(moves.after(position, gone, x), excess + price)
     width = ceil_div(len(game.names), 8)
     parts = [POSITIONS_MAGIC]
     if not best:  # the start alone shows it; a list has at least one entry
