@@ -24,7 +24,6 @@ from pebble.cli._sms import add_buffer_arguments
 from pebble.cli._workload_argument import given_parameters
 from pebble.errors import GapOpenError, InfeasibleError, InputError
 from pebble.game import Variant
-from pebble.proof.optimum import proof_words
 from pebble.reports.solve import Solution, shown, shown_memories, solve
 from pebble.system.clock import Clock, OutOfTimeError, interruptible
 from pebble.system.files import check_output
@@ -162,6 +161,8 @@ def _certify(found: Solution, args: argparse.Namespace, limit: float, stop: thre
         return
     proved = document["claims"][-1]["cost"]
     if not args.json:
+        from pebble.proof.optimum import proof_words
+
         words = proof_words(document)
         _output.say(f"certificate  {path}: at least {proved}, by {words}; found and checked in {clock.passed:.1f} s")
     if proved < found.lower_bound:
