@@ -48,7 +48,7 @@ def of_report(browser: Any, folder: Path) -> None:
     address = report_page(folder)
     page = opened(browser, address, NARROW, "light")
     walk = page.locator("#walks article").first
-    walk.get_by_role("combobox", name="order").first.select_option(label="hilbert+sawtooth")
+    walk.get_by_role("combobox", name="order").first.select_option(label="grouped-8")
     walk.locator('[data-tile="0,3,4"]').first.hover()
     walk.screenshot(path=FIGURES / "report-walks.png")
     page = opened(browser, address, NARROW, "dark")

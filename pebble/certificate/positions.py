@@ -69,6 +69,7 @@ class Moves:
             self.operands[task.target] = sum(1 << x for x in task.operands)
             for x in task.operands:
                 self.uses[x] |= 1 << task.target
+        self.taken = [tuple(bits(word)) for word in self.operands]
         before, after = [0] * size, [0] * size
         for x in self.order:
             for y in bits(self.operands[x]):
@@ -91,7 +92,7 @@ class Moves:
         kept |= self.operands[x] & ~red & self.computed & ~self.outputs
         done |= 1 << x
         red |= self.operands[x] | 1 << x
-        for y in bits(self.operands[x] | 1 << x):
+        for y in (*self.taken[x], x):
             if not self.uses[y] & ~done:
                 red &= ~(1 << y)
         return done, red, kept & red
@@ -114,7 +115,7 @@ class Moves:
     def _forced(self, x: int, done: int, kept: int) -> bool:
         if not self.uses[x]:
             return True
-        for y in bits(self.operands[x]):
+        for y in self.taken[x]:
             last = self.uses[y] & ~done == 1 << x
             if last and (self.outputs >> x & 1 or not (self.cheap | kept) >> y & 1):
                 return True
@@ -139,24 +140,29 @@ class Moves:
                 worst = max(worst, missing if missing <= low else 2 * missing - low)
         return worst
 
-    def successors(self, position: Position, at: str = "position") -> Iterator[tuple[int, Position]]:
-        """Every move and its excess."""
+    def moves(self, position: Position, at: str = "position") -> Iterator[tuple[int, int, int]]:
+        """Every move: its excess, the values that it evicts, and the one that it computes."""
         done, red, kept = position
+        cheap = self.cheap | kept
         for x in self.order:
             operands = self.operands[x]
             if done >> x & 1 or operands & self.computed & ~done:
                 continue
             over = (red | operands | 1 << x).bit_count() - self.capacity
             if over <= 0:
-                yield 0, self.settle(self.compute(position, x))
+                yield 0, 0, x
                 continue
-            spare = list(bits(red & ~operands))
+            spare = [1 << y for y in bits(red & ~operands)]
             if comb(len(spare), over) > MAX_CHOICES:
                 raise RefusedError(at, "a position has too many ways to evict")
             for chosen in combinations(spare, over):
-                gone = sum(1 << y for y in chosen)
-                price = 2 * over - (gone & (self.cheap | kept)).bit_count()
-                yield price, self.settle(self.compute((done, red & ~gone, kept & ~gone), x))
+                gone = sum(chosen)
+                yield 2 * over - (gone & cheap).bit_count(), gone, x
+
+    def after(self, position: Position, gone: int, x: int) -> Position:
+        """Where a move leads: ``gone`` evicted, x computed, and all that is forced then."""
+        done, red, kept = position
+        return self.settle(self.compute((done, red & ~gone, kept & ~gone), x))
 
 
 def check_positions(game: Game, cost: int, proof: Any, folder: Path | None, at: str) -> None:
@@ -182,9 +188,9 @@ def check_positions(game: Game, cost: int, proof: Any, folder: Path | None, at: 
     for number, (position, excess) in enumerate(listed.items()):
         if position[0] & moves.computed == moves.computed:
             raise RefusedError(where, f"position {number} is the end of a pebbling that costs less than claimed")
-        for price, following in moves.successors(position, where):
+        for price, gone, x in moves.moves(position, where):
             steps += len(game.names)
             if steps > MAX_STEPS:
                 raise RefusedError(where, "it has too many moves to check")
-            if not covered(following, excess + price):
+            if excess + price < limit and not covered(moves.after(position, gone, x), excess + price):
                 raise RefusedError(where, f"a move from position {number} leads to one that is not listed")

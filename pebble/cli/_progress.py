@@ -1,4 +1,4 @@
-"""A bar on the terminal while many things are computed."""
+"""What is being done, and how far it is, while it takes its time."""
 
 from __future__ import annotations
 
@@ -23,6 +23,28 @@ def stderr_bar(text: str = "{task.description}", place: int = 0) -> Bar:
     columns: list[ProgressColumn] = [BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
     columns.insert(place, TextColumn(text))
     return Bar(*columns, console=Console(stderr=True), transient=True)
+
+
+@contextmanager
+def stages(of: str) -> Iterator[Callable[[str], object]]:
+    """A function that says what begins: with the seconds since on a terminal, else (the log of a job) in a line."""
+    if not sys.stderr.isatty():
+        yield lambda stage: print(f"pebble: {of}: {stage}", file=sys.stderr, flush=True)
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+    from rich.progress import TextColumn, TimeElapsedColumn
+    from rich.table import Column
+
+    seconds = TimeElapsedColumn(Column(min_width=7))
+    what = TextColumn("{task.description}", table_column=Column())  # which may take a second line
+    with Bar(seconds, what, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def tell(stage: str) -> None:
+            bar.reset(task, description=stage)
+
+        yield tell
 
 
 @contextmanager

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of ``pebble report``."""
     parser.add_argument("files", metavar="FILE", nargs="+", help="what `pebble ... --json` printed")
     parser.add_argument("--out", metavar="FILE", default="report.html", help="the page (report.html)")
-    parser.add_argument("--title", metavar="TEXT", default="pebble", help="of the page (pebble)")
+    parser.add_argument("--title", metavar="TEXT", help="of the page (what the files are about)")
 
 
 def run(args: argparse.Namespace) -> int:

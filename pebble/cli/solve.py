@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pebble.cli import _output
 from pebble.cli._dag_argument import add_dag_arguments, family_help
+from pebble.cli._progress import stages
 from pebble.cli._sms import add_buffer_arguments
 from pebble.cli._workload_argument import given_parameters
 from pebble.errors import GapOpenError, InfeasibleError, InputError
@@ -102,13 +103,13 @@ def run(args: argparse.Namespace) -> int:
             raise
         except GapOpenError as error:
             return _nothing_known(args, capacity, error, stop.is_set())
-        if args.certificate is not None:
-            _certify(found, args, limit, stop)
         if args.json:
             _output.print_report(found)
         else:
             _print(found)
         sys.stdout.flush()
+        if args.certificate is not None:
+            _certify(found, args, limit, stop)
     if stop.is_set():
         return 130
     result = found.result
@@ -150,14 +151,20 @@ def _nothing_known(args: argparse.Namespace, capacity: int, found: GapOpenError,
 
 
 def _certify(found: Solution, args: argparse.Namespace, limit: float, stop: threading.Event) -> None:
-    """Write the certificate, and say so where it proves less than was solved."""
-    path, seconds = args.certificate, max(120.0, limit)
+    """Write the certificate, and say what it proves; so too where that is less than was solved."""
+    path, seconds, clock = args.certificate, max(120.0, limit), Clock(limit, stop)
     try:
-        document = Clock(limit, stop).finish(lambda: found.certify(path, seconds, args.proof_log), limited=False)
+        with stages(path) as tell:
+            document = clock.finish(lambda: found.certify(path, seconds, args.proof_log, tell), limited=False)
     except OutOfTimeError:
         print(f"note: interrupted; {path} is not written", file=sys.stderr)
         return
     proved = document["claims"][-1]["cost"]
+    if not args.json:
+        from pebble.proof.optimum import proof_words
+
+        words = proof_words(document)
+        _output.say(f"certificate  {path}: at least {proved}, by {words}; found and checked in {clock.passed:.1f} s")
     if proved < found.lower_bound:
         print(
             f"note: the certificate proves a lower bound of {proved}, not of {found.lower_bound}: no proof of it was "

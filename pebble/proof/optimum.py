@@ -6,6 +6,7 @@ import hashlib
 import re
 import time
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,13 @@ def game_statement(game: Game, capacity: int) -> dict[str, Any]:
 
 
 def solve_certificate(
-    game: Game, capacity: int, result: SolveResult, path: Path, seconds: float = 120.0, log: bool = False
+    game: Game,
+    capacity: int,
+    result: SolveResult,
+    path: Path,
+    seconds: float = 120.0,
+    log: bool = False,
+    tell: Callable[[str], object] = lambda stage: None,
 ) -> dict[str, Any]:
     """Write the certificate of what `pebble solve` found; a table goes into a file beside it.
 
@@ -63,6 +70,8 @@ def solve_certificate(
     log : bool
         Prove it by a log of cutting planes (``.pbp`` beside the certificate) that refutes a formula (``.opb``), for
         checkers of others.
+    tell : callable
+        Called with what begins: the search for the proof, then the check of what was found.
 
     Returns
     -------
@@ -73,6 +82,8 @@ def solve_certificate(
     ------
     NotCertifiedError
         The checker refuses what was found.
+    GapOpenError
+        A log was asked for, and none was found in time.
     InputError
         A file cannot be written.
     """
@@ -87,13 +98,22 @@ def solve_certificate(
         claims.append({"claim": "pebbling", "cost": result.pebbling.cost, "moves": moves})
     wanted = int(result.lower_bound)
     if log:
-        claims.append(_logged(game, checkable, wanted, path, seconds))
+        claims.append(_logged(game, checkable, wanted, path, seconds, tell))
     else:
+        tell(f"looking for a proof that no pebbling costs less than {wanted}, for at most {seconds:g} s")
         claims.append(_lower(game, checkable, wanted, path, time.monotonic() + seconds))
     document = {"format": FORMAT, "version": VERSION, "statement": {"game": statement}, "claims": claims}
+    tell(f"checking it: {proof_words(document)}")
     checked(document, path.parent)
     write_certificate(document, path)
     return document
+
+
+def proof_words(document: dict[str, Any]) -> str:
+    """By what a certificate proves its lower bound, and how long that proof is."""
+    proof = document["claims"][-1]["proof"]
+    entries = proof.get("table", proof).get("records")
+    return f"{proof['method']}, a list of {entries:,} entries" if entries else str(proof["method"])
 
 
 def _lower(game: Game, checkable: CheckedGame, wanted: int, path: Path, until: float) -> dict[str, Any]:
@@ -118,15 +138,11 @@ def _lower(game: Game, checkable: CheckedGame, wanted: int, path: Path, until: f
     return {"claim": "no cheaper pebbling", "cost": cost, "proof": proof}
 
 
-def _logged(game: Game, checkable: CheckedGame, cost: int, path: Path, seconds: float) -> dict[str, Any]:
+def _logged(
+    game: Game, checkable: CheckedGame, cost: int, path: Path, seconds: float, tell: Callable[[str], object]
+) -> dict[str, Any]:
     first, symmetries = task_orbits(game)
-    found = refute(checkable, cost, list(first), seconds)
-    if found is None:
-        raise InputError(
-            f"--proof-log: no refutation of 'costs less than {cost}' was found in {seconds:g} s; give it more "
-            "--time-limit, or leave it out."
-        )
-    formula, log = found
+    formula, log = refute(checkable, cost, list(first), seconds, tell)
     proof: dict[str, Any] = {
         "method": "cutting planes",
         "first": list(first),
@@ -177,8 +193,9 @@ def positions_proof(game: CheckedGame, cost: int, until: float) -> tuple[int, di
                 continue
             if len(best) > MAX_POSITIONS or time.monotonic() > until:
                 return None
-            for price, following in moves.successors(position):
-                meet(following, excess + price)
+            for price, gone, x in moves.moves(position):
+                if excess + price < limit:
+                    meet(moves.after(position, gone, x), excess + price)
     width = ceil_div(len(game.names), 8)
     parts = [POSITIONS_MAGIC]
     if not best:  # the start alone shows it; a list has at least one entry

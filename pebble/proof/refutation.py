@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from pebble.certificate.cutting_planes import HEADER
 from pebble.certificate.formula import MAX_TASKS, Formula
 from pebble.certificate.games import Game as CheckedGame
 from pebble.certificate.reading import RefusedError
-from pebble.errors import InputError
+from pebble.errors import GapOpenError, InputError
 from pebble.game import Game
 from pebble.system.isolation import Library, StoppedError, call
 
@@ -42,11 +43,15 @@ def check_can_refute(game: Game) -> None:
         )
 
 
-def refute(game: CheckedGame, cost: int, first: list[int], seconds: float) -> tuple[Formula, str] | None:
-    """The formula that some pebbling costs less, and a log that refutes it; None if there was no time.
+def refute(
+    game: CheckedGame, cost: int, first: list[int], seconds: float, tell: Callable[[str], object]
+) -> tuple[Formula, str]:
+    """The formula that some pebbling costs less, and a log that refutes it; ``tell`` hears what is being done.
 
     Raises
     ------
+    GapOpenError
+        No refutation was found in so many seconds.
     InputError
         There is no formula of so large a game; or it has a solution: the claimed cost is too high.
     """
@@ -54,35 +59,49 @@ def refute(game: CheckedGame, cost: int, first: list[int], seconds: float) -> tu
         formula = Formula(game, cost - 1, first)
     except RefusedError as error:
         raise InputError(f"--proof-log: the checker makes no formula of this game: {error.why}.") from None
+    size = f"{len(game.tasks)} computations, {len(formula.variables):,} variables"
+    tell(
+        f"Exact looks for a refutation of 'costs less than {cost}' ({size}) for at most {seconds:g} s; how long it "
+        "takes cannot be told beforehand"
+    )
     until = time.monotonic() + seconds
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            state = call(
-                Library.EXACT, "pebble.proof.refutation:run_exact", len(formula.variables),
-                [(list(found.terms.items()), found.degree) for found in formula.constraints], f"{folder}/log",
-                hear=lambda *message: None, until=lambda: time.monotonic() > until,
-            )  # fmt: skip
-        except StoppedError:
-            return None
-        if state != "UNSAT":
-            raise InputError(f"--proof-log: the solver says {state} of 'costs less than {cost}'; please report it.")
-        return formula, trimmed(Path(folder, "log.proof").read_text())
+    try:
+        state, log = call(
+            Library.EXACT, "pebble.proof.refutation:run_exact", len(formula.variables),
+            [(list(found.terms.items()), found.degree) for found in formula.constraints],
+            hear=lambda *message: None, until=lambda: time.monotonic() > until,
+        )  # fmt: skip
+    except StoppedError:
+        raise GapOpenError(
+            f"--proof-log: no refutation of 'costs less than {cost}' ({size}) was found in {seconds:g} s, and no "
+            "certificate is written; give it more --time-limit, or leave it out for a proof of another kind."
+        ) from None
+    if state != "UNSAT":
+        raise InputError(f"--proof-log: the solver says {state} of 'costs less than {cost}'; please report it.")
+    return formula, trimmed(log)
 
 
-def run_exact(variables: int, constraints: list[tuple[list[tuple[int, int]], int]], path: str) -> str:
-    """In the worker: solve, and write the log to ``path`` with the ending that Exact gives it."""
+def run_exact(variables: int, constraints: list[tuple[list[tuple[int, int]], int]]) -> tuple[str, str]:
+    """In the worker: what Exact finds, and its log.
+
+    The log loses its name as soon as it is open, so that however this process ends, nothing of it stays on the disk.
+    """
     import exact
 
-    solver = exact.Exact([("proof-log", path), *_OPTIONS])
-    for x in range(1, variables + 1):
-        solver.addVariable(f"x{x}", 0, 1)
-    for terms, degree in constraints:
-        # not x is 1 - x
-        plain = [(c if x > 0 else -c, f"x{abs(x)}") for x, c in terms]
-        solver.addConstraint(plain, True, degree - sum(c for x, c in terms if x < 0))
-    state: str = solver.runFull(False)
-    del solver  # which closes the log
-    return state
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "log")
+        solver = exact.Exact([("proof-log", str(path)), *_OPTIONS])
+        log = path.with_suffix(".proof").open()
+    with log:
+        for x in range(1, variables + 1):
+            solver.addVariable(f"x{x}", 0, 1)
+        for terms, degree in constraints:
+            # not x is 1 - x
+            plain = [(c if x > 0 else -c, f"x{abs(x)}") for x, c in terms]
+            solver.addConstraint(plain, True, degree - sum(c for x, c in terms if x < 0))
+        state: str = solver.runFull(False)
+        del solver  # which writes what is left of the log
+        return state, log.read()
 
 
 def trimmed(log: str) -> str:

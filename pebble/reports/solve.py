@@ -119,14 +119,22 @@ class Solution(Report):
             "moves": self.moves,
         }
 
-    def certify(self, path: str | Path, seconds: float = 120.0, log: bool = False) -> dict[str, Any]:
+    def certify(
+        self,
+        path: str | Path,
+        seconds: float = 120.0,
+        log: bool = False,
+        tell: Callable[[str], object] = lambda stage: None,
+    ) -> dict[str, Any]:
         """Write the pebbling and a proof of the bound for `pebble.verify`; looked for that long.
 
         With ``log`` the proof is one of cutting planes that other checkers read too: a formula, ``.opb``, and its
-        refutation, ``.pbp``, beside ``path``. Needs the extra ``proofs``.
+        refutation, ``.pbp``, beside ``path``. Needs the extra ``proofs``. ``tell`` is called with what begins.
 
         Raises
         ------
+        GapOpenError
+            ``log``, and no refutation was found in time.
         InputError
             Several memories, which the checker does not know yet, or a file that cannot be written.
         """
@@ -141,7 +149,7 @@ class Solution(Report):
             from pebble.proof.refutation import check_can_refute
 
             check_can_refute(self.game)
-        return solve_certificate(self.game, self.capacity, self.result, Path(path), seconds, log)
+        return solve_certificate(self.game, self.capacity, self.result, Path(path), seconds, log, tell)
 
 
 def read_game(

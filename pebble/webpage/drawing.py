@@ -9,6 +9,7 @@ from dataclasses import dataclass
 WIDTH, HEIGHT = 640, 400
 LEFT, RIGHT, TOP, BOTTOM = 92, 40, 14, 64
 _MOST_TICKS = 6
+_MOST_ACROSS = 4  # words side by side above a column of bars
 _MARKS = ("circle", "square", "triangle", "diamond", "cross")
 _SHAPES = {
     "square": "m-4 -4h8v8h-8z",
@@ -70,6 +71,43 @@ class Frame:
         turned = f'transform="translate({middle}) rotate(-90)" text-anchor="middle"'
         parts.append(f'<text class="upright" {turned}>moved to and from DRAM</text>')
         return "".join(parts)
+
+
+@dataclass(frozen=True)
+class LogAxis:
+    """A log scale across, that begins and ends on a tick.
+
+    Attributes
+    ----------
+    ticks : tuple of float
+        At least two, at most four or so that are shown; the scale runs from ``low`` to ``high``.
+    low, high : float
+    """
+
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+
+    @classmethod
+    def around(cls, values: Sequence[float]) -> LogAxis:
+        """From 1, 2 or 5 times a power of ten well below the least value to the next above the largest.
+
+        Examples
+        --------
+        >>> LogAxis.around([445.4, 5442.1]).ticks
+        (200.0, 1000.0, 5000.0)
+        """
+        least, most = (min(values) / 1.5, max(values)) if values else (1.0, 2.0)
+        powers = range(math.floor(math.log10(least)) - 1, math.ceil(math.log10(most)) + 1)
+        steps = [step * 10.0**e for e in powers for step in (1, 2, 5)]
+        first = max(i for i, step in enumerate(steps) if step <= least)
+        last = min(i for i, step in enumerate(steps) if step >= most)
+        every = math.ceil((last - first + 1) / _MOST_ACROSS)
+        return cls(steps[first], steps[last], tuple(steps[first : last + 1 : every]))
+
+    def percent(self, value: float) -> float:
+        """Where a value lies, from 0 to 100."""
+        return 100 * _share(value, self.low, self.high)
 
 
 def cursor() -> str:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pebble.units import format_capacity
 from pebble.webpage.documents import Document, Fields
 from pebble.webpage.shapes import setting
 
 _MOVED = ("dram_bytes", "cost_bytes", "worst_dram_bytes", "bytes")
 _BOUNDS = {
     "lower_bound": "proved bound: no schedule moves less",
-    "chip_bound": "proved bound, all on-chip memory as one",
-    "cache_only_bound": "proved bound, one memory of the cache's size alone",
-    "separate_kernels_bound": "proved bound, every intermediate through memory",
+    "chip_bound": "proved bound: nothing this chip runs moves less",
+    "cache_only_bound": "proved bound for a memory of the cache's size alone",
+    "separate_kernels_bound": "proved bound if every intermediate goes through DRAM",
     "upper_bound": "best legal schedule known, under explicit control",
+}
+_OF_A_KERNEL = "proved bound: no order of this kernel moves less"
+_MEMORIES = {  # what each bound is for, where a kernel is simulated
+    "lower_bound": "for {}: the cache and what its blocks keep",
+    "chip_bound": "for {}: all on-chip stores",
+    "cache_only_bound": "for {} alone: a schedule that also keeps values on the SMs may move less",
 }
 _BEST_IS_SIMULATED = "best schedule known, a simulated order"
 
@@ -80,8 +87,12 @@ def gap_table(document: Document) -> GapTable:
     tiles = _tiles(document, fields)
     orders = [_order(row, least, len(tiles) > 1) for row in _schedules(document, fields)]
     simulated = {(bar.name, bar.moved) for bar in orders if bar.kind == "order"}
+    simulates = document.kind in ("compare", "simulate") and "kernel" in fields
     for key, part in bounds:
         text, moved, what, kind = part.text("method", ""), part.number(unit), _BOUNDS[key], "bound"
+        if simulates and key in _MEMORIES and "capacity_bytes" in part:
+            what = _OF_A_KERNEL if key == "lower_bound" else what
+            text = f"{_MEMORIES[key].format(format_capacity(part.whole('capacity_bytes')))}; {text}"
         if key == "upper_bound":
             text, kind = part.text("schedule", ""), "explicit"
             if (text, moved) in simulated:
@@ -109,9 +120,13 @@ def _tiles(document: Document, fields: Fields) -> list[str]:
     return list(dict.fromkeys(row.text("tile") for row in fields.parts("schedules") if "tile" in row))
 
 
+def moved_by(row: Fields) -> float:
+    """What a schedule of a document moves, in bytes."""
+    return row.number(next((key for key in _MOVED if key in row), "dram_bytes"))
+
+
 def _order(row: Fields, least: float | None, with_tile: bool) -> Bar:
-    moved = next((row.number(key) for key in _MOVED if key in row), None)
-    moved = row.number("dram_bytes") if moved is None else moved
+    moved = moved_by(row)
     parts = [f"tile {row.text('tile')}"] if with_tile and "tile" in row else []
     if "dram_read_bytes" in row and "dram_write_bytes" in row:
         parts.append(f"{row.number('dram_read_bytes') / 1e6:,.1f} MB read")

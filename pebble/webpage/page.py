@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from pebble.units import format_bytes, format_ratio
 from pebble.webpage import bands, curves, pebblings
 from pebble.webpage.certificates import listed
 from pebble.webpage.documents import Document, Fields
-from pebble.webpage.drawing import mark
+from pebble.webpage.drawing import LogAxis, bytes_text, mark
 from pebble.webpage.gaps import Bar, GapTable, gap_table
 from pebble.webpage.measured import Pair, pairs
 from pebble.webpage.sweeps import Asked, Solved, Swept, swept
@@ -134,11 +133,10 @@ def _gap_section(documents: Sequence[Document]) -> _Section:
 
 
 def _gap_html(table: GapTable) -> str:
-    moved = [bar.moved for bar in table.bars if bar.moved > 0]
-    low, high = (min(moved) / 1.5, max(moved)) if moved else (1.0, 2.0)
+    axis = LogAxis.around([bar.moved for bar in table.bars if bar.moved > 0])
 
     def row(bar: Bar) -> str:
-        share = 100 * math.log(bar.moved / low) / math.log(high / low) if bar.moved > 0 else 0
+        share = axis.percent(bar.moved) if bar.moved > 0 else 0
         ratio = "–" if bar.ratio is None else f"{format_ratio(bar.ratio)}×"
         size = format_bytes(bar.moved) if table.unit == "bytes" else f"{bar.moved:,.0f}"
         return (
@@ -147,9 +145,15 @@ def _gap_html(table: GapTable) -> str:
             f'<td class="bar"><span style="width:{share:.1f}%"></span></td></tr>'
         )
 
+    words = bytes_text if table.unit == "bytes" else "{:,.0f}".format
+    ticks = "".join(f'<i style="left:{axis.percent(tick):.1f}%">{words(tick)}</i>' for tick in axis.ticks)
+    lines = ",".join("linear-gradient(var(--line),var(--line))" for _ in axis.ticks)
+    places = ",".join(f"{axis.percent(tick):.1f}% 0" for tick in axis.ticks)
     head = (
-        f'<thead><tr><th scope="col">What</th><th scope="col">{"Moves" if table.unit == "bytes" else "Values"}</th>'
-        '<th scope="col">Over bound</th><th scope="col" class="bar">Log scale</th></tr></thead>'
+        f'<colgroup><col span="3"><col class="bar" style="background-image:{lines};background-position:{places}">'
+        f'</colgroup><thead><tr><th scope="col">What</th>'
+        f'<th scope="col">{"Moves" if table.unit == "bytes" else "Values"}</th><th scope="col">Over bound</th>'
+        f'<th scope="col" class="bar" aria-label="on a log scale">{ticks}</th></tr></thead>'
     )
     first, rest = table.bars[:_FIRST_ROWS], table.bars[_FIRST_ROWS:]
     body = f"<table>{head}<tbody>{''.join(map(row, first))}</tbody></table>"
@@ -207,6 +211,12 @@ def _table(heads: Iterable[str], rows: Iterable[str]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
+def _key(rank: int, name: str, line: bool = True, marked: bool = False) -> str:
+    """An entry of a legend: the line or the mark of series number ``rank``, or both."""
+    drawn = '<path class="line" d="M2 8H38"/>' * line + mark(rank, 20, 8) * marked
+    return f'<li class="s s{rank}"><svg viewBox="0 0 40 16" aria-hidden="true">{drawn}</svg>{escape(name)}</li>'
+
+
 def _curve_section(documents: Sequence[Document], data: dict[str, Any]) -> _Section:
     found = _Section(
         "curves", "Ski-slopes",
@@ -216,10 +226,7 @@ def _curve_section(documents: Sequence[Document], data: dict[str, Any]) -> _Sect
         curve, ident = curves.curve_of(document), f"curve{number}"
         data[ident] = {"kind": "curve", **curve.to_json()}
         keys = "".join(
-            f'<li class="s s{s.rank}"><svg viewBox="0 0 40 16" aria-hidden="true"><path class="line" d="M2 8H38"/>'
-            f"{mark(s.rank, 20, 8) if 0 < s.rank <= curves.SHOWN else ''}</svg>{escape(s.name)}</li>"
-            for s in curve.series
-            if s.rank <= curves.SHOWN
+            _key(s.rank, s.name, marked=0 < s.rank <= curves.SHOWN) for s in curve.series if s.rank <= curves.SHOWN
         )
         others = len(curve.series) - curves.SHOWN - 1
         keys += f"<li>thin: {others} more</li>" if others > 0 else ""
@@ -240,27 +247,35 @@ def _walk_section(documents: Sequence[Document], data: dict[str, Any]) -> _Secti
     )  # fmt: skip
     for number, document in enumerate(d for d in documents if d.kind == "compare" and "kernel" in d.data):
         walks: Walks | None = walks_of(document)
-        if walks is None or not walks.orders:
+        if walks is None:
             continue
-        data[f"walk{number}"] = {"kind": "walk", **walks.to_json()}
-        body = f'<div class="widget" data-id="walk{number}"></div>'
         left_out = [f"without a walk: {reason}" for reason in walks.left_out]
-        found.parts.append(_article(walks.title, walks.about, body, left_out))
+        if walks.orders:
+            data[f"walk{number}"] = {"kind": "walk", **walks.to_json()}
+            body = f'<div class="widget" data-id="walk{number}"></div>'
+            found.parts.append(_article(walks.title, walks.about, body, left_out))
+        else:
+            why = "No walk is shown: no reduction to so few tiles ranks these orders as the gap table does."
+            found.parts.append(_article(walks.title, "", f"<p>{why}</p>", left_out))
     return found
 
 
 def _band_section(documents: Sequence[Document], data: dict[str, Any]) -> _Section:
     found = _Section(
         "bands", "Band heights of a feed-forward network",
-        "A band of rows goes through both products before the next begins, so every band reads all weights once. The "
-        "line is a schedule under explicit control that has the whole memory; squares are simulated orders.",
+        "A band of rows goes through both products before the next begins, so every band reads all weights once.",
     )  # fmt: skip
     for number, document in enumerate(d for d in documents if d.kind == "compare" and "kernel" in d.data):
         told = bands.bands_of(document)
         if told is None:
             continue
         data[f"bands{number}"] = {"kind": "bands", **told.to_json()}
-        body = f'<div class="widget" data-id="bands{number}">{bands.svg(told, f"bands{number}")}</div>'
+        keys = (
+            _key(0, "proved lower bound") + _key(1, "schedule under explicit control, which has the whole memory")
+            + _key(2, "simulated orders", line=False, marked=True)
+        )  # fmt: skip
+        picture = f'<ul class="legend">{keys}</ul>{bands.svg(told, f"bands{number}")}'
+        body = f'<div class="widget" data-id="bands{number}">{picture}</div>'
         found.parts.append(_article(told.title, told.where, body))
     return found
 

@@ -11,6 +11,7 @@ from pebble.reports.base import Report
 from pebble.system.files import check_output, write_text
 from pebble.webpage.documents import read_documents
 from pebble.webpage.page import page_of
+from pebble.webpage.shapes import title_of
 
 _LONGEST_TITLE = 200
 
@@ -67,7 +68,7 @@ def check_page(path: str | Path) -> None:
     check_output(path, "--out", (".html", ".htm"))
 
 
-def report(*sources: str | Path, title: str = "pebble") -> WebPage:
+def report(*sources: str | Path, title: str | None = None) -> WebPage:
     """One self-contained page for a browser, from documents that the program wrote.
 
     Parameters
@@ -76,8 +77,8 @@ def report(*sources: str | Path, title: str = "pebble") -> WebPage:
         Files: what compare, curve, bound, solve, replay, simulate, tune and results print with ``--json``, a store
         of a sweep (.duckdb), certificates, and measured rows (.csv, with the columns of ``benchmarks/hardware``).
         Sections appear for what is there.
-    title : str
-        Of the page.
+    title : str, optional
+        Of the page; by default what its documents are about.
 
     Returns
     -------
@@ -99,9 +100,10 @@ def report(*sources: str | Path, title: str = "pebble") -> WebPage:
     ...     pebble.report(path).sections
     {'gap': 1, 'walks': 1}
     """
-    told = check_text("--title", title, "a text")
-    if not 1 <= len(told) <= _LONGEST_TITLE:
+    told = None if title is None else check_text("--title", title, "a text")
+    if told is not None and not 1 <= len(told) <= _LONGEST_TITLE:
         raise InputError(f"--title: got {len(told)} characters, expected 1 to {_LONGEST_TITLE}.")
     documents = read_documents(list(sources))
+    told = told or title_of(documents)
     html, sections = page_of(documents, told)
     return WebPage(told, html, sections, tuple(document.name for document in documents))

@@ -7,7 +7,7 @@ from typing import Any
 
 from pebble.errors import InputError
 from pebble.families import DTYPES, FAMILIES
-from pebble.webpage.documents import Fields
+from pebble.webpage.documents import Document, Fields
 from pebble.workloads.base import Workload
 
 
@@ -21,6 +21,21 @@ def workload_of(fields: Fields) -> Workload:
         )
     names = [p.name for p in (*family.parameters, *DTYPES)]
     return family.read({name: told[name] for name in names if told.get(name) not in (None, False)})
+
+
+def title_of(documents: Sequence[Document]) -> str:
+    """What documents are about: the first two subjects, and how many more there are."""
+    subjects = list(dict.fromkeys(map(_subject, documents)))
+    named, others = subjects[:2], len(subjects) - 2
+    return "; ".join(named) + (f"; and {others} more" if others > 0 else "")
+
+
+def _subject(document: Document) -> str:
+    """The workload, of a named model its name alone, or the game of a document; else the document's name."""
+    fields = Fields(document.data, document.name)
+    if isinstance(document.data.get("workload"), Mapping):
+        return fields.part("workload").text("label", document.name).partition(" (")[0]
+    return fields.text("instance", document.name)
 
 
 def setting(fields: Fields, tiles: Sequence[str] = ()) -> str:

@@ -1,11 +1,13 @@
 """Tile walks: which block runs when and where, and which of the tiles that it reads were in the cache.
 
 A whole problem has too many tiles to look at, so every dimension, the cache and the number of SMs are cut together;
-the walk is that of the named order on the smaller grid, simulated touch by touch under one LRU.
+the walk is that of the named order on the smaller grid, simulated touch by touch under one LRU. Orders are shown only
+where they rank as in the whole problem.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, prod
 from typing import Any
@@ -21,13 +23,16 @@ from pebble.simulation import KernelConfig
 from pebble.traces import LINE_BYTES, WRITE, Trace
 from pebble.units import ceil_div
 from pebble.webpage.documents import Document, Fields
+from pebble.webpage.gaps import moved_by
 from pebble.webpage.shapes import workload_of
 from pebble.workloads import Attention, Ffn, Gemm
 from pebble.workloads.base import Workload
 
 SIDE = 24  # tiles on the longer side of the grid
 DEPTH = 4  # steps of k that are kept
-MAX_ORDERS = 12
+MAX_ORDERS = 12  # on a page
+MAX_ASKED = 48  # of which the walks are tried
+_SM_POWERS = (1.0, 0.75, 0.5, 0.25, 0.0)  # of the share of the tiles that is left
 _MAX_HEADS = _LEAST_SMS = 4
 _MOST_BLOCKS, _MOST_TOUCHES = 5_000, 200_000
 _MOST_CACHE_BYTES = 2**40
@@ -42,9 +47,10 @@ class Walks:
     title, about : str
         ``about`` says what was cut.
     orders : list of dict
-        ``name``; ``grids``, the (operand, rows, columns) of each result in tiles; ``reads``, the operands that are
-        read; ``blocks``; a block is ``[tiles, sm, turn, bytes fetched, [touched, hit] of each operand that is
-        read]``, a tile ``[result, row, column]``; blocks in the order in which they begin.
+        ``name``; ``moved``, the bytes of the whole problem; ``grids``, the (operand, rows, columns) of each result in
+        tiles; ``reads``, the operands that are read; ``blocks``; a block is ``[tiles, sm, turn, bytes fetched,
+        [touched, hit] of each operand that is read]``, a tile ``[result, row, column]``; blocks in the order in which
+        they begin.
     left_out : tuple of str
         Orders without a walk, with the reason.
     """
@@ -62,6 +68,10 @@ class Walks:
 def walks_of(document: Document) -> Walks | None:
     """The walks of the orders of a compare document, the best first; None for a family whose tiles have no walk.
 
+    Among several reductions the one is taken where most orders rank as the document ranks them, by what they fetch
+    here and what they move there. An order that ranks otherwise is left out; so are all where the best and the worst
+    do.
+
     Raises
     ------
     InputError
@@ -71,36 +81,105 @@ def walks_of(document: Document) -> Walks | None:
     workload, kernel = workload_of(fields), fields.part("kernel")
     if not isinstance(workload, Gemm | Ffn | Attention):
         return None
+    moved = {row.text("name"): moved_by(row) for row in fields.parts("schedules")}
+    names = sorted(moved, key=lambda name: moved[name])
+    asked = names if len(names) <= MAX_ASKED else [*names[: MAX_ASKED - 1], names[-1]]
     tile = TileShape.parse(kernel.text("tile"), 1)
-    small, config = _reduced(workload, tile, kernel)
-    family = kernel_family(small)
-    names = [row.text("name") for row in fields.parts("schedules")]
+    tried = [_Reduced.of(*reduction, asked, moved) for reduction in _reductions(workload, tile, kernel)]
+    chosen = max(tried, key=lambda reduced: (len(reduced.ranked), reduced.spread))
+    left_out = [f"{len(names) - len(asked)} orders between the best and the worst"] if len(names) > len(asked) else []
+    left_out += [f"{name}: {reason}" for name, reason in chosen.refused.items()]
+    other = [name for name in asked if name not in (*chosen.ranked, *chosen.refused)]
+    if other:
+        left_out.append(f"{', '.join(other)}: so reduced, they would not rank as they do in the gap table")
+    shown = chosen.ranked
+    if len(shown) > MAX_ORDERS:
+        left_out.append(f"{', '.join(shown[MAX_ORDERS - 1 : -1])}: a page shows {MAX_ORDERS} orders at the most")
+        shown = [*shown[: MAX_ORDERS - 1], shown[-1]]
     orders: list[dict[str, Any]] = []
-    left_out = []
-    if len(names) > MAX_ORDERS:
-        left_out = [f"{len(names) - MAX_ORDERS} orders between the best and the worst"]
-        names = [*names[: MAX_ORDERS - 1], names[-1]]
-    for name in names:
-        try:  # by name only: a document must not lead to a file
-            trace = family.trace(small, family.parse_schedule(name), config)
-            if trace.touches > _MOST_TOUCHES or any(o.shares_lines for o in trace.operands):
-                raise InputError("its tiles are too many, or begin inside lines of the cache.")
-            grids, reads, blocks = blocks_of(trace, config)
-            if max(cols for _, _, cols in grids) > 2 * SIDE:
-                raise InputError("a result that it writes has too many tile columns to show.")
-        except InputError as error:
-            left_out.append(f"{name}: {error}")
-            continue
-        orders.append({"name": name, "grids": grids, "reads": reads, "blocks": blocks})
+    for name in shown:
+        grids, reads, blocks = blocks_of(chosen.traces[name], chosen.config)
+        orders.append({"name": name, "moved": moved[name], "grids": grids, "reads": reads, "blocks": blocks})
+    config = chosen.config
     about = (
-        f"Reduced to {small.label}: tile {family.tile_text(config.tile)}, {config.sms} SMs, one LRU of "
-        f"{config.cache_bytes / 2**10:,.0f} KiB, in waves. Its figures are not those of the whole problem."
+        f"Reduced to {chosen.small.label}: tile {kernel_family(workload).tile_text(config.tile)}, {config.sms} SMs, "
+        f"one LRU of {config.cache_bytes / 2**10:,.0f} KiB, in waves. Its figures are not those of the whole problem; "
+        "at the end of the walks these orders rank as in the gap table."
     )
     return Walks(fields.part("workload").text("label", ""), about, orders, tuple(left_out))
 
 
-def _reduced(workload: Workload, tile: TileShape, kernel: Fields) -> tuple[Workload, KernelConfig]:
-    """The same workload with at most ``SIDE`` tiles a side, and SMs and cache cut in proportion."""
+@dataclass(frozen=True)
+class _Reduced:
+    """One reduction of a problem, and the walks of its orders there.
+
+    ``ranked`` are the orders that are shown, the best first; ``refused`` those that have no walk, with the reason.
+    """
+
+    small: Workload
+    config: KernelConfig
+    traces: dict[str, Trace]
+    fetched: dict[str, int]
+    ranked: list[str]
+    refused: dict[str, str]
+
+    @classmethod
+    def of(cls, small: Workload, config: KernelConfig, names: Sequence[str], moved: Mapping[str, float]) -> _Reduced:
+        family = kernel_family(small)
+        traces: dict[str, Trace] = {}
+        fetched: dict[str, int] = {}
+        refused: dict[str, str] = {}
+        for name in names:
+            try:  # by name only: a document must not lead to a file
+                trace = family.trace(small, family.parse_schedule(name), config)
+                if trace.touches > _MOST_TOUCHES or any(o.shares_lines for o in trace.operands):
+                    raise InputError("its tiles are too many, or begin inside lines of the cache.")
+                size, written = _passed(trace, config)
+                if max(o.grid[1] * o.copies for o in trace.operands if o.operand in written) > 2 * SIDE:
+                    raise InputError("a result that it writes has too many tile columns to show.")
+            except InputError as error:
+                refused[name] = str(error)
+            else:
+                traces[name], fetched[name] = trace, size
+        return cls(small, config, traces, fetched, ranked_alike(moved, fetched), refused)
+
+    @property
+    def spread(self) -> float:
+        """What the worst order that is shown fetches over what the best does."""
+        return self.fetched[self.ranked[-1]] / max(1, self.fetched[self.ranked[0]]) if self.ranked else 0.0
+
+
+def ranked_alike(moved: Mapping[str, float], fetched: Mapping[str, int]) -> list[str]:
+    """The most orders, the best and the worst among them, that two measures rank alike, those that move least first.
+
+    None where the two measures do not agree on the best and the worst.
+
+    Examples
+    --------
+    >>> ranked_alike({"a": 1, "b": 2, "c": 3, "d": 4}, {"a": 10, "b": 30, "c": 20, "d": 25})
+    ['a', 'c', 'd']
+    >>> ranked_alike({"a": 1, "b": 2}, {"a": 10, "b": 10})
+    []
+    """
+    chains: list[list[str]] = []  # the longest from the best to each
+    for name in sorted(fetched, key=lambda name: (moved[name], fetched[name])):
+
+        def before(other: str, name: str = name) -> bool:
+            return fetched[other] <= fetched[name] and (
+                (moved[other] == moved[name]) == (fetched[other] == fetched[name])
+            )
+
+        fitting = [chain for chain in chains if chain and before(chain[-1])]
+        chains.append([*max(fitting, key=len), name] if fitting else [] if chains else [name])
+    return chains[-1] if chains else []
+
+
+def _reductions(workload: Workload, tile: TileShape, kernel: Fields) -> Iterator[tuple[Workload, KernelConfig]]:
+    """The same workload with at most ``SIDE`` tiles a side, the cache cut in proportion, and the SMs more or less.
+
+    With as few SMs as there are fewer tiles the waves are as many as they were, but less wide than the groups and
+    strips that orders name; with all SMs they are as wide, but few.
+    """
     lines = round_up(tile.bk, LINE_BYTES // workload.in_bytes)  # so that no two tiles share a line
     tile = kernel_family(workload).cut_tile(replace(tile, bk=lines), workload)
     small = _cut(workload, tile)
@@ -108,13 +187,25 @@ def _reduced(workload: Workload, tile: TileShape, kernel: Fields) -> tuple[Workl
     blocks, fewer = (_blocks(w, tile) for w in (workload, small))
     if fewer > _MOST_BLOCKS:
         raise InputError(f"report: {small.label}: got {fewer:,} tiles, expected at most {_MOST_BLOCKS:,} for a walk.")
-    sms = min(fewer, max(_LEAST_SMS, round(kernel.whole("sms") * fewer / blocks)))
     inputs = [sum(o.elements * o.element_bytes for o in w.operands if o.read) for w in (workload, small)]
     cache = ceil(kernel.whole("cache_bytes") * inputs[1] / inputs[0])
     largest = max(tile.bm, tile.bn) * max(tile.bk, tile.bm, tile.bn, 1) * workload.widest_bytes
-    # room for the tiles of one step of every block: below that nothing is ever found again
-    floor = largest + sms * (tile.bm + tile.bn) * tile.bk * workload.narrowest_bytes
-    return small, KernelConfig(tile, sms, 1, min(_MOST_CACHE_BYTES, max(cache, floor, LINE_BYTES)))
+    for power in _SM_POWERS:
+        sms = min(fewer, max(_LEAST_SMS, round(kernel.whole("sms") * (fewer / blocks) ** power)))
+        # room for the tiles of one step of every block: below that nothing is ever found again
+        floor = largest + sms * (tile.bm + tile.bn) * tile.bk * workload.narrowest_bytes
+        yield small, KernelConfig(tile, sms, 1, min(_MOST_CACHE_BYTES, max(cache, floor, LINE_BYTES)))
+
+
+def _passed(trace: Trace, config: KernelConfig) -> tuple[int, set[int]]:
+    """Bytes that the reads of a trace fetch, and the operands of which it writes tiles."""
+    engine = parse_policy("lru").runs(trace, config.cache_bytes // LINE_BYTES, parse_policy("lru"))
+    lines, written = 0, set[int]()
+    for chunk, missed in engine.passed():
+        writes = chunk.ops == WRITE
+        lines += int(missed[~writes].sum())
+        written.update(np.unique(trace.tile_operand[chunk.ids[writes]]).tolist())
+    return lines * LINE_BYTES, written
 
 
 def _cut(workload: Workload, tile: TileShape) -> Workload:

@@ -284,7 +284,7 @@ def test_moves_between_positions_lose_no_optimum(seed: int) -> None:
 
     def least(position: positions.Position) -> int:
         if position not in to_go:
-            after = [price + least(following) for price, following in moves.successors(position)]
+            after = [price + least(moves.after(position, gone, x)) for price, gone, x in moves.moves(position)]
             to_go[position] = 0 if position[0] == moves.computed else min(after)
         return to_go[position]
 

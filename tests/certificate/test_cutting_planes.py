@@ -6,9 +6,12 @@ import hashlib
 import json
 import random
 import shutil
+import sys
+import tempfile
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +20,8 @@ from pebble.certificate.cutting_planes import HEADER, Constraint, check_log, pro
 from pebble.certificate.formula import Formula, Terms, at_least, check_first
 from pebble.certificate.games import read_game
 from pebble.cli import main
+from pebble.errors import GapOpenError
+from pebble.proof.refutation import refute, run_exact
 from tests.certificate.oracle import least_cost
 from tests.certificate.random_games import random_game
 
@@ -268,9 +273,40 @@ def test_symmetries_are_checked() -> None:
 )
 def test_a_log_is_found_and_verified(game: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["solve", *game, "--certificate", str(tmp_path / "c.json"), "--proof-log"]) == 0
+    told = capsys.readouterr()
+    assert "Exact looks for a refutation of 'costs less than " in told.err and "checking it: cutting planes" in told.err
+    assert f"certificate  {tmp_path}" in told.out
     assert main(["verify", str(tmp_path / "c.json")]) == 0
     assert "So the optimum is" in capsys.readouterr().out
     assert (tmp_path / "c.opb").read_text().startswith("* #variable=")
+
+
+def test_a_log_has_no_name_while_the_solver_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a solver that is ended, in whatever way, leaves nothing of it on the disk."""
+
+    def make(options: list[tuple[str, str]]) -> SimpleNamespace:
+        log = Path(dict(options)["proof-log"]).with_suffix(".proof").open("w")
+
+        def run(optimise: bool) -> str:
+            assert list(tmp_path.iterdir()) == []
+            print("a log", file=log, flush=True)
+            return "UNSAT"
+
+        return SimpleNamespace(addVariable=print, addConstraint=print, runFull=run)
+
+    monkeypatch.setitem(sys.modules, "exact", SimpleNamespace(Exact=make))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert run_exact(2, [([(1, 1), (1, -2)], 1)]) == ("UNSAT", "a log\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_refutation_says_what_it_does_and_when_its_time_is_over() -> None:
+    document = json.loads((LOGS / "gemm-2x2x2-s6.json").read_text())
+    claim, told = document["claims"][-1], list[str]()
+    game = read_game(document["statement"]["game"], "game")
+    with pytest.raises(GapOpenError, match=r"no refutation of 'costs less than 12' \(8 computations, .* in 1e-09 s"):
+        refute(game, claim["cost"], claim["proof"]["first"], 1e-9, told.append)
+    assert [stage.partition(" (")[0] for stage in told] == ["Exact looks for a refutation of 'costs less than 12'"]
 
 
 def test_a_log_without_a_certificate_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -135,6 +135,33 @@ def test_refutations_prove_the_optimum_and_no_more(seed: int, tmp_path: Path) ->
                 check({**document, "claims": [claim]}, tmp_path)
 
 
+def test_moves_that_are_too_dear_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    game = Game.from_dag(diamond_dag(4), "one-shot")
+    result = solve(game, 3, time_limit=60)
+    certified(game, 3, int(result.lower_bound), tmp_path / "c.json", result.pebbling)
+    checkable = read_game(game_statement(game, 3), "game")
+    moves, limit = Moves(checkable), int(result.lower_bound) - checkable.compulsory
+    width = -(-len(checkable.names) // 8)
+    table = zlib.decompress((tmp_path / "c.table").read_bytes())[len(MAGIC) :]
+    costs = []  # of every move from every position that is listed
+    for at in range(0, len(table), 3 * width + 2):
+        done, red, kept, excess = (
+            int.from_bytes(table[at + i * width :][: width if i < 3 else 2], "little") for i in range(4)
+        )
+        costs += [excess + price for price, _, _ in moves.moves((done, red, kept))]
+    followed = 0
+    true = Moves.after
+
+    def after(self: Moves, position: Any, gone: int, x: int) -> Any:
+        nonlocal followed
+        followed += 1
+        return true(self, position, gone, x)
+
+    monkeypatch.setattr(Moves, "after", after)
+    check_file(tmp_path / "c.json")
+    assert followed == sum(cost < limit for cost in costs) < len(costs)
+
+
 def without_ends(table: bytes, game: Any) -> bytes:
     """The list without its positions where everything is computed, or a list of an unreachable one."""
     width = -(-len(game.names) // 8)
@@ -158,7 +185,7 @@ def test_excess_to_come_is_never_too_high() -> None:
 
         def least(position: Any, moves: Moves = moves, to_go: dict[Any, int] = to_go) -> int:
             if position not in to_go:
-                after = [price + least(following) for price, following in moves.successors(position)]
+                after = [price + least(moves.after(position, gone, x)) for price, gone, x in moves.moves(position)]
                 to_go[position] = 0 if position[0] == moves.computed else min(after, default=10**6)
             return to_go[position]
 

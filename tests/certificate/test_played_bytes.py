@@ -48,8 +48,26 @@ def products(workload: Workload, schedule: dict[str, Any]) -> list[tuple[dict[st
     if workload.family == "gemm":
         return [(workload.size, workload.option["accumulate_into"], schedule)]
     shape = chain_shape(workload)
-    sizes = {"m": shape.m, "n": shape.f, "k": shape.k}, {"m": shape.m, "n": shape.l, "k": shape.f}
-    return [(size, False, one) for size, one in zip(sizes, schedule["kernels"], strict=True)]
+    first, last = {"m": shape.m, "n": shape.f, "k": shape.k}, {"m": shape.m, "n": shape.l, "k": shape.f}
+    *inside, end = schedule["kernels"]
+    return [*((first, False, one) for one in inside), (last, False, end)]
+
+
+def play_between(size: dict[str, int], widths: Widths, kernel: dict[str, Any]) -> tuple[int, int]:
+    """(bytes held at most, bytes moved) of a softmax, row by row, or of the product of gate and up, cell by cell."""
+    w, most, moved = widths.read, 0, 0
+    for _ in range(size["m"]):
+        if kernel["kind"] == "product":
+            for _ in range(size["n"]):
+                most, moved = max(most, 2 * w), moved + 3 * w
+            continue
+        row, state = 0, 2 * widths.hidden
+        for _ in range(size["n"]):  # maximum and sum
+            row, moved = row + w if kernel["row_stays"] else w, moved + w
+            most = max(most, state + row)
+        for _ in range(size["n"]):  # the division
+            moved += w if kernel["row_stays"] else 2 * w
+    return most, moved
 
 
 def play_chain(shape: Shape, widths: Widths, schedule: dict[str, Any]) -> Memory:
@@ -96,12 +114,16 @@ def played(workload: Workload, widths: Widths, schedule: dict[str, Any]) -> tupl
             memory = play_chain(Shape(size["m"], size["k"], size["n"], 0, 2), widths, one)
             most, moved = max(most, memory.most), moved + memory.moved
             continue
+        if one["kind"] in ("softmax", "product"):
+            held, crossed = play_between(size, widths, one)
+            most, moved = max(most, held), moved + crossed
+            continue
         cell, whole = (hidden, w) if inside else (p, widths.written)
         takes = {"A": (w, w), "B": (w, w), "C": (cell, cell)}
         memory = (play_banded if one["kind"] == "banded" else play_blocks)(size, added, one, takes)
         most = max(most, memory.most)
         moved += memory.moved - (cell - whole) * size["m"] * size["n"] * (1 + added)
-    return most, moved
+    return most, workload.groups * moved
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,6 +96,17 @@ def test_a_walk_by_buttons_slider_and_keys(opened: Any) -> None:
     assert kinds["miss"] > 0 and kinds["left"] + kinds["right"] > 0
 
 
+def test_a_walk_begins_where_the_best_has_fetched_less_than_the_worst(opened: Any) -> None:
+    for walk in opened.locator("#walks .widget").all():
+        fetched = []
+        for figures in walk.locator(".figures").all_inner_texts():
+            number, unit = re.findall(r": ([\d.]+) (\wB) fetched in all", figures)[0]
+            fetched.append(float(number) * {"kB": 1e3, "MB": 1e6, "GB": 1e9}[unit])
+            assert ". The whole problem moves " in figures
+        best, worst = fetched
+        assert best < worst
+
+
 def test_a_walk_plays_and_pauses(opened: Any) -> None:
     walk = opened.locator("#walks .widget").first
     walk.get_by_role("button", name="to the start").click()
@@ -133,7 +145,7 @@ def test_another_order_is_another_walk(opened: Any) -> None:
     opened.locator("#walks .widget").first.get_by_role("slider").evaluate(
         "s => { s.value = 24; s.dispatchEvent(new Event('input')); }"
     )
-    view.get_by_role("combobox", name="order").select_option(label="hilbert+sawtooth")
+    view.get_by_role("combobox", name="order").select_option(label="grouped-8+sawtooth")
     first = view.locator(".done").evaluate_all("tiles => tiles.map(t => t.dataset.tile)")
     view.get_by_role("combobox", name="order").select_option(label="cutlass2-horizontal")
     second = view.locator(".done").evaluate_all("tiles => tiles.map(t => t.dataset.tile)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -24,7 +25,7 @@ ALL = (
     "compare-gemm-cluster", "curve-gemm", "curve-mlp", "bound-ffn", "bound-dag", "solve-gemm", "solve-buffers",
     "solve-diamond", "replay-gemm", "simulate-gemm", "tune-gemm", "verify-gemm",
 )  # fmt: skip
-EMPTY = {"meta", "link", "input", "br", "img", "hr", "wbr"}
+EMPTY = {"meta", "link", "input", "br", "img", "hr", "wbr", "col"}
 
 
 class Shape(HTMLParser):
@@ -171,6 +172,33 @@ def test_the_command_writes_it(
     told = json.loads(capsys.readouterr().out)
     assert told["sections"] == {"pebblings": 1} and told["sources"] == ["solve-gemm.json"]
     assert told["page_bytes"] == out.stat().st_size and "<title>Mine</title>" in out.read_text()
+
+
+def test_the_title_says_what_the_page_is_about(golden: Callable[..., list[str]]) -> None:
+    assert pebble.report(*golden("solve-diamond")).title == "diamond --size 4"
+    assert pebble.report(*golden("compare-mlp")).title == "llama-2-7b:mlp"
+    page = pebble.report(*golden("compare-gemm-a100", "curve-gemm", "solve-gemm", "solve-diamond"))
+    assert page.title == "gemm m=8192 n=8192 k=8192 bf16; gemm -m 2 -n 2 -k 2; and 1 more"
+    assert f"<title>{page.title}</title>" in page.html and f"<h1>{page.title}</h1>" in page.html
+
+
+def test_bars_on_a_log_scale_have_an_axis(golden: Callable[..., list[str]]) -> None:
+    """The length of each bar is where its value lies between the ticks that stand above it."""
+    html = pebble.report(*golden("compare-gemm-a100")).html
+    powers = {"MB": 1e6, "GB": 1e9}
+    ticks = [
+        (float(percent), float(number) * powers[unit])
+        for percent, number, unit in re.findall(r'<i style="left:([\d.]+)%">([\d.]+) (\wB)</i>', html)
+    ]
+    assert len(ticks) == 3
+    (left, low), *_, (right, high) = ticks
+    bars = re.findall(r'<td>([\d,.]+) MB</td><td>[\d.]+×</td><td class="bar"><span style="width:([\d.]+)%">', html)
+    assert len(bars) > 20
+    for moved, width in bars:
+        size = float(moved.replace(",", "")) * 1e6
+        assert float(width) == pytest.approx(
+            left + (right - left) * math.log(size / low) / math.log(high / low), abs=0.1
+        )
 
 
 def test_saving_elsewhere_is_refused(golden: Callable[..., list[str]], tmp_path: Path) -> None:

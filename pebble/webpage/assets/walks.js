@@ -12,7 +12,7 @@ widgets("walk", (root, walk) => {
   root.append(views);
   shown.push(walkView(views, walk, 0, control));
   if (walk.orders.length > 1) shown.push(walkView(views, walk, walk.orders.length - 1, control));
-  control.go(Math.ceil(Math.min(walk.orders[0].blocks.length, walk.orders.at(-1).blocks.length) / 3));
+  control.go(count);  // where what the orders have fetched can be compared
 });
 
 function walkView(root, walk, first, control) {
@@ -52,7 +52,9 @@ function walkView(root, walk, first, control) {
       if (cell.names[2]) cell.mark.setAttribute("d", glyph(cell, cell.names[2]));
     }
     const rate = touched ? `, ${(100 * hit / touched).toFixed(1)} % of the tiles read were in the cache` : "";
-    figures.textContent = `Tile ${step} of ${order.blocks.length}: ${bytesText(fetched)} fetched so far${rate}`;
+    const all = step === order.blocks.length ? "in all" : "so far";
+    figures.textContent = `Tile ${step} of ${order.blocks.length}: ${bytesText(fetched)} fetched ${all}${rate}. ` +
+      `The whole problem moves ${bytesText(order.moved)}.`;
     readout.setAttribute("aria-live", playing ? "off" : "polite");
     readout.textContent = now ? tell(now, step) : "Not begun.";
   }
