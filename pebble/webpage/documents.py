@@ -111,7 +111,8 @@ def _read_store(path: str | Path) -> Document:
             f"report: {shown(path)}: got over {MAX_STORE_ROWS:,} rows, expected at most that many; choose some with "
             "`pebble results STORE --where CONDITION --json`."
         )
-    return Document(Path(path).name, "results", found, "")
+    made = found["snapshot_time"] and f", a snapshot of {found['snapshot_time']}"
+    return Document(f"{Path(path).name}{made or ''}", "results", found, "")
 
 
 def _no_constant(name: str) -> float:
