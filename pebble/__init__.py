@@ -9,11 +9,16 @@ import os as _os
 from pathlib import Path as _Path
 from typing import TYPE_CHECKING, Any
 
-if (_Path(__file__).parent / "pool").is_dir():  # PyPI's "Pebble" also installs a package called pebble
+_here = _Path(__file__).parent
+if (_here / "pool").is_dir():  # PyPI's "Pebble" also installs a package called pebble
     raise ImportError(
         "another distribution named 'Pebble' is installed in the same place and also imports as 'pebble': "
         "run `pip uninstall Pebble` and reinstall redblue-pebble."
     )
+
+if not (_here / "models").is_dir() and (_here.parent / "models").is_dir():
+    # an unpacked archive, or a checkout without symbolic links: what the links lead to lies beside this folder
+    __path__.append(str(_here.parent))
 
 __version__ = "0.1.0"
 
