@@ -13,7 +13,7 @@ _here = _Path(__file__).parent
 if (_here / "pool").is_dir():  # PyPI's "Pebble" also installs a package called pebble
     raise ImportError(
         "another distribution named 'Pebble' is installed in the same place and also imports as 'pebble': "
-        "run `pip uninstall Pebble` and reinstall redblue-pebble."
+        "run `pip uninstall Pebble` and install redblue-pebble again from where you had it."
     )
 
 if not (_here / "models").is_dir() and (_here.parent / "models").is_dir():

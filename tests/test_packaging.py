@@ -57,6 +57,16 @@ def test_every_dependency_has_bounds_and_a_version_line(capsys: pytest.CaptureFi
             assert told_of == "not installed" or told_of[0].isdigit(), requirement
 
 
+def test_what_users_are_told_to_install_needs_no_index_that_has_this_package() -> None:
+    extras = PROJECT["project"]["optional-dependencies"]
+    known = {".", *(f".[{extra}]" for extra in extras), *(name for group in extras.values() for name in group)}
+    told = set()
+    for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.rst"), *(ROOT / "pebble").rglob("*.py")]:
+        told |= set(re.findall(r"\bpip install (?:--\S+ )*'?([^'`\s]+)", path.read_text()))
+    assert told - {"pandas"} <= known
+    assert {"duckdb>=1.2", "distributed>=2024.8", "exact>=2.2", "ncu-report"} <= told
+
+
 def test_the_links_that_checkers_follow() -> None:
     for name in ("schedules", "models"):
         link = ROOT / "pebble" / name

@@ -45,7 +45,7 @@ def duckdb() -> Any:
         import duckdb
     except ImportError:
         raise InputError(
-            "the store of a sweep needs DuckDB, which is not installed; run `pip install 'redblue-pebble[sweep]'`."
+            "the store of a sweep needs DuckDB, which is not installed; run `pip install 'duckdb>=1.2'`."
         ) from None
     return duckdb
 

@@ -254,10 +254,10 @@ def test_a_log_is_told_how_far_how_fast_and_how_long(
     assert [command._duration(seconds) for seconds in (99, 600, 11_100)] == ["99 s", "10 min", "3 h 5 min"]
 
 
-@pytest.mark.parametrize("module", ["duckdb", "distributed"])
+@pytest.mark.parametrize(("module", "least"), [("duckdb", "1.2"), ("distributed", "2024.8")])
 def test_what_is_not_installed_is_told_in_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, least: str
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(InputError, match=r"pip install 'redblue-pebble\[sweep\]'"):
+    with pytest.raises(InputError, match=f"pip install '{module}>={least}'"):
         pebble.sweep(SWEEP, tmp_path / "r.duckdb", cluster="local:1")
