@@ -29,7 +29,7 @@ def schedules_bar() -> Iterator[Callable[[int], Progress]]:
     with stderr_bar("{task.description:<28}") as bar:
 
         def start(total: int) -> Progress:
-            task = bar.add_task("compiling the simulator", total=total)
+            task = bar.add_task("simulating", total=total)
             return lambda name: bar.update(task, advance=1, description=name)
 
         yield start

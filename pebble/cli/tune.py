@@ -107,7 +107,7 @@ def _progress() -> AbstractContextManager[Progress]:
 @contextmanager
 def _bar() -> Iterator[Progress]:
     with stderr_bar("{task.description:<34}") as bar:
-        task = bar.add_task("compiling the simulator", total=None)
+        task = bar.add_task("simulating", total=None)
 
         def show(what: str, done: int, total: int) -> None:
             bar.update(task, description=what, completed=done, total=total)
