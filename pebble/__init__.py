@@ -5,45 +5,25 @@ The public names are loaded when first used, so that ``import pebble`` stays lig
 
 from __future__ import annotations
 
-import os as _os
 from pathlib import Path as _Path
 from typing import TYPE_CHECKING, Any
 
-if (_Path(__file__).parent / "pool").is_dir():  # PyPI's "Pebble" also installs a package called pebble
+_here = _Path(__file__).parent
+if (_here / "pool").is_dir():  # PyPI's "Pebble" also installs a package called pebble
     raise ImportError(
         "another distribution named 'Pebble' is installed in the same place and also imports as 'pebble': "
-        "run `pip uninstall Pebble` and reinstall redblue-pebble."
+        "run `pip uninstall Pebble` and install redblue-pebble again from where you had it."
     )
+
+if not (_here / "models").is_dir() and (_here.parent / "models").is_dir():
+    # an unpacked archive, or a checkout without symbolic links: what the links lead to lies beside this folder
+    __path__.append(str(_here.parent))
 
 __version__ = "0.1.0"
 
+from pebble.system.compiled import choose_folder as _choose_folder  # noqa: E402  # before anything imports numba
 
-def _compiled_code_folder() -> str:
-    """Where numba keeps compiled loops: a folder of the user's, outside the package.
-
-    Inside the package, files that pip does not know of would survive an uninstall, and a folder that only
-    holds such files hides an editable install. Where no home is writable the folder lasts as long as the process;
-    it is not shared, because numba runs what it finds there.
-    """
-    base = _os.environ.get("XDG_CACHE_HOME") or _os.path.join(_os.path.expanduser("~"), ".cache")
-    folder = _os.path.join(base, "redblue-pebble", f"numba-{__version__}")
-    try:
-        _os.makedirs(folder, mode=0o700, exist_ok=True)
-        if _os.access(folder, _os.W_OK):
-            return folder
-    except OSError:
-        pass
-    import atexit
-    import shutil
-    import tempfile
-
-    folder = tempfile.mkdtemp(prefix="redblue-pebble-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
-
-
-if "NUMBA_CACHE_DIR" not in _os.environ:
-    _os.environ["NUMBA_CACHE_DIR"] = _compiled_code_folder()
+_choose_folder(__version__)
 
 if TYPE_CHECKING:
     from pebble.families import workload

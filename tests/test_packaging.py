@@ -1,7 +1,9 @@
 """What is packaged is what is in the tree, under pebble and nowhere else."""
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -55,11 +57,45 @@ def test_every_dependency_has_bounds_and_a_version_line(capsys: pytest.CaptureFi
             assert told_of == "not installed" or told_of[0].isdigit(), requirement
 
 
+def test_what_users_are_told_to_install_needs_no_index_that_has_this_package() -> None:
+    extras = PROJECT["project"]["optional-dependencies"]
+    known = {".", *(f".[{extra}]" for extra in extras), *(name for group in extras.values() for name in group)}
+    told = set()
+    for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.rst"), *(ROOT / "pebble").rglob("*.py")]:
+        told |= set(re.findall(r"\bpip install (?:--\S+ )*'?([^'`\s]+)", path.read_text()))
+    assert told - {"pandas"} <= known
+    assert {"duckdb>=1.2", "distributed>=2024.8", "exact>=2.2", "ncu-report"} <= told
+
+
 def test_the_links_that_checkers_follow() -> None:
     for name in ("schedules", "models"):
         link = ROOT / "pebble" / name
-        if link.is_symlink():  # a clone without link support has a text file here and still works installed
+        if link.is_symlink():  # a clone without link support has a text file here, an archive nothing
             assert link.resolve() == ROOT / name
+
+
+@pytest.mark.parametrize("kind", ["links", "texts", "nothing"])
+def test_a_tree_works_with_links_and_without(tmp_path: Path, kind: str) -> None:
+    tree = tmp_path / "tree"
+    for folder in ROOMS:
+        unwanted = ("models", "schedules", "__pycache__") if folder == "pebble" else ("__pycache__",)
+        shutil.copytree(ROOT / folder, tree / folder, ignore=shutil.ignore_patterns(*unwanted))
+    for name in ("models", "schedules"):
+        if kind == "links":
+            (tree / "pebble" / name).symlink_to(f"../{name}")
+        elif kind == "texts":
+            (tree / "pebble" / name).write_text(f"../{name}")
+    code = (
+        "import sys, pebble.models.machine, pebble.schedules.orders; from pebble.cli import main; "
+        "told = [m.__path__[0] for m in (pebble.models, pebble.schedules)]; "
+        f"assert all(path.startswith({str(tree)!r}) for path in told), told; "
+        "sys.exit(main(['compare', 'gemm', '-m', '64', '-n', '64', '-k', '64', '--gpu', 'a40', '--schedules', 'row']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0 and "row" in done.stdout, done.stderr
 
 
 def test_pypi_namesake_is_refused(tmp_path: Path) -> None:

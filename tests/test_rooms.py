@@ -26,6 +26,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("cli",),
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+BESIDE = ("schedules", "models")  # at the top of the tree, with links to them where there can be links
 FRONT = {"__init__", "__main__"}  # the front door stands before the house: lazily, it leads to any room
 
 
@@ -34,7 +35,7 @@ def modules() -> Iterator[tuple[Path, str]]:
     for folder, prefix in (("pebble", ""), ("schedules", "schedules."), ("models", "models.")):
         for path in sorted((ROOT / folder).rglob("*.py")):
             inside = path.relative_to(ROOT / folder)
-            if folder != "pebble" or inside.parts[0] not in ("schedules", "models"):
+            if folder != "pebble" or inside.parts[0] not in BESIDE:
                 yield path, prefix + ".".join(inside.with_suffix("").parts)
 
 
@@ -91,8 +92,9 @@ def test_imports_lead_down(path: Path, name: str) -> None:
 def test_the_root_holds_only_the_front_door_and_the_ground() -> None:
     files = {path.stem for path in (ROOT / "pebble").glob("*.py")}
     assert files == {"__init__", "__main__", "errors", "units"}
-    folders = {p.name for p in (ROOT / "pebble").iterdir() if p.is_dir() and (p / "__init__.py").exists()}
-    assert folders == set(FLOOR) - {"errors", "units"}
+    folders = {init.parent.name for init in (ROOT / "pebble").glob("*/__init__.py")} - set(BESIDE)
+    assert folders == set(FLOOR) - {"errors", "units", *BESIDE}
+    assert all((ROOT / name / "__init__.py").is_file() for name in BESIDE)
 
 
 def test_the_checker_stands_alone() -> None:

@@ -29,6 +29,7 @@ from types import ModuleType
 
 from pebble import __version__
 from pebble.errors import InputError, PebbleError, UnknownNameError
+from pebble.system.compiled import VARIABLE
 
 # name -> one line of help. The module is pebble.cli.<name>.
 COMMANDS: dict[str, str] = {
@@ -151,6 +152,7 @@ def _usage() -> str:
     width, columns = max(len(name) for name in COMMANDS), shutil.get_terminal_size((100, 24)).columns
     purpose = "For a GPU kernel: prove how little data it must move, show how much each tile order moves."
     example = "example: pebble compare gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb"
+    kept = f"Loops are compiled when first needed and kept in {os.environ[VARIABLE]}; {VARIABLE} names another folder."
     lines = [
         "usage: pebble COMMAND ...",
         "",
@@ -160,6 +162,7 @@ def _usage() -> str:
         *(_fitted(f"  {name:<{width}}  {text}", columns, " " * (width + 2)) for name, text in COMMANDS.items()),
         "",
         _fitted("`pebble COMMAND --help` explains one; every command takes --json.", columns, ""),
+        _fitted(kept, columns, ""),
         _fitted(example, columns),
     ]
     return "\n".join(lines)

@@ -53,7 +53,7 @@ def schedules_bar() -> Iterator[Callable[[int], kernel_compare.Progress]]:
     with stderr_bar("{task.description:<28}") as bar:
 
         def start(total: int) -> kernel_compare.Progress:
-            task = bar.add_task("compiling the simulator", total=total)
+            task = bar.add_task("simulating", total=total)
             return lambda name: bar.update(task, advance=1, description=name)
 
         yield start
@@ -66,7 +66,7 @@ def search_bar() -> Iterator[Progress]:
         yield silent
         return
     with stderr_bar("{task.description:<34}") as bar:
-        task = bar.add_task("compiling the simulator", total=None)
+        task = bar.add_task("simulating", total=None)
 
         def show(what: str, done: int, total: int) -> None:
             bar.update(task, description=what, completed=done, total=total or None)

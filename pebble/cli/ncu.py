@@ -6,8 +6,8 @@
   pebble ncu dims FILES      the dimensions of a model from counters of several sequence lengths
   pebble ncu row FILE        a row of the library of measurements: measured, predicted, proved
 
-FILE is a .ncu-rep (needs `pip install 'redblue-pebble[ncu]'`), or what `ncu --csv` printed, with or
-without `--page raw`.
+FILE is a .ncu-rep (needs `pip install ncu-report`), or what `ncu --csv` printed, with or without
+`--page raw`.
 
 examples:
   pebble ncu report mine.ncu-rep

@@ -1,5 +1,7 @@
 """What a store of `pebble sweep` holds: filtered, sorted, queried in SQL, exported as CSV or Parquet.
 
+While a sweep writes the store, what is read is a snapshot, some seconds old.
+
 examples:
   pebble results results.duckdb
   pebble results results.duckdb --filter machine='h100*' --filter schedule=row --sort -ratio_to_lower_bound

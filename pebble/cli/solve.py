@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--proof-log",
         action="store_true",
         help="with --certificate: prove the bound by cutting planes, in files .opb and .pbp beside it that checkers of "
-        "others read (needs the extra redblue-pebble[proofs])",
+        "others read (needs `pip install 'exact>=2.2'`)",
     )
     add_buffer_arguments(parser)
     parser.add_argument("--sms", metavar="P", help="with --buffers: memories, --capacity each (2)")

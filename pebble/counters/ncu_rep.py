@@ -66,7 +66,7 @@ def load(path: str) -> list[Raw] | str:
         import ncu_report
     except ImportError:
         return (
-            "reading .ncu-rep files needs NVIDIA's package: run `pip install 'redblue-pebble[ncu]'`, or give what "
+            "reading .ncu-rep files needs NVIDIA's package: run `pip install ncu-report`, or give what "
             "`ncu --import FILE.ncu-rep --csv --page raw` prints."
         )
     try:

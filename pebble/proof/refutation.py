@@ -39,7 +39,7 @@ def check_can_refute(game: Game) -> None:
         )
     if find_spec("exact") is None:
         raise InputError(
-            "--proof-log: the solver that writes the log is not installed; pip install 'redblue-pebble[proofs]'."
+            "--proof-log: the solver that writes the log is not installed; run `pip install 'exact>=2.2'`."
         )
 
 

@@ -34,7 +34,7 @@ def _distributed() -> Any:
         import distributed
     except ImportError:
         raise InputError(
-            "--cluster needs Dask, which is not installed; run `pip install 'redblue-pebble[sweep]'`, or leave it out: "
+            "--cluster needs Dask, which is not installed; run `pip install 'distributed>=2024.8'`, or leave it out: "
             "processes of this computer need no Dask."
         ) from None
     return distributed

@@ -44,6 +44,8 @@ class Results(Report):
         Of the pebble that computed them.
     exported : str or None
         The file they were written to.
+    snapshot_time : str or None
+        Where a sweep is writing the store: when, in ISO 8601, the snapshot was made that was read instead.
     """
 
     store: str
@@ -52,12 +54,14 @@ class Results(Report):
     counts: Mapping[str, int] = field(default_factory=dict)
     version: str = ""
     exported: str | None = None
+    snapshot_time: str | None = None
 
     question = "results"
 
     def summary(self) -> str:
         told = ", ".join(f"{count:,} {status}" for status, count in self.counts.items()) or "empty"
-        return f"{self.store}: {told}, by pebble {self.version}"
+        made = "" if self.snapshot_time is None else f", a snapshot of {self.snapshot_time} while a sweep writes it"
+        return f"{self.store}{made}: {told}, by pebble {self.version}"
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows."""
@@ -70,6 +74,7 @@ class Results(Report):
             "rows_by_status": dict(self.counts),
             "computed_by_version": self.version,
             "exported": self.exported,
+            "snapshot_time": self.snapshot_time,
             "columns": units,
             "rows": self.rows(),
         }
@@ -92,7 +97,8 @@ def results(
     Parameters
     ----------
     store : str or Path
-        A file that `pebble.sweep` wrote, and no sweep writes now.
+        A file that `pebble.sweep` wrote. While a sweep writes it, what is read is the snapshot that the sweep makes
+        every few seconds.
     where : str, optional
         A condition in SQL: ``"ratio_to_lower_bound < 1.1 and sms > 100"``.
     filters : mapping of str to str, optional
@@ -144,7 +150,7 @@ def results(
         if path.is_symlink():
             raise InputError(f"--export: {shown(path)}: it is a link, expected a file.")
     library = duckdb()
-    with reading(store, [] if path is None else [str(path)]) as connection:
+    with reading(store, [] if path is None else [str(path)]) as (connection, made):
         counts = connection.execute(f"SELECT status, count(*) FROM {TABLE} GROUP BY 1 ORDER BY 1").fetchall()
         ((version,),) = connection.execute("SELECT value FROM about WHERE key = 'version'").fetchall()
         try:
@@ -157,7 +163,8 @@ def results(
             if is_of_file(error):
                 raise
             raise InputError(f"{'--sql' if sql else '--where'}: {_reason(error)}") from None
-    return Results(shown(store), shape, found, dict(counts), version, None if path is None else shown(export or ""))
+    exported = None if path is None else shown(export or "")
+    return Results(shown(store), shape, found, dict(counts), version, exported, made)
 
 
 def _export(connection: Any, query: str, values: list[Any], path: Path) -> None:

@@ -2,6 +2,9 @@
 
 A file is data: it is opened without access to other files and without extensions, and nothing in it is run. What a
 killed process was writing is rolled back when the file is next opened, so that there is never half a row.
+
+DuckDB lets no other process read a file that one writes. So who writes a store publishes a copy beside it now and then,
+``NAME.snapshot``, whole or not at all; it is read in the store's place, and goes when the store is closed.
 """
 
 from __future__ import annotations
@@ -9,9 +12,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +32,8 @@ MOST_STORE_BYTES = 64 * 2**30
 _ENDINGS = (".duckdb", ".db")
 _SHAPE = json.dumps([{column.name: column.type for column in COLUMNS}])
 _MEMORY = "2GB"
+_SNAPSHOT = '"a snapshot"'  # its name to the database, which calls the store by that of its file
+_REST = 20  # a snapshot is made when this many times what the last one took has passed
 
 _open: set[str] = set()  # stores that this process writes: DuckDB's lock is between processes
 _lock = threading.Lock()
@@ -37,9 +45,32 @@ def duckdb() -> Any:
         import duckdb
     except ImportError:
         raise InputError(
-            "the store of a sweep needs DuckDB, which is not installed; run `pip install 'redblue-pebble[sweep]'`."
+            "the store of a sweep needs DuckDB, which is not installed; run `pip install 'duckdb>=1.2'`."
         ) from None
     return duckdb
+
+
+class InUseError(InputError):
+    """Another process has the store, or another sweep of this one."""
+
+
+class UnwritableError(InputError):
+    """The store cannot be written, for want of space or otherwise.
+
+    Parameters
+    ----------
+    path : Path
+    why : str
+        What the system says.
+    kept : str
+        What it holds, as far as is known.
+    """
+
+    def __init__(self, path: Path, why: str, kept: str = "") -> None:
+        told = f"it cannot be written ({why}){kept and '; '}{kept}; add --resume once it can be"
+        super().__init__(f"store {shown(path)}: {told}.")
+        self.path = path
+        self.why = why
 
 
 def _connect(path: Path, read_only: bool) -> Any:
@@ -61,7 +92,7 @@ def _connect(path: Path, read_only: bool) -> Any:
         if "set lock" in text:
             match = re.search(r"PID (\d+)", text)
             who = f"process {match.group(1)}" if match else "another process"
-            raise InputError(
+            raise InUseError(
                 f"store {shown(path)}: {who} uses it, expected nobody: one sweep writes one store; wait until it has "
                 "ended, or name another."
             ) from None
@@ -72,7 +103,8 @@ def is_of_file(error: Exception) -> bool:
     """Whether the library complains of a file, which is damaged or cannot be written, and not of a query."""
     library = duckdb()
     kinds = (library.IOException, library.FatalException, library.InternalException, library.SerializationException)
-    return isinstance(error, kinds) or "Corrupt database file" in str(error)
+    failed = isinstance(error, library.TransactionException) and "Failed to commit" in str(error)
+    return failed or isinstance(error, kinds) or "Corrupt database file" in str(error)
 
 
 @contextmanager
@@ -90,15 +122,30 @@ def file_faults(path: Path) -> Iterator[None]:
         if not is_of_file(error):
             raise
         reason = str(error).strip().partition("\n")[0]
-        writing = re.search(r"\b(write|space|sync)\b", reason)
-        told = "it cannot be written; add --resume once it can be" if writing else "it is damaged; name another"
-        raise InputError(f"store {shown(path)}: {told} ({reason.partition(': ')[2][:200].rstrip('.')}).") from None
+        why = reason.partition(": ")[2].removeprefix("Failed to commit: ")[:200].rstrip(".")
+        if "No space left" in reason:
+            why = "the disk is full"
+        if re.search(r"\b(write|space|sync)\b", reason):
+            raise UnwritableError(path, why) from None
+        raise InputError(f"store {shown(path)}: it is damaged; name another ({why}).") from None
 
 
-def _shut(connection: Any, writes: Sequence[str] = ()) -> None:
-    """Take from a connection all access to files but to its own and those named."""
-    paths = ", ".join("'" + path.replace("'", "''") + "'" for path in writes)
-    connection.execute(f"SET allowed_paths = [{paths}]")
+def _snapshot_of(path: Path) -> Path:
+    """Where the snapshot of a store is, by whichever name it is called."""
+    real = Path(os.path.realpath(path))
+    return real.with_name(real.name + ".snapshot")
+
+
+def _quoted(path: str | Path) -> str:
+    """A name as SQL has it."""
+    return "'" + str(path).replace("'", "''") + "'"
+
+
+def _shut(connection: Any, writes: Sequence[str] = (), folder: Path | None = None) -> None:
+    """Take from a connection all access to files but to its own, those named and those of a folder."""
+    connection.execute(f"SET allowed_paths = [{', '.join(map(_quoted, writes))}]")
+    if folder is not None:
+        connection.execute(f"SET allowed_directories = [{_quoted(folder)}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
 
@@ -168,9 +215,12 @@ class Store:
         self.path = Path(check_path("store", path))
         check_output(self.path, "store", _ENDINGS)
         self._key = os.path.realpath(self.path)
+        self._snapshot = _snapshot_of(self.path)
+        self._room = self._snapshot.with_name(f".{self._snapshot.name}")  # a folder, where the next one is made
+        self._made, self._took = float("-inf"), 0.0
         with _lock:
             if self._key in _open:
-                raise InputError(f"store {shown(path)}: another sweep of this process writes it; name another.")
+                raise InUseError(f"store {shown(path)}: another sweep of this process writes it; name another.")
             _open.add(self._key)
         try:
             there = exists(self.path)
@@ -185,7 +235,10 @@ class Store:
             try:
                 with interrupts_wait(), file_faults(self.path):
                     version = _check(self._connection, self.path)
-                    _shut(self._connection)
+                    ((name,),) = self._connection.execute("SELECT current_database()").fetchall()
+                    self._catalog = '"' + name.replace('"', '""') + '"'
+                    self._drop_snapshot()  # of one that was killed
+                    _shut(self._connection, folder=self._room)
                 if version != __version__:
                     raise InputError(
                         f"store {shown(self.path)}: it holds answers of pebble {version}, this is {__version__}; "
@@ -228,10 +281,42 @@ class Store:
                     connection.execute("ROLLBACK")
                 raise
 
+    def publish(self) -> None:
+        """Let others read what it holds by now, unless that was done a short while ago.
+
+        Where there is no room for a copy, or a reader keeps the last one from being replaced, there is none.
+        """
+        began = time.monotonic()
+        if began - self._made < _REST * self._took:
+            return
+        new = self._room / "next"
+        try:
+            self._room.mkdir(mode=0o700, exist_ok=True)
+            with file_faults(self.path):
+                self._connection.execute(f"ATTACH {_quoted(new)} AS {_SNAPSHOT}")
+                try:
+                    self._connection.execute(f"COPY FROM DATABASE {self._catalog} TO {_SNAPSHOT}")
+                except BaseException:
+                    with suppress(duckdb().Error):  # which must not take the place of a Ctrl-C
+                        self._connection.execute(f"DETACH {_SNAPSHOT}")
+                    raise
+                self._connection.execute(f"DETACH {_SNAPSHOT}")
+            os.replace(new, self._snapshot)
+        except (InputError, OSError, duckdb().Error):
+            shutil.rmtree(self._room, ignore_errors=True)
+        self._made = time.monotonic()
+        self._took = self._made - began
+
+    def _drop_snapshot(self) -> None:
+        shutil.rmtree(self._room, ignore_errors=True)
+        with suppress(OSError):  # a reader has it still
+            self._snapshot.unlink(missing_ok=True)
+
     def close(self) -> None:
         """Let others use it."""
         with interrupts_wait():  # what it writes last
             self._connection.close()
+            self._drop_snapshot()
             _open.discard(self._key)
 
     def __enter__(self) -> Store:
@@ -243,27 +328,46 @@ class Store:
             self.path.unlink(missing_ok=True)
 
 
+def _connect_to_read(path: Path) -> tuple[Any, str | None]:
+    """A connection to a store, or to the snapshot of one that is written, and when that was made."""
+    snapshot = _snapshot_of(path)
+    for last in (False, False, True):  # a sweep may end between the two looks, and take its snapshot with it
+        try:
+            with _lock:
+                if os.path.realpath(path) in _open:
+                    raise InUseError(
+                        f"store {shown(path)}: a sweep of this process writes it; wait until it has ended."
+                    )
+            return _connect(path, read_only=True), None
+        except InUseError:
+            with suppress(InputError, OSError):
+                made = datetime.fromtimestamp(snapshot.stat().st_mtime, UTC).isoformat(timespec="seconds")
+                return _connect(snapshot, read_only=True), made
+            if last:
+                raise
+    raise AssertionError
+
+
 @contextmanager
-def reading(path: str | Path, writes: Sequence[str] = ()) -> Iterator[Any]:
+def reading(path: str | Path, writes: Sequence[str] = ()) -> Iterator[tuple[Any, str | None]]:
     """A connection that reads a store and no other file, and writes only the files named, by COPY.
+
+    With it comes None, or where the store is being written the time, in ISO 8601, of the snapshot that is read instead.
 
     Raises
     ------
     InputError
-        No such file; a sweep writes it; it is no store.
+        No such file; it is being written and has no snapshot; it is no store.
     """
     path = Path(check_path("store", path))
     duckdb()
     if not exists(path) or path.is_dir():
         raise InputError(f"store {shown(path)}: there is no such file, expected one that `pebble sweep` wrote.")
-    with _lock:
-        if os.path.realpath(path) in _open:
-            raise InputError(f"store {shown(path)}: a sweep of this process writes it; wait until it has ended.")
-    connection = _connect(path, read_only=True)
+    connection, made = _connect_to_read(path)
     try:
         with file_faults(path):
             _shut(connection, writes)
             _check(connection, path)
-            yield connection
+            yield connection, made
     finally:
         connection.close()

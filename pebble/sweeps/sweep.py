@@ -17,7 +17,7 @@ from pebble.sweeps.axes import read_axes
 from pebble.sweeps.columns import DONE, FAILED, REFUSED, AnswerError, read_answer
 from pebble.sweeps.plan import plan_of
 from pebble.sweeps.runner import Local, Runner
-from pebble.sweeps.store import Store
+from pebble.sweeps.store import Store, UnwritableError
 from pebble.sweeps.task import Batch, Task
 from pebble.sweeps.work import told_by
 from pebble.system.clock import interrupts_wait
@@ -213,7 +213,7 @@ def sweep(
     Raises
     ------
     InputError
-        A plan, store or cluster that cannot be used.
+        A plan, store or cluster that cannot be used; or the disk is full: what was stored before is kept.
     UnknownNameError
         A name that no registry knows.
     """
@@ -239,15 +239,20 @@ def sweep(
                     from pebble.sweeps.cluster import Cluster
 
                     runner = Cluster(cluster, host, (tls_ca, tls_cert, tls_key))
+                kept_in.publish()
             while runner is not None and (work.left or work.running):
                 work.feed(runner)
                 for ended in runner.ended():
                     work.end(*ended)
+                    kept_in.publish()
                     if progress is not None:
                         passed = time.monotonic() - started
                         progress(Progress(len(plan.tasks), len(done), work.computed, passed))
         except KeyboardInterrupt:
             complete = False
+        except UnwritableError as error:
+            kept = f"{len(done) + work.computed:,} of {len(plan.tasks):,} tasks are kept"
+            raise UnwritableError(error.path, error.why, kept) from None
         finally:
             if runner is not None:
                 runner.close()

@@ -2,17 +2,24 @@
 
 A function marked `jit` stands in its module as a `Lazy`. The first call of one compiles it and puts the compiled
 functions in the place of all `Lazy` names of its module, so that they call each other, and later calls go straight to
-them.
+them. What is compiled is kept in a folder (`pebble.system.compiled`); where it is not found there, a warning says that
+something is being compiled, once in a process.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 import threading
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import Any
 
+from pebble.system.compiled import VARIABLE, is_kept
+
 _making = threading.RLock()
+_told = threading.Event()
 
 
 class Lazy:
@@ -36,15 +43,39 @@ class Lazy:
         return self.made()(*args)
 
 
+def tell_compiling(what: str, how_long: str) -> None:
+    """Warn, by the logger ``pebble``, that something is compiled, and say whether a later process compiles it again."""
+    _told.set()
+    folder = os.environ.get(VARIABLE)
+    once = f"once, into {folder}" if is_kept() else f"as in every call until {VARIABLE} names a folder to write to"
+    logging.getLogger("pebble").warning(f"pebble: compiling {what}, {once}: {how_long}")
+
+
+class _Listener:
+    """Of numba, which tells it of what it compiles, not of what it finds compiled."""
+
+    def notify(self, event: Any) -> None:
+        if event.is_start and not _told.is_set():
+            tell_compiling("loops for this machine", "seconds to a minute")
+
+
+@cache
+def _numba() -> Any:
+    event = import_module("numba.core.event")
+    event.Listener.register(_Listener)
+    event.register("numba:compile", _Listener())
+    return import_module("numba")
+
+
 def jit(function: Callable[..., Any]) -> Any:
     """A loop for numba, without checks of types or bounds; its arguments are arrays and numbers."""
-    return Lazy(lambda: import_module("numba").njit(cache=True, nogil=True)(function), function.__globals__)
+    return Lazy(lambda: _numba().njit(cache=True, nogil=True)(function), function.__globals__)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
     """The same, put into the loops that call it."""
     compiler = {"cache": True, "nogil": True, "inline": "always"}
-    return Lazy(lambda: import_module("numba").njit(**compiler)(function), function.__globals__)
+    return Lazy(lambda: _numba().njit(**compiler)(function), function.__globals__)
 
 
 def intrinsic(module: str, name: str) -> Any:

@@ -111,7 +111,9 @@ def _read_store(path: str | Path) -> Document:
             f"report: {shown(path)}: got over {MAX_STORE_ROWS:,} rows, expected at most that many; choose some with "
             "`pebble results STORE --where CONDITION --json`."
         )
-    return Document(Path(path).name, "results", found, "")
+    made = found.get("snapshot_time")
+    name = Path(path).name if made is None else f"{Path(path).name}, a snapshot of {made}"
+    return Document(name, "results", found, "")
 
 
 def _no_constant(name: str) -> float:

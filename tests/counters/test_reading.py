@@ -206,7 +206,7 @@ def test_the_package_of_nvidia_is_asked_for_where_it_is_not(monkeypatch):
 
     monkeypatch.setitem(__import__("sys").modules, "ncu_report", None)
     monkeypatch.setattr(ncu_rep, "call", lambda library, function, path: ncu_rep.load(path))
-    with pytest.raises(InputError, match=r"pip install 'redblue-pebble\[ncu\]'"):
+    with pytest.raises(InputError, match="`pip install ncu-report`"):
         read_profile(DATA / "h100_product.ncu-rep")
 
 

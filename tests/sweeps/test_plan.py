@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pebble import models
 from pebble.errors import InputError, PebbleError
 from pebble.families import workload
 from pebble.models.machine import machine_names
@@ -82,7 +83,7 @@ def test_games_and_lists_that_are_one_value() -> None:
 
 
 def test_a_machine_file_travels_with_its_tasks(tmp_path: Path) -> None:
-    source = Path(room.__file__).parents[1] / "models" / "machines" / "a40.toml"
+    source = Path(models.__file__).parent / "machines" / "a40.toml"
     (tmp_path / "mine.toml").write_bytes(source.read_bytes())
     (tmp_path / "s.toml").write_text(
         'workloads = [{ family = "gemm", m = 64, n = 64, k = 64 }]\nmachines = ["mine.toml"]\norders = "row"\n'

@@ -6,13 +6,11 @@ import io
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,33 +23,11 @@ from pebble.errors import InputError  # noqa: E402
 from pebble.sweeps import sweep as room  # noqa: E402
 from pebble.sweeps.columns import COLUMNS, NAMES, SAME_EACH_RUN  # noqa: E402
 from pebble.sweeps.runner import Ended, receive, send  # noqa: E402
-from pebble.sweeps.store import MOST_STORE_BYTES, Store, reading  # noqa: E402
+from pebble.sweeps.store import MOST_STORE_BYTES, Store  # noqa: E402
 from tests.sweeps.kills import Here  # noqa: E402
+from tests.sweeps.small import SWEEP, TASKS, exported  # noqa: E402
 
-SWEEP: dict[str, Any] = {
-    "workloads": [{"family": "gemm", "m": [64, 128], "n": 64, "k": 64}],
-    "machines": ["a40", "a2"],
-    "orders": ["row", "column", "snake"],
-}
-TASKS = 2 * 2 * 3
-
-
-@pytest.fixture(autouse=True)
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "Local", Here)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    path = tmp_path / "r.duckdb"
-    pebble.sweep(SWEEP, path)
-    return path
-
-
-def exported(store: Path) -> bytes:
-    file = store.with_suffix(".csv")
-    pebble.results(store, export=file)
-    return file.read_bytes()
+pytestmark = pytest.mark.usefixtures("in_this_process")
 
 
 def test_a_store_that_exists_is_refused_without_resume(store: Path) -> None:
@@ -67,61 +43,6 @@ def test_resume_computes_what_is_missing_and_more_may_be_asked(store: Path, tmp_
     assert (grown.kept, grown.computed, grown.tasks) == (TASKS, TASKS // 3, TASKS * 4 // 3)
     pebble.sweep(more, tmp_path / "at-once.duckdb")
     assert exported(store) == exported(tmp_path / "at-once.duckdb")
-
-
-def test_an_interrupted_sweep_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Interrupted(Here):
-        def ended(self) -> list[Ended]:
-            if len(answered) == 2:
-                raise KeyboardInterrupt
-            answered.extend(found := super().ended()[:1])
-            self._ended = []
-            return found
-
-    answered: list[Ended] = []
-    monkeypatch.setattr(room, "Local", Interrupted)
-    found = pebble.sweep(SWEEP, tmp_path / "r.duckdb")
-    assert not found.complete and found.computed == 6
-    monkeypatch.setattr(room, "Local", Here)
-    assert pebble.sweep(SWEEP, tmp_path / "r.duckdb", resume=True).computed == TASKS - 6
-
-
-class Interrupted:
-    """A connection at which Ctrl-C comes while it writes."""
-
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-
-    def execute(self, statement: str, *arguments: Any) -> Any:
-        if statement.startswith("INSERT"):
-            os.kill(os.getpid(), signal.SIGINT)
-        return self._connection.execute(statement, *arguments)
-
-    def close(self) -> None:
-        self._connection.close()
-
-
-def test_ctrl_c_while_the_store_writes_keeps_the_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = Store.__init__
-
-    def interrupted(self: Any, *arguments: Any) -> None:
-        opened(self, *arguments)
-        self._connection = Interrupted(self._connection)
-
-    monkeypatch.setattr(Store, "__init__", interrupted)
-    found = pebble.sweep(SWEEP, tmp_path / "r.duckdb")
-    assert not found.complete and found.computed > 0
-    monkeypatch.undo()
-    monkeypatch.setattr(room, "Local", Here)
-    assert pebble.sweep(SWEEP, tmp_path / "r.duckdb", resume=True).kept == found.computed
-
-
-@pytest.mark.parametrize("kind", [RuntimeError, duckdb.InterruptException])
-def test_a_query_that_ctrl_c_ended_is_an_interrupt(store: Path, kind: type[Exception]) -> None:
-    with pytest.raises(KeyboardInterrupt), reading(store):
-        raise kind("Query interrupted")  # as DuckDB says it
-    with pytest.raises(RuntimeError, match="another"), reading(store):
-        raise RuntimeError("another")
 
 
 def test_what_fails_is_tried_again_and_then_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,23 +157,6 @@ def test_a_damaged_store_is_told_in_a_sentence(store: Path, what: str, capsys: p
     assert True in told
 
 
-@pytest.mark.parametrize("most", [20_000, 600_000])
-def test_a_full_disk_is_told_in_a_sentence_and_leaves_no_store(tmp_path: Path, most: int) -> None:
-    path = tmp_path / "r.duckdb"
-    code = (
-        f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))\n"
-        f"from pebble.sweeps.store import Store; Store({str(path)!r})"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-        capture_output=True,
-        text=True,
-    )
-    assert "InputError: store" in done.stderr and "it cannot be written" in done.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_store_that_is_too_large_is_refused_before_it_is_opened(tmp_path: Path) -> None:
     path = tmp_path / "r.duckdb"
     with open(path, "wb") as file:
@@ -350,10 +254,10 @@ def test_a_log_is_told_how_far_how_fast_and_how_long(
     assert [command._duration(seconds) for seconds in (99, 600, 11_100)] == ["99 s", "10 min", "3 h 5 min"]
 
 
-@pytest.mark.parametrize("module", ["duckdb", "distributed"])
+@pytest.mark.parametrize(("module", "least"), [("duckdb", "1.2"), ("distributed", "2024.8")])
 def test_what_is_not_installed_is_told_in_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, least: str
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(InputError, match=r"pip install 'redblue-pebble\[sweep\]'"):
+    with pytest.raises(InputError, match=f"pip install '{module}>={least}'"):
         pebble.sweep(SWEEP, tmp_path / "r.duckdb", cluster="local:1")

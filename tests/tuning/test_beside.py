@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import pebble
+from pebble import models
 from pebble.cli import main
 from pebble.models.machine import Machine, load_machine
 from pebble.models.quantity import Quantity
@@ -23,7 +24,7 @@ from pebble.workloads.base import Workload
 
 KIB = 1024
 SMS = 12
-MACHINE = Path(pebble.__file__).parent / "models" / "machines" / "l40s.toml"
+MACHINE = Path(models.__file__).parent / "machines" / "l40s.toml"
 TALL = pebble.Gemm(1024, 3072, 512)
 
 

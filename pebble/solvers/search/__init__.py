@@ -6,7 +6,6 @@ stored values; every other game goes to the general one.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from importlib import import_module
@@ -18,7 +17,7 @@ from pebble.cdag.patterns import diamond_dag, tree_dag
 from pebble.game import Game, Variant
 from pebble.solvers.gemm_shape import Shape, recognise
 from pebble.solvers.result import Incumbent, Problem
-from pebble.traces.jit import Lazy
+from pebble.traces.jit import Lazy, tell_compiling
 
 __all__ = ["find_small_gemm", "solve_search"]
 
@@ -97,10 +96,7 @@ def _compile(kind: str, best: Incumbent) -> None:
     if kind in _compiled:
         return
     if _is_cold(kind):
-        logging.getLogger("pebble").warning(
-            f"pebble: compiling the search for {_TOLD[kind]}, once for these on this machine: 15 to 60 s, which "
-            "no time limit counts"
-        )
+        tell_compiling(f"the search for {_TOLD[kind]}", "15 to 60 s, which no time limit counts")
     build, variant, capacity = _SMALL[kind]
     began = time.monotonic()
     best.deadline += _PATIENCE_SECONDS
