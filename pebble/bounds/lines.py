@@ -69,14 +69,16 @@ they are added; :math:`\mu` and :math:`\rho` are whole multiples of :math:`2^{-6
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from functools import lru_cache
 from math import log, log1p
 from typing import Any, NamedTuple, Protocol
 
+from pebble.bounds.base import Theorem
 from pebble.bounds.box import shares_of
 
+THEOREM = Theorem("Theorem 7", __name__)
 LOG_BITS = 128  # of the fractional part of a logarithm
 PRICE_BITS = 64  # of the fractional part of mu and rho
 BITS = LOG_BITS + PRICE_BITS  # of the fractional part of a sum
@@ -213,6 +215,7 @@ class Problem:
     work: int  #: V, products
     added: int = 0  #: moves that are certain besides
     prices: tuple[float, ...] = (1.0,)  #: the rho to try, one after the other as long as it pays
+    theorem: Theorem = field(default=THEOREM, kw_only=True)  #: what its bound rests on
 
     @classmethod
     def product(cls, m: int, n: int, k: int, first: tuple[int, int, int] = (1, 1, 1)) -> Problem:

@@ -32,4 +32,5 @@ def test_nothing_is_admitted() -> None:
 def test_the_proofs_are_accepted_without_axioms(tmp_path: Path) -> None:
     shutil.copytree(FORMAL, tmp_path / "formal", ignore=shutil.ignore_patterns("*.vo", "*.vos", "*.vok", "*.glob"))
     done = subprocess.run(["make", "-s", "-C", tmp_path / "formal"], capture_output=True, text=True, check=True)
-    assert done.stdout.split("\n").count("Closed under the global context") == 6
+    asked = (FORMAL / "Assumptions.v").read_text().count("Print Assumptions")
+    assert done.stdout.splitlines() == ["Closed under the global context"] * asked
