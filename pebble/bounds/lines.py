@@ -79,6 +79,7 @@ from pebble.bounds.base import Theorem
 from pebble.bounds.box import shares_of
 
 THEOREM = Theorem("Theorem 7", __name__)
+CHECKED = Theorem("Theorem 7", __name__, "Lines.gemm_line_bound")  # of one product, every value moved once besides
 LOG_BITS = 128  # of the fractional part of a logarithm
 PRICE_BITS = 64  # of the fractional part of mu and rho
 BITS = LOG_BITS + PRICE_BITS  # of the fractional part of a sum
@@ -222,7 +223,7 @@ class Problem:
         """All of a matrix product, m x n x k; ``first`` are the moves that are certain of values of A, B and C."""
         a, b, c = first
         kinds = Lines("A", m * k, n, a), Lines("B", k * n, m, b), Lines("C", m * n, k, c, again=2)
-        return cls("product", kinds, m * n * k)
+        return cls("product", kinds, m * n * k, theorem=CHECKED if first == (1, 1, 1) else THEOREM)
 
     def entropy_above(self, segments: int) -> int:
         """2^128 times the sum of v ln v over the segments, rounded up."""

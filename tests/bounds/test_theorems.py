@@ -19,6 +19,7 @@ STATED = sorted(
 )
 FORMAL_ONES = sorted((theorem for theorem in STATED if theorem.coq), key=lambda theorem: theorem.coq)
 COQ = {
+    "gemm -m 8192 -n 8192 -k 8192 --cache 40MiB": "Theorem 7",
     "gemm -m 400 -n 400 -k 10 --cache 400el": "Theorem 1",
     "ffn --tokens 1 --d-model 2 --hidden 8 --cache 3el": "Theorem 2",
     "attention --queries 1 --keys 8 --head-dim 2 --cache 3el": "Theorem 2",
