@@ -4,7 +4,7 @@ Nothing in this package knows a schedule: what a bound is worth against one is j
 """
 
 from pebble.bounds.accounting import Accounting, Sum, in_bytes, lower_bound, separate_bound, sum_of_kernels
-from pebble.bounds.base import Compulsory, LowerBound, Proof, check_capacity
+from pebble.bounds.base import Compulsory, LowerBound, Proof, Theorem, check_capacity
 from pebble.bounds.box import Box, Piece, Segments
 from pebble.bounds.chain import Chain, Kernels, Recomputed
 from pebble.bounds.line_search import LineBound, line_bound
@@ -38,6 +38,7 @@ __all__ = [
     "Recomputed",
     "Segments",
     "Sum",
+    "Theorem",
     "Tied",
     "Wide",
     "check_capacity",

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pebble.bounds.base import Compulsory, LowerBound, Proof, check_capacity
+from pebble.bounds.base import Compulsory, LowerBound, Proof, Theorem, all_names, check_capacity
 from pebble.bounds.box import Piece, Segments
 from pebble.bounds.chain import SEPARATE, SEPARATE_LINES, Chain, Kernels, recompute_bound
 from pebble.bounds.line_search import LineBound, line_bound
@@ -308,6 +308,11 @@ class Sum:
 
     method: str
     kernels: tuple[LowerBound, ...]
+
+    @property
+    def theorem(self) -> Theorem:
+        """What the bounds of the kernels rest on; that they add up is proved on paper."""
+        return Theorem(f"{all_names(kernel.theorem for kernel in self.kernels)}, kernel by kernel", __name__)
 
     @property
     def elements(self) -> int:

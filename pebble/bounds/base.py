@@ -1,12 +1,68 @@
-"""What a bound is: a number that no schedule of the instance goes below, and the proof that gives it."""
+"""What a bound is: a number that no schedule of the instance goes below, and the proof that gives it.
+
+The simplest is *compulsory traffic*: fast memory starts empty and every output ends in slow memory, so every input is
+loaded and every output stored at least once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from pebble.errors import InfeasibleError
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """What a bound rests on, and what has checked the proof. Each stands beside the proof that it names."""
+
+    name: str  #: such as ``"Theorem 7"``
+    stated_in: str  #: the module whose docstring states and proves it; for a published one, its source
+    coq: str = ""  #: the file and theorem of ``docs/formal`` that Coq accepts, ``"Products.gemm_segment_bound"``
+
+    @property
+    def on_paper(self) -> Theorem:
+        """The same where it is used for more than Coq has checked."""
+        return replace(self, coq="")
+
+    @property
+    def checked_by(self) -> str:
+        """``"Coq"`` or ``"paper"``: a proof on paper was read by people, not by a proof assistant."""
+        return "Coq" if self.coq else "paper"
+
+    @property
+    def formal(self) -> str:
+        """The file and the theorem in Coq, empty without."""
+        file, _, name = self.coq.partition(".")
+        return f"docs/formal/{file}.v, {name}" if self.coq else ""
+
+    @property
+    def how(self) -> str:
+        """How it is verified, as a phrase."""
+        return f"checked by Coq {COQ_GAME} ({self.formal})" if self.coq else f"proved on paper ({self.stated_in})"
+
+    def __str__(self) -> str:
+        return f"{self.name}, {self.how}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return {
+            "name": self.name,
+            "stated_in": self.stated_in,
+            "checked_by": self.checked_by,
+            "formal_proof": self.formal or None,
+            "text": str(self),
+        }
+
+
+def all_names(theorems: Iterable[Theorem]) -> str:
+    """The names of several, each once."""
+    return " and ".join(dict.fromkeys(theorem.name for theorem in theorems))
+
+
+COQ_GAME = "for schedules that compute nothing twice and keep one accumulator a cell"  # docs/formal/Game.v
+COMPULSORY = Theorem("compulsory traffic", __name__)
 
 
 class Proof(Protocol):
@@ -20,6 +76,10 @@ class Proof(Protocol):
     @property
     def method(self) -> str:
         """What the bound is called."""
+
+    @property
+    def theorem(self) -> Theorem:
+        """What it rests on."""
 
     @property
     def elements(self) -> int:
@@ -47,6 +107,12 @@ class LowerBound:
         return self.proof.method
 
     @property
+    def theorem(self) -> Theorem:
+        """What it rests on; that equal groups add up is proved on paper, whatever checked the bound of one."""
+        theorem = self.proof.theorem
+        return theorem if self.instance.get("independent_groups", 1) == 1 else theorem.on_paper
+
+    @property
     def certificate(self) -> dict[str, Any]:
         """What recomputes it, as plain data."""
         return {"theorem": self.method, **self.instance, **self.proof.to_json()}
@@ -57,6 +123,7 @@ class LowerBound:
             "elements": self.elements,
             "bytes": self.bytes,
             "method": self.method,
+            "theorem": self.theorem.to_json(),
             "certificate": self.certificate,
         }
 
@@ -72,6 +139,7 @@ class Compulsory:
     least: int  #: inputs read once and outputs written once, of the group
     products: int  #: multiply-adds of the group
     added: int = 0  #: transfers that are certain besides
+    theorem: Theorem = COMPULSORY
 
     @property
     def elements(self) -> int:

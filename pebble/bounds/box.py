@@ -65,10 +65,13 @@ from functools import cached_property, lru_cache, partial
 from math import isqrt
 from typing import Any
 
+from pebble.bounds.base import Theorem
 from pebble.units import ceil_cbrt, ceil_div, ceil_sqrt, floor_cbrt
 
 # Fractional bits of the fixed-point version: the rounding, at most one unit per segment, stays below one
 # element for up to 2^100 segments.
+THEOREM = Theorem("Theorem 1", __name__)
+CHECKED = Theorem("Theorem 1", __name__, "Products.gemm_segment_bound")  # of one product, nothing moved besides
 FRACTION_BITS = 100
 _EXACT_SEARCH_LIMIT = 4096
 # h and segment sizes tried with whole numbers; with the real version they cover every h up to 65 thousand products
@@ -273,11 +276,14 @@ class Piece:
     begun: int = 0  #: cells begun free that need not be stored: taken off
     added: int = 0  #: moves that are certain besides
     whole_numbers: bool = True  #: small segments are bounded over whole numbers too
+    theorem: Theorem = THEOREM  #: what its bound rests on
 
     @classmethod
     def product(cls, m: int, n: int, k: int, begun: int = 0, added: int = 0) -> Piece:
         """All of a matrix product, m x n x k."""
-        return cls("product", "segment accounting, equation (2)", Box(m, n, k), (m * n * k,), begun, added)
+        theorem = THEOREM if begun or added else CHECKED
+        method = "segment accounting, equation (2)"
+        return cls("product", method, Box(m, n, k), (m * n * k,), begun, added, theorem=theorem)
 
     @property
     def work(self) -> int:
@@ -300,6 +306,11 @@ class Segments:
     segments: int  #: h
     terms: int  #: sum of x(v_s) less (h - 1) S
     on_top: int = 0  #: stores of intermediates that are certain and not counted by the theorem
+
+    @property
+    def theorem(self) -> Theorem:
+        """What it rests on; what is added on top is proved on paper."""
+        return self.piece.theorem.on_paper if self.on_top else self.piece.theorem
 
     @property
     def form(self) -> str:

@@ -62,9 +62,13 @@ from functools import cached_property
 from math import isqrt
 from typing import Any
 
+from pebble.bounds.base import COMPULSORY, Theorem, all_names
 from pebble.bounds.box import FRACTION_BITS, Box, Piece, Segments, best_segments, rounded_up, shares_of, sum_of_shares
 from pebble.bounds.line_search import LineBound
 
+THEOREM = Theorem("Theorem 2", __name__)
+CHECKED = Theorem("Theorem 2", __name__, "Products.chain_segment_bound")  # no gate, no mask
+REDONE = Theorem("Theorem 3", __name__)
 METHOD = "segment accounting for a chain, equation (3)"
 GATED = "segment accounting for a gated chain"
 PROJECTED = "equation (3) for the gate's chain, and the up weights"
@@ -106,10 +110,11 @@ class Chain:
         m, k, f, l, cells = self.m, self.k, self.f, self.l, self.cells
         box, products = Box(m, f, k + l), (cells * k, cells * l)
         if not self.gated:
-            return (Piece("chain", METHOD, box, products, cells),)
+            theorem = CHECKED if cells == m * f else THEOREM
+            return (Piece("chain", METHOD, box, products, cells, theorem=theorem),)
         return (
-            Piece("gated chain", GATED, Box(m, 2 * f, k + l), (2 * cells * k, cells * l), 2 * cells),
-            Piece("gate's chain", PROJECTED, box, products, cells, self.up_weights),
+            Piece("gated chain", GATED, Box(m, 2 * f, k + l), (2 * cells * k, cells * l), 2 * cells, theorem=THEOREM),
+            Piece("gate's chain", PROJECTED, box, products, cells, self.up_weights, theorem=THEOREM),
         )
 
     @property
@@ -128,6 +133,13 @@ class Kernels:
     method: str  #: what the bound is called
     kernels: tuple[Segments | LineBound, ...]  #: Theorem 1 or 7 for each
     least: tuple[int, ...]  #: compulsory traffic of each
+
+    @property
+    def theorem(self) -> Theorem:
+        """What the bounds of the kernels rest on; that they add up is proved on paper."""
+        pairs = zip(self.kernels, self.least, strict=True)
+        used = (kernel.theorem if kernel.elements > least else COMPULSORY for kernel, least in pairs)
+        return Theorem(f"{all_names(used)}, kernel by kernel", __name__)
 
     @property
     def elements(self) -> int:
@@ -150,6 +162,7 @@ class Recomputed:
     segments: int  #: h
     terms: int  #: the bound without the up weights
     method: str = RECOMPUTE  #: what the bound is called
+    theorem: Theorem = REDONE  #: what it rests on
 
     @property
     def elements(self) -> int:

@@ -63,9 +63,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from pebble.bounds.base import Theorem
 from pebble.bounds.chain import Chain
 from pebble.bounds.lines import LOG_BITS, PRICE_BITS, Cut, Lines, Problem, parts_below, parts_near
 
+THEOREM = Theorem("Theorem 8", __name__)
 _PRICES = (1.0, 1.15, 1.3, 1.5, 1.75)
 _MANY = 1000  # mu (k + l), about the segments that touch a cell, beyond which it is charged as at a price of 1
 _ALONE = 1.4  # mu (k + l) up to which one segment is the cheapest: ln 2 of it is a move
@@ -175,7 +177,7 @@ def chain_problems(chain: Chain, own_input: bool = True) -> tuple[Problem, ...]:
     outputs, cells = Lines("Y", m * l, f, again=2), Hidden(chain.hidden, m * f, k, l)
     plain = (Lines("A", m * k, f, loaded), Lines("B and D", (k + l) * f, m), outputs, cells)
     if not chain.gated:
-        return (Problem("chain", plain, m * f * (k + l), prices=_PRICES),)
+        return (Problem("chain", plain, m * f * (k + l), prices=_PRICES, theorem=THEOREM),)
     both = (
         Lines("A", m * k, 2 * f, loaded),
         Lines("B and D", (2 * k + l) * f, m),
@@ -184,8 +186,8 @@ def chain_problems(chain: Chain, own_input: bool = True) -> tuple[Problem, ...]:
         Lines("up cells", m * f, k, first=0, again=2),
     )
     return (
-        Problem("gated chain", both, m * f * (2 * k + l), prices=_PRICES),
-        Problem("gate's chain", plain, m * f * (k + l), chain.up_weights, _PRICES),
+        Problem("gated chain", both, m * f * (2 * k + l), prices=_PRICES, theorem=THEOREM),
+        Problem("gate's chain", plain, m * f * (k + l), chain.up_weights, _PRICES, theorem=THEOREM),
     )
 
 

@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from math import isqrt
 from typing import Any
 
+from pebble.bounds.base import Theorem
 from pebble.bounds.box import shares_of
 from pebble.bounds.lines import BITS, PRICE_BITS, Cut, Problem
 from pebble.units import ceil_div
@@ -28,7 +29,7 @@ _SMALLEST_MU, _LARGEST_MU = 1e-18, 64.0
 
 @dataclass(frozen=True)
 class LineBound:
-    """Theorem 7 on an instance."""
+    """Theorem 7 or 8 on an instance."""
 
     method: str  #: what the bound is called
     problem: Problem  #: kinds of values, products, and what moves besides
@@ -36,6 +37,11 @@ class LineBound:
     cut: Cut  #: h, mu and rho
     minima: tuple[Any, ...]  #: for each kind the number of segments at which it is charged least
     elements: int  #: values moved at least
+
+    @property
+    def theorem(self) -> Theorem:
+        """What it rests on."""
+        return self.problem.theorem
 
     @property
     def form(self) -> str:

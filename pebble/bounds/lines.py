@@ -69,14 +69,17 @@ they are added; :math:`\mu` and :math:`\rho` are whole multiples of :math:`2^{-6
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from functools import lru_cache
 from math import log, log1p
 from typing import Any, NamedTuple, Protocol
 
+from pebble.bounds.base import Theorem
 from pebble.bounds.box import shares_of
 
+THEOREM = Theorem("Theorem 7", __name__)
+CHECKED = Theorem("Theorem 7", __name__, "Lines.gemm_line_bound")  # of one product, every value moved once besides
 LOG_BITS = 128  # of the fractional part of a logarithm
 PRICE_BITS = 64  # of the fractional part of mu and rho
 BITS = LOG_BITS + PRICE_BITS  # of the fractional part of a sum
@@ -213,13 +216,14 @@ class Problem:
     work: int  #: V, products
     added: int = 0  #: moves that are certain besides
     prices: tuple[float, ...] = (1.0,)  #: the rho to try, one after the other as long as it pays
+    theorem: Theorem = field(default=THEOREM, kw_only=True)  #: what its bound rests on
 
     @classmethod
     def product(cls, m: int, n: int, k: int, first: tuple[int, int, int] = (1, 1, 1)) -> Problem:
         """All of a matrix product, m x n x k; ``first`` are the moves that are certain of values of A, B and C."""
         a, b, c = first
         kinds = Lines("A", m * k, n, a), Lines("B", k * n, m, b), Lines("C", m * n, k, c, again=2)
-        return cls("product", kinds, m * n * k)
+        return cls("product", kinds, m * n * k, theorem=CHECKED if first == (1, 1, 1) else THEOREM)
 
     def entropy_above(self, segments: int) -> int:
         """2^128 times the sum of v ln v over the segments, rounded up."""

@@ -41,13 +41,15 @@ from math import ceil, floor
 from typing import Any
 
 from pebble.bounds.accounting import Accounting, bytes_at_least, lower_bound
-from pebble.bounds.base import LowerBound
+from pebble.bounds.base import LowerBound, Theorem
 from pebble.bounds.lines import Problem
 from pebble.bounds.splits import busiest_sm, least_over_splits
 from pebble.errors import InfeasibleError, InputError
 from pebble.game.buffer_model import BufferModel
 from pebble.units import ceil_div
 from pebble.workloads.base import Workload
+
+THEOREM = Theorem("Theorem 5 and the bounds for several memories", __name__)
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Memories:
     method: str  #: what the bound is called
     elements: int  #: values moved at least
     parts: Mapping[str, Any] = field(default_factory=dict)  #: the numbers of the list above
+    theorem: Theorem = THEOREM  #: what it rests on
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""

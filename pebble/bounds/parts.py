@@ -31,10 +31,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pebble.bounds.base import Theorem
 from pebble.bounds.box import Piece, Segments
 from pebble.bounds.line_search import LineBound, line_bound
 from pebble.bounds.lines import Problem
 
+THEOREM = Theorem("Theorem 6", __name__)
 METHOD = "the bounds of its parts, added"
 
 
@@ -72,11 +74,14 @@ class Parts:
     parts : tuple of Part
     segments : tuple of Segments, LineBound or None
         For each part a theorem, or None where its own inputs and outputs are the better bound.
+    theorem : Theorem
+        What the sum rests on.
     """
 
     method: str
     parts: tuple[Part, ...]
     segments: tuple[Segments | LineBound | None, ...]
+    theorem: Theorem = THEOREM
 
     @property
     def elements(self) -> int:

@@ -73,8 +73,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from pebble.bounds.base import Theorem
 from pebble.units import ceil_div
 
+THEOREM = Theorem("Theorem 9", __name__)
 METHOD = "pass accounting"
 _FEW = 20  # largest number of gaps of a line for which two ways of cutting are joined
 _FINE = 64  # numbers of gaps that are tried: each larger than the one before by 1/64 of it, 1 at least
@@ -278,6 +280,7 @@ class PassBound:
     cuttings: tuple[Cutting, ...]  #: one or two ways
     cuts: tuple[int, ...]  #: q of each way, where the minimum is
     elements: int  #: values moved at least
+    theorem: Theorem = THEOREM  #: what it rests on
 
     @property
     def again(self) -> int:

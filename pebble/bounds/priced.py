@@ -89,10 +89,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from pebble.bounds.base import Theorem
 from pebble.bounds.chain import Chain
 from pebble.bounds.lines import PRICE_BITS
 from pebble.workloads.widths import Widths
 
+THEOREM = Theorem("Theorem 10", __name__)
 METHOD = "priced line accounting"
 METHOD_BYTES = "priced line accounting in bytes"
 
@@ -279,6 +281,7 @@ class PricedBound:
     kinds: tuple[Price, ...]
     shares: Shares
     elements: int  #: units moved at least
+    theorem: Theorem = THEOREM  #: what it rests on
 
     @property
     def form(self) -> str:
@@ -310,6 +313,7 @@ class PricedBytes:
 
     found: PricedBound  #: in units
     unit: int  #: bytes of a unit
+    theorem: Theorem = THEOREM  #: what it rests on
 
     @property
     def bytes(self) -> int:

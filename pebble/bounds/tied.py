@@ -42,10 +42,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pebble.bounds.base import Theorem
 from pebble.bounds.chain import Chain
 
 Floats = NDArray[np.float64]
 
+THEOREM = Theorem("Theorem 4", __name__)
 METHOD = "segment accounting for a gated chain, with the elementwise product"
 _LEAST_CELLS = 100_000  # below that m f the whole-number bounds are good, and time is better spent elsewhere
 _MARGIN = 1e-9
@@ -77,6 +79,7 @@ class Tied:
     capacity: int  #: S
     cut: Cut  #: h, lambda, tau and phi
     on_top: int = 0  #: stores of H that are certain and not counted by the theorem
+    theorem: Theorem = THEOREM  #: what it rests on
 
     @property
     def elements(self) -> int:

@@ -115,6 +115,7 @@ from functools import reduce
 from math import gcd, log
 from typing import Any
 
+from pebble.bounds.base import Theorem
 from pebble.bounds.chain import Chain
 from pebble.bounds.chain_lines import least_charge
 from pebble.bounds.line_search import LineBound, line_bound
@@ -122,6 +123,8 @@ from pebble.bounds.lines import LOG_BITS, PRICE_BITS, Cut, Kind, Lines, Problem,
 from pebble.units import ceil_div
 from pebble.workloads.widths import Widths
 
+ONE_PRODUCT = Theorem("Theorem B3", __name__)
+CHAIN = Theorem("Theorem B4", __name__)
 METHOD = "line accounting in bytes"
 _PRICES = (1.0, 1.15, 1.3, 1.5, 1.75)
 _MANY = 1000  # mu (k + l) / w, about the segments that touch a cell, beyond which first and second products are apart
@@ -246,6 +249,11 @@ class LineBytes:
 
     found: LineBound  #: Theorem 7 or 8 with values charged by their widths, in units
     unit: int  #: g, bytes of a unit
+
+    @property
+    def theorem(self) -> Theorem:
+        """What it rests on."""
+        return CHAIN if isinstance(self.found.problem, Weighted) else ONE_PRODUCT
 
     @property
     def bytes(self) -> int:

@@ -32,10 +32,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pebble.bounds.base import Theorem
 from pebble.bounds.passes import Grid, PassBound, pass_bound
 from pebble.bounds.wide_lines import unit_of
 from pebble.workloads.widths import Widths
 
+THEOREM = Theorem("Theorem B5", __name__)
 METHOD = "pass accounting in bytes"
 
 
@@ -47,6 +49,7 @@ class PassBytes:
     unit: int  #: bytes of a unit
     surely: int  #: bytes that move in any case
     products: int  #: multiply-adds, of either product
+    theorem: Theorem = THEOREM  #: what it rests on
 
     @property
     def bytes(self) -> int:

@@ -69,6 +69,7 @@ from functools import cached_property
 from math import isqrt
 from typing import TYPE_CHECKING, Any
 
+from pebble.bounds.base import COMPULSORY, Theorem, all_names
 from pebble.bounds.box import FRACTION_BITS, Piece, best_segments, shares_of
 from pebble.bounds.chain import Chain
 from pebble.bounds.priced import PricedBytes
@@ -80,6 +81,8 @@ from pebble.workloads.widths import Widths
 if TYPE_CHECKING:
     from pebble.bounds.base import LowerBound
 
+ONE_PRODUCT = Theorem("Theorem B1", __name__)
+CHAIN = Theorem("Theorem B2", __name__)
 METHOD = "segment accounting in bytes"
 CHAIN_METHOD = "segment accounting in bytes for a chain"
 SEPARATE_METHOD = "segment accounting in bytes, kernel by kernel"
@@ -164,6 +167,11 @@ class Bytes:
     touched: int  #: bytes touched in all segments, at least
 
     @property
+    def theorem(self) -> Theorem:
+        """What it rests on."""
+        return CHAIN if len(self.use.kinds) > 1 else ONE_PRODUCT
+
+    @property
     def bytes(self) -> int:
         """Bytes moved, at least."""
         return self.touched - (self.segments - 1) * self.capacity - self.use.taken + self.use.added
@@ -209,6 +217,14 @@ class Wide:
     widths: Widths
     kernels: tuple[tuple[Bytes | LineBytes | PassBytes | PricedBytes | None, int, int], ...]
     values: LowerBound
+
+    @property
+    def theorem(self) -> Theorem:
+        """What the bounds of the kernels or groups rest on; that they add up is proved on paper."""
+        used = [COMPULSORY if one is None else one.theorem for one, _, _ in self.kernels]
+        several = len(used) > 1
+        together = ", kernel by kernel" if self.values.separate else ", part by part" if several else ""
+        return Theorem(all_names(used) + together, __name__ if several else used[0].stated_in)
 
     @property
     def elements(self) -> int:

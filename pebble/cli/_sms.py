@@ -79,6 +79,7 @@ def print_sm_bound(found: SmBound) -> None:
     print()
     cost = "loads + stores" + (" + omega * copies" if document["omega"] is not None else "")
     say(f"lower bound  {lower['elements']:,} elements, {format_bytes(lower['bytes'])} ({lower['method']}): {cost}")
+    say(f"proof        {lower['theorem']['text']}")
     if balanced["elements"] > lower["elements"]:
         say(
             f"balanced     {balanced['elements']:,} elements, {format_bytes(balanced['bytes'])}: when no SM does more "

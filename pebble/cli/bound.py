@@ -130,6 +130,7 @@ def _print(found: Bound) -> None:
         f"{f', {segments:,} segments' if segments > 1 else ''}): no schedule moves less"
         f"{game}"
     )
+    say(f"proof        {found.lower.theorem}")
     if upper is not None:
         say(
             f"upper bound  {upper['elements']:,} elements, {format_bytes(upper['bytes'])} ({upper['schedule']}): "
@@ -184,6 +185,7 @@ def _print_dag(found: DagBounds, interrupted: bool) -> None:
     say(f"{found.label}: {game.size} values, {len(game.tasks)} operations, {game.variant}, capacity {found.capacity}")
     print()
     say(f"lower bound  {best.value} ({best.name}: {best.note}): no pebbling costs less")
+    say(f"proof        {best.theorem}")
     say("upper bound  none found" if upper is None else f"upper bound  {upper} ({found.upper_from}): replayed")
     print()
     for theorem in found.bounds:

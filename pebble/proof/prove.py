@@ -16,9 +16,11 @@ from pebble.bounds import (
     PricedBound,
     Recomputed,
     Segments,
+    Theorem,
     Tied,
     Wide,
 )
+from pebble.bounds.base import COQ_GAME
 from pebble.bounds.parts import of_part
 from pebble.certificate.statement import Workload as Statement
 from pebble.certificate.statement import read_workload
@@ -88,13 +90,23 @@ def _after(found: Answer, command: str) -> list[str]:
         """)
     if found.upper is not None:
         parts.append(_schedule(found.upper, found.lower))
+    theorem = found.lower.theorem
     parts.append(f"""
         ## Checking it
+
+        The bound rests on {theorem.name}, stated and proved in `{theorem.stated_in}`: {_verified(theorem)}.
 
         `{command} --certificate c.json` writes every number of this proof as an exact fraction. `pebble verify c.json`
         checks them with whole numbers alone; the checker shares no code with the search that found them.
         """)
     return parts
+
+
+def _verified(theorem: Theorem) -> str:
+    """Who has checked the proof of the theorem; the numbers of an instance are another matter."""
+    if theorem.coq:
+        return f"Coq accepts the proof {COQ_GAME} (`{theorem.formal}`)"
+    return "that proof is on paper, no proof assistant has checked it"
 
 
 def _moved(bound: LowerBound) -> str:

@@ -27,6 +27,7 @@ class Bounded:
             "bytes": self.bound.bytes,
             "elements": self.bound.elements,
             "method": self.bound.method,
+            "theorem": self.bound.theorem.to_json(),
             "capacity_bytes": self.capacity.bytes,
             "capacity_elements": self.capacity.elements,
             "what": self.capacity.what,

@@ -70,7 +70,13 @@ class DagBounds(Report):
     def document(self) -> dict[str, Any]:
         game, best, upper = self.game, self.best, self.upper
         shown = {"label": self.label, "family": "dag", "values": game.size, "operations": len(game.tasks)}
-        lower = {"elements": best.value, "bytes": None, "method": best.name, "certificate": {"note": best.note}}
+        lower = {
+            "elements": best.value,
+            "bytes": None,
+            "method": best.name,
+            "theorem": best.theorem.to_json(),
+            "certificate": {"note": best.note},
+        }
         return {
             "workload": shown,
             "capacity": {"elements": self.capacity, "bytes": None, "what": "pebbles"},

@@ -27,6 +27,8 @@ from math import isqrt
 import numpy as np
 import numpy.typing as npt
 
+_PARTS = 8  # numbers of plain vectors that are looked at first, where several limits bind
+
 FloatArray = npt.NDArray[np.float64]
 Floats = FloatArray | np.float64
 
@@ -220,17 +222,27 @@ def best_corners(stages: tuple[Stage, ...], limit: int, beside: int | None = Non
         return none
     alone = [best_corner(spare, side, depth, limit, beside) for spare, side, depth in every]
     most = min(corner.vectors for corner in alone)
-    plains = {0, *(corner.plain for corner in alone), *(p - 1 for p in (corner.plain for corner in alone) if p > 0)}
-    best = none
-    for plain in plains:
+    most_plain = min(most, limit if beside is None else beside)
+
+    def with_plain(plain: int) -> tuple[Corner, ...]:
+        """The most that turn beside so many plain ones."""
         if any(side.plain_room(plain) > spare for spare, side, _ in every):
-            continue
+            return none
         low, high = 0, most - plain
         while low < high:
             middle = (low + high + 1) // 2
             low, high = (middle, high) if all(one.group(middle, plain) for one in stages) else (low, middle - 1)
-        if low + plain > best[0].vectors:
-            best = tuple(Corner(one.group(low, plain) if low else 0, low, plain) for one in stages)
+        return tuple(Corner(one.group(low, plain) if low else 0, low, plain) for one in stages)
+
+    step = max(1, most_plain // _PARTS)
+    plains = {*range(0, most_plain + 1, step), *(min(corner.plain, most_plain) for corner in alone)}
+    best = max((with_plain(plain) for plain in sorted(plains)), key=lambda found: found[0].vectors)
+    while step > 1:  # what passes rises and then falls with the plain ones
+        step //= 2
+        tried = (
+            with_plain(best[0].plain + move) for move in (-step, step) if best[0].plain + move in range(most_plain + 1)
+        )
+        best = max((best, *tried), key=lambda found: found[0].vectors)
     return best
 
 

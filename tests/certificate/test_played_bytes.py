@@ -38,9 +38,9 @@ def some_workload(rnd: random.Random) -> Gemm | Ffn | Attention:
 
 
 def turns(schedule: dict[str, Any]) -> bool:
-    """Whether panels hand on by turned corners."""
+    """Whether anything comes or goes by turned corners."""
     chains = (schedule, schedule.get("first", {}), *schedule.get("kernels", ()))
-    return any("turns" in run for one in chains for run in one.get("runs", ()))
+    return any({"turns", "first", "enter"} & run.keys() for one in chains for run in one.get("runs", ()))
 
 
 def products(workload: Workload, schedule: dict[str, Any]) -> list[tuple[dict[str, int], bool, dict[str, Any]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pebble.bounds.base import Theorem
 from pebble.game import Game, Variant
 
 ONE_SHOT = (Variant.ONE_SHOT, Variant.ONE_SHOT_SLIDING)
@@ -33,6 +34,11 @@ class DagBound:
     value: int | None
     variants: tuple[Variant, ...]
     note: str
+
+    @property
+    def theorem(self) -> Theorem:
+        """What it rests on: a published theorem, whose proof here is in the docstring of its module."""
+        return Theorem(self.name, self.source)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
