@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import gcd
 
 from pebble.workloads.base import Workload
 
@@ -80,6 +81,11 @@ class Room:
         if self.widths == ALIKE:
             return replace(self, moves=Widths.of(part))
         return replace(self, widths=Widths.of(part, self.widths.hidden if self.widths.hidden > self.widths.read else 0))
+
+    def smaller(self, many: int) -> list[Room]:
+        """This memory and those that hold a little less, ``many`` in all."""
+        step = gcd(self.widths.read, self.widths.hidden, self.widths.partial)
+        return [replace(self, bytes=size) for size in range(self.bytes, max(self.bytes - many * step, 2), -step)]
 
     def holds(self, values: int) -> bool:
         """Whether that are not too many values."""

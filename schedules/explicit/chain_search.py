@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import gcd
 
 import numpy as np
 
@@ -143,7 +142,7 @@ def _plans(chain: Chain, side: str, room: Room, rule: str, below: float) -> list
     small = chain.m * chain.f <= _FEW_CELLS
     near = (_ROUGH if small else _NEAR) * below
     cuts: dict[tuple[tuple[str, int, int], ...], None] = {}
-    for less in _capacities(room, _BELOW if small else 1):
+    for less in room.smaller(_BELOW if small else 1):  # what fits less memory fits more
         looks = _looks_best(Costs(chain, side, less), rules, extent, _LOOK_AT_SMALL if small else _LOOK_CLOSELY)
         cuts |= dict.fromkeys(tuple(cut) for about, cut in looks if about < near or below == np.inf)
     found: list[tuple[int, int, ChainPlan, Cut]] = []
@@ -155,13 +154,6 @@ def _plans(chain: Chain, side: str, room: Room, rule: str, below: float) -> list
         _moved_split(plan, cut) if len(cut) == 2 and i < _MOVE_SPLIT and plan.bytes < near else plan
         for i, (*_, plan, cut) in enumerate(found)
     ]
-
-
-def _capacities(room: Room, many: int) -> list[Room]:
-    """A memory and those that hold a little less: what fits less fits more."""
-    widths = room.widths
-    step = gcd(widths.read, widths.hidden, widths.partial)
-    return [replace(room, bytes=size) for size in range(room.bytes, max(room.bytes - many * step, 2), -step)]
 
 
 def _looks_best(costs: Costs, rules: tuple[str, ...], extent: int, close: int) -> list[tuple[float, Cut]]:

@@ -247,9 +247,9 @@ class ConvSchedule:
 
     @property
     def bytes(self) -> int:
-        """Loads plus stores, in bytes, each operand at its own width."""
-        width = {o.name: o.element_bytes for o in self.conv.operands}
-        return sum(count * width[name] for moved in (self.loads, self.stores) for name, count in moved.items())
+        """What the transfers count: inputs, and each output once, complete."""
+        cost, loads = self.room.cost, self.loads
+        return cost.read * (loads["X"] + loads["W"]) + cost.written * self.stores["Y"]
 
     @property
     def name(self) -> str:

@@ -257,5 +257,5 @@ def vectors_carried(
     room = np.maximum(spare, 0.0)
     balanced = np.minimum(room, each * held / (4 * streams))
     turned = np.sqrt(balanced * held / (streams * each))
-    turned = np.minimum(turned, (room + depth * held) / (each + depth))
+    turned = np.minimum(turned, (room + depth * held) / (each + streams * depth))
     return np.asarray(np.maximum(turned + (room - balanced) / each, room / each))

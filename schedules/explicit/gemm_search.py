@@ -206,9 +206,8 @@ def banded_products(gemm: Gemm, room: Room, axes: str = "mnk") -> list[BandedPro
     Cost: some milliseconds.
     """
     plans: dict[tuple[str, tuple[Part, ...]], None] = {}
-    below = _BELOW if _is_small(gemm) else 1
-    for less in range(room.bytes, max(room.bytes - below, 2), -1):  # what fits less memory fits more
-        plans |= dict.fromkeys(_proposed(gemm, replace(room, bytes=less), axes))
+    for less in room.smaller(_BELOW if _is_small(gemm) else 1):  # what fits less memory fits more
+        plans |= dict.fromkeys(_proposed(gemm, less, axes))
     found: list[tuple[int, int, int, BandedProduct, tuple[Part, ...]]] = []
     for axis, parts in plans:
         schedule = BandedProduct(gemm, room, axis, _bands(parts))
