@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
@@ -113,7 +114,7 @@ def _few_high(chain: Chain, side: str, room: Room, rule: str) -> list[ChainPlan]
         if chain.masked and len(cuts) > 3:
             break
     few = set(range(1, tallest + 1) if tallest <= _FEW_HEIGHTS else (e for e in fit if 2 * e >= tallest))
-    few |= set(block_sizes(extent, tallest, _FEW_HEIGHTS)) if chain.masked else set()
+    few |= set(islice(block_sizes(extent, tallest), _FEW_HEIGHTS)) if chain.masked and tallest < extent else set()
     for high in sorted(few):
         most = extent // high
         for count in range(max(1, most - 1), most + 1):

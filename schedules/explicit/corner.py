@@ -27,7 +27,7 @@ from math import isqrt
 import numpy as np
 import numpy.typing as npt
 
-_PARTS = 8  # numbers of plain vectors that are looked at first, where several limits bind
+_PARTS = 4  # numbers of plain vectors that are looked at first, where several limits bind
 
 FloatArray = npt.NDArray[np.float64]
 Floats = FloatArray | np.float64
@@ -214,9 +214,13 @@ def best_corners(stages: tuple[Stage, ...], limit: int, beside: int | None = Non
     beside : int, optional
         The most of them that may lie beside the block.
     """
+    if len(stages) == len(stages[0].limits) == 1:
+        spare, side = stages[0].limits[0]
+        return (best_corner(spare, side, stages[0].depth, limit, beside),)
     every = [(spare, side, stage.depth) for stage in stages for spare, side in stage.limits]
-    if len(every) == 1:
-        return (best_corner(*every[0], limit, beside),)
+    if len(sides := {side for _, side, _ in every}) == 1:  # the least room and depth bind
+        least = min(spare for spare, _, _ in every), min(depth for _, _, depth in every)
+        return (best_corner(least[0], sides.pop(), least[1], limit, beside),) * len(stages)
     none = (NO_CORNER,) * len(stages)
     if limit < 1 or min(spare for spare, _, _ in every) < 2:
         return none

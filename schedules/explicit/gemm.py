@@ -119,10 +119,15 @@ class StationaryProduct(ABC):
         """Most values held at once."""
         return self._peak(taken(ALIKE))
 
+    @cached_property
+    def limits(self) -> tuple[tuple[int, Mapping[str, int]], ...]:
+        """What the memory holds at most, and what a value of each operand takes of it."""
+        return tuple((size, taken(of)) for size, of in self.room.limits)
+
     @property
     def fits(self) -> bool:
         """Whether what is held at once is within the memory."""
-        return all(self._peak(taken(of)) <= size for size, of in self.room.limits)
+        return all(self._peak(of) <= size for size, of in self.limits)
 
     @property
     def elements(self) -> int:
@@ -204,8 +209,7 @@ class BandedProduct(StationaryProduct):
     def _corner(self, band: Band, end: int, depth: int, limit: int) -> Corner:
         """The best at a step inside a band (0), or at its end (1)."""
         limits = []
-        for size, widths in self.room.limits:
-            of = taken(widths)
+        for size, of in self.limits:
             block = of[band.stationary] * self.layout(band)[1] * band.width
             limits.append((size - block, self.sides(band, of)[end]))
         return best_corners((Stage(depth, tuple(limits)),), limit)[0]
