@@ -67,6 +67,7 @@ class Accounting:
     groups: int = 1  #: equal groups that share no value
     chain: Chain | None = None  #: the two products of a group; None where every cell is an output
     parts: tuple[Part, ...] = ()  #: parts of unlike kind, whose bounds add up
+    fresh: Accounting | None = None  #: the same with outputs that begin at nothing, where these begin at a value
     priced: bool = True  #: whether a partial sum that leaves and returns is stored and loaded, as Theorem 10 counts
     computed_once: bool = False  #: whether parts hold only when nothing is computed twice
     spilled: Callable[[int], int] = lambda capacity: 0  #: scores of a group that must be stored at S
