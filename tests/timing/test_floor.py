@@ -197,4 +197,4 @@ def test_a_higher_bound_is_a_higher_floor() -> None:
 def test_an_output_that_is_added_to_in_l2_need_not_be_read_by_sms(sku: str) -> None:
     machine = load_machine(sku)
     plain, given = (part_ms(floor_of_chip(Gemm(8192, 8192, 64, accumulate=add), machine)) for add in (False, True))
-    assert plain["L2"] == given["L2"] and plain["DRAM"] < given["DRAM"]
+    assert plain["l2"] == given["l2"] and plain["dram"] < given["dram"]
