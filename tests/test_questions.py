@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,16 +12,9 @@ import pytest
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 
-def _load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("update_questions", DOCS / "update_questions.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+sys.path.insert(0, str(DOCS))
+import update_pages as questions  # noqa: E402
 
-
-questions = _load()
 PAGE = questions.PAGE.read_text()
 CASES = [
     pytest.param(template, id=template.stem, marks=[pytest.mark.slow] if questions.is_slow(template) else [])
@@ -97,3 +88,25 @@ def test_long_commands_break_where_a_shell_lets_them() -> None:
     assert max(map(len, block.split("\n"))) <= questions.WIDTH
     joined = re.sub(r" \\\n +", " ", block)
     assert f"$ {answer.command}" in joined
+
+
+def test_a_page_is_made_from_its_template_alone(tmp_path: Path) -> None:
+    for template in questions.PAGES:
+        assert (DOCS / template.stem).is_file() and questions.is_slow(template)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("template", questions.PAGES, ids=lambda path: path.stem)
+def test_a_whole_page_says_what_its_commands_print(template: Path, tmp_path: Path) -> None:
+    assert questions.rendered(template, f"{tmp_path}/") == (DOCS / template.stem).read_text()
+
+
+@pytest.mark.parametrize(("buffers", "told"), [("pooled", "pooled"), ("sm-local", "sm-local")])
+def test_rows_of_the_page_of_buffers(buffers: str, told: str) -> None:
+    row = re.search(rf"^\| {told} \|(.*)\|$", (DOCS / "buffers.md").read_text(), re.MULTILINE)
+    assert row is not None
+    for chip, shown in zip(("a100-sxm4-40gb", "h200-sxm-141gb"), row[1].split("|"), strict=True):
+        command = f"pebble bound gemm -m 8192 -n 8192 -k 8192 --gpu {chip} --buffers {buffers}"
+        document = questions.run(command, "docs/figures/")
+        bounds = [document[key]["bytes"] for key in ("lower_bound", "balanced_bound", "upper_bound")]
+        assert shown.strip() == " / ".join(f"{value / 1e6:,.0f}" for value in bounds)

@@ -26,7 +26,7 @@ from pebble.bounds.parts import Part, bound_parts
 from pebble.bounds.passes import Grid, pass_bound
 from pebble.bounds.priced import METHOD_BYTES as PRICED_BYTES_METHOD
 from pebble.bounds.priced import PricedBound, PricedBytes, priced_chains
-from pebble.bounds.priced_search import priced_bound
+from pebble.bounds.priced_choice import Hint, priced_bound
 from pebble.bounds.tied import tied_bound
 from pebble.bounds.wide_lines import METHOD as LINE_METHOD
 from pebble.bounds.wide_lines import LineBytes, chain_line_bytes, line_bytes
@@ -67,6 +67,7 @@ class Accounting:
     groups: int = 1  #: equal groups that share no value
     chain: Chain | None = None  #: the two products of a group; None where every cell is an output
     parts: tuple[Part, ...] = ()  #: parts of unlike kind, whose bounds add up
+    fresh: Accounting | None = None  #: the same with outputs that begin at nothing, where these begin at a value
     priced: bool = True  #: whether a partial sum that leaves and returns is stored and loaded, as Theorem 10 counts
     computed_once: bool = False  #: whether parts hold only when nothing is computed twice
     spilled: Callable[[int], int] = lambda capacity: 0  #: scores of a group that must be stored at S
@@ -93,7 +94,7 @@ def lower_bound(told: Accounting, capacity: int, recompute: bool = False) -> Low
     -------
     LowerBound
         In elements and in bytes, for every replacement policy. Falls as the capacity grows, but for what the search for
-        prices leaves (Theorem 10): some ten-thousandths.
+        prices leaves (Theorem 10): some ten-thousandths (`pebble.bounds.priced_choice`).
 
     Raises
     ------
@@ -127,16 +128,20 @@ def lower_bound(told: Accounting, capacity: int, recompute: bool = False) -> Low
             found[1:1] = [tied] if tied is not None else []
     best = max(found, key=lambda proof: proof.elements)  # the first of equals
     if chain is not None and lines and told.priced:
-        priced = _priced(chain, lines, capacity, best.elements)
+        priced = _priced(told, chain, capacity, best.elements)
         best = max([best, *priced], key=lambda proof: proof.elements)
     return _finish(told, capacity, best, 2 * spilled, recompute=recompute)
 
 
-def _priced(chain: Chain, lines: Sequence[LineBound], capacity: int, least: int) -> list[PricedBound]:
+def _priced(told: Accounting, chain: Chain, capacity: int, least: int) -> list[PricedBound]:
     """Theorem 10, where it may prove more than ``least``: in the form and about the segments of Theorem 8."""
-    hint = max(lines, key=lambda proof: proof.elements)
-    (problem,) = (one for one in priced_chains(chain) if one.form == hint.form)
-    found = priced_bound(problem, capacity, hint.segments, hint.elements, least)
+    problems = {problem.form: problem for problem in priced_chains(chain)}
+
+    def hint(at: int) -> Hint:
+        best = max((line_bound(problem, at) for problem in told.lines), key=lambda proof: proof.elements)
+        return Hint(problems[best.form], best.segments, best.elements)
+
+    found = priced_bound(hint, capacity, least)
     return [found] if found is not None else []
 
 
@@ -208,7 +213,7 @@ def in_bytes(told: Accounting, found: LowerBound, room: Room) -> LowerBound:
             kernels = [_best(chain_uses(told.chain, widths), others, room, least, told.groups)]
             if lines and told.priced:
                 best = least if kernels[0][0] is None else kernels[0][0].bytes
-                priced = _priced_bytes(told.chain, lines, room, max(best, found.bytes // told.groups))
+                priced = _priced_bytes(told.chain, lines[0].unit, room, max(best, found.bytes // told.groups))
                 kernels = [(priced or kernels[0][0], least, told.groups)]
     elif told.chain is None and told.pieces:
         uses = product_uses(told.pieces[0], widths)
@@ -239,14 +244,16 @@ def in_bytes(told: Accounting, found: LowerBound, room: Room) -> LowerBound:
     return replace(found, bytes=proof.bytes, proof=proof, instance=instance)
 
 
-def _priced_bytes(chain: Chain, lines: Sequence[LineBytes], room: Room, least: int) -> PricedBytes | None:
-    """Theorem 10 in bytes, where it proves more than ``least``."""
-    hint = max(lines, key=lambda proof: proof.bytes)
-    problems = priced_chains(chain, room.widths, hint.unit)
-    (problem,) = (one for one in problems if one.form == hint.found.form)
-    told = hint.found.segments, hint.bytes // hint.unit, least // hint.unit, PRICED_BYTES_METHOD
-    found = priced_bound(problem, room.bytes // hint.unit, *told)
-    return PricedBytes(found, hint.unit) if found is not None and found.elements * hint.unit > least else None
+def _priced_bytes(chain: Chain, unit: int, room: Room, least: int) -> PricedBytes | None:
+    """Theorem 10 in bytes, where it proves more than ``least``; counted in units of so many."""
+    problems = {problem.form: problem for problem in priced_chains(chain, room.widths, unit)}
+
+    def hint(at: int) -> Hint:
+        best = max(chain_line_bytes(chain, room.widths, at * unit), key=lambda proof: proof.bytes)
+        return Hint(problems[best.found.form], best.found.segments, best.bytes // unit)
+
+    found = priced_bound(hint, room.bytes // unit, least // unit, PRICED_BYTES_METHOD)
+    return PricedBytes(found, unit) if found is not None and found.elements * unit > least else None
 
 
 def _least_bytes(piece: Piece, widths: Widths) -> int:

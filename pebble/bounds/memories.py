@@ -27,6 +27,16 @@ r"""Lower bounds on traffic into SMs, for buffers of their own, pooled or connec
   :math:`c M + W \ge B_{sum}` with :math:`W \ge` the outputs, so :math:`M + W \ge (B_{sum} + (c - 1)\, \text{outputs}) /
   c`.
 
+**Atomic adds.** Partial sums of different SMs may meet in slow memory: an atomic add is one store, and nothing is
+loaded for it. The bounds above allow that, and so hold for kernels with and without it. Theorem 5 counts a store for
+each partial sum that is begun; the bounds of one memory are taken at prices at which a partial sum that leaves costs
+one move (`of_sms`). With atomic adds :math:`C \mathrel{+}= A B` costs no less than :math:`C := A B`: let the cells in
+slow memory begin at nothing, and leave out each load that comes before the first store of its cell, for it loads
+nothing; what is left is a schedule of :math:`C := A B`. So that is what is bounded. *Without atomic adds*
+(``atomic=False``) a game of :math:`P` memories is one of a memory of :math:`P S`, with all its bounds, every cell of
+:math:`C` is loaded, and Theorem 5 holds with the :math:`mn` stores on top (`pebble.bounds.box`), for no cell is begun
+free.
+
 A balanced version of each assumes that no SM does more than :math:`c` multiply-adds (groups of :math:`g` SMs: :math:`g
 c`). The bounds need no assumption on replacement, and for GEMM none on recomputation. For FFN and attention values are
 computed once. In bytes every transfer costs the narrowest width, and what surely crosses to slow memory its own.
@@ -93,7 +103,12 @@ def check_workload(told: Accounting, recompute: bool = False) -> None:
 
 
 def buffer_lower_bound(
-    told: Accounting, capacity: int, buffers: BufferModel, most: int | None = None, recompute: bool = False
+    told: Accounting,
+    capacity: int,
+    buffers: BufferModel,
+    most: int | None = None,
+    recompute: bool = False,
+    atomic: bool = True,
 ) -> LowerBound:
     """The best proven lower bound on loads + stores + omega * hops under a buffer model.
 
@@ -108,6 +123,8 @@ def buffer_lower_bound(
         Multiply-adds of the busiest SM, at least 1 / P of all; None allows any split.
     recompute : bool
         For one memory only, but for GEMM, whose bound holds anyway.
+    atomic : bool
+        Whether SMs may add to values in slow memory, a store each; a ``single`` memory never does.
 
     Returns
     -------
@@ -134,15 +151,15 @@ def buffer_lower_bound(
     """
     if capacity < 3:
         raise InfeasibleError(f"capacity: got {capacity} elements per SM, expected at least 3: no schedule exists.")
+    told = of_sms(told) if atomic and buffers.kind != "single" else told
     workload = told.workload
     sms, net, omega = buffers.sms, buffers.net, min(buffers.omega, Fraction(1))
     if buffers.memories == 1:
-        told = of_sms(told) if buffers.kind == "pooled" else told
         return lower_bound(told, buffers.memory_size(capacity), recompute)
     check_workload(told, recompute)
     if most is not None and most * sms < workload.multiply_adds:
         raise InputError(f"share: got {most} multiply-adds per SM, expected at least 1 / {sms} of all.")
-    pooled = lower_bound(of_sms(told), sms * capacity).elements
+    pooled = lower_bound(told, sms * capacity).elements
     everything = _grouped(told, capacity, sms, 1, most, pooled)
     parts: dict[str, Any] = {
         "capacity_elements_per_sm": capacity,
@@ -174,11 +191,12 @@ def buffer_lower_bound(
 
 
 def of_sms(told: Accounting) -> Accounting:
-    """The same for a memory that stands for several SMs: by lines at a price of room of 1, by passes with atomic adds.
+    """The same where partial sums may meet in slow memory, by atomic adds.
 
-    Partial sums of different SMs may meet in slow memory, by atomic adds: each then costs a store, where Theorem 7 at
-    prices above 1, Theorem 9 and Theorem 10 count a store and a load.
+    Each then costs a store, where Theorem 7 at prices above 1, Theorem 9 and Theorem 10 count a store and a load: by
+    lines at a price of room of 1, by passes with atomic adds. And outputs that begin at a value need not be loaded.
     """
+    told = told.fresh or told
     return replace(
         told,
         lines=_at_one(told.lines),
@@ -214,8 +232,9 @@ def multicast_bound(told: Accounting, capacity: int, sms: int, multicast: int, m
 
     Parameters and errors as for `buffer_lower_bound`; ``multicast`` 1 is sm-local.
     """
+    told = of_sms(told)
     local = buffer_lower_bound(told, capacity, BufferModel("sm-local", sms), most)
-    pooled = lower_bound(of_sms(told), sms * capacity).elements
+    pooled = lower_bound(told, sms * capacity).elements
     outputs = sum(o.elements for o in told.workload.operands if o.written)
     spread = Fraction(local.elements + (multicast - 1) * outputs, multicast)
     value = max(_grouped(told, capacity, sms, multicast, most, pooled) if multicast > 1 else 0, ceil(spread))

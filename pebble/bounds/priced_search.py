@@ -9,7 +9,6 @@ it is in floating point, in units of sqrt(S): what is found is evaluated exactly
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from math import log, sqrt
 from typing import NamedTuple, cast
 
@@ -19,7 +18,6 @@ from pebble.bounds.linear_program import LinearProgram
 from pebble.bounds.lines import PRICE_BITS
 from pebble.bounds.priced import (
     APART,
-    METHOD,
     Price,
     PricedBound,
     PricedChain,
@@ -62,11 +60,7 @@ _SURE = 0.05  # the box in which nothing better is found when the search ends
 _NULL = 2  # rounds without gain after which the box shrinks
 _CUTS = 2  # rows for each kind of value and round
 _MEETS = 3  # rows for the cells
-_CLOSE = 5e-4  # of the bound: what better prices may still gain when the search ends
-_ROUGH = 5e-3  # the same while the number of segments is looked for
-_SHORTEST, _DEEPEST = 1.0, 40.0  # k + l in units of sqrt(S)
-_FEWEST, _SMALLEST = 1 << 20, 1000  # products in all, and of a segment
-_GAIN = 1.2  # more than Theorem 10 has ever proved over Theorem 8
+CLOSE = 5e-4  # of the bound: what better prices may still gain when the search ends
 
 
 class _Choice(NamedTuple):
@@ -231,7 +225,7 @@ class Search:
             row[columns.room] = float(width)
         return Found(choice.value, row, choice.sure)
 
-    def solve(self, segments: int, box: float = 0.1, close: float = _CLOSE) -> float:
+    def solve(self, segments: int, box: float = 0.1, close: float = CLOSE) -> float:
         """The best prices for so many segments, from the last ones on; what they prove, in units of S, about."""
         columns = self.columns
         told = Ways(ways(self.problem, len(_ENDS), self.root, segments), columns, self.root)
@@ -348,47 +342,3 @@ def _sum(up: Found, back: Found) -> Found:
     for column, factor in back.row.items():
         row[column] = row.get(column, 0.0) + factor
     return Found(up.value + back.value, row, up.constant + back.constant)
-
-
-def worth_a_try(problem: PricedChain, capacity: int, segments: int) -> bool:
-    """Whether better prices may prove more: vectors neither short nor very long beside sqrt(S), segments not tiny."""
-    depth = (problem.k + problem.l) / sqrt(capacity)
-    many = problem.work >= max(_FEWEST, _SMALLEST * segments)
-    return segments > 1 and _SHORTEST <= depth <= _DEEPEST and many
-
-
-@lru_cache(maxsize=1 << 10)
-def priced_bound(
-    problem: PricedChain, capacity: int, segments: int, lines: int, least: int, method: str = METHOD
-) -> PricedBound | None:
-    """Theorem 10 with about the best prices; None where it is not worth a try.
-
-    Parameters
-    ----------
-    problem : PricedChain
-    capacity : int
-        S, in the problem's units.
-    segments, lines : int
-        How many there are in Theorem 8, or B4, and what that proves, in units.
-    least : int
-        What is proved otherwise.
-    method : str
-        What the bound is called.
-    """
-    if not worth_a_try(problem, capacity, segments) or lines * _GAIN < least:
-        return None
-    search, tried = Search(problem, capacity), dict[int, float]()
-
-    def roughly(h: int) -> float:
-        if h not in tried:
-            tried[h] = search.solve(h, 0.1, _ROUGH) if h > 1 else 0.0
-        return tried[h]
-
-    best, step = segments, max(1, round(segments / 8))
-    roughly(best)
-    up = search.at(best + step) > search.at(max(1, best - step))
-    for way in (step, -step) if up else (-step, step):
-        while best + way > 0 and roughly(best + way) > roughly(best):
-            best += way
-    search.solve(best, 0.1)
-    return search.exact(method)

@@ -34,11 +34,23 @@ def _mb(moved_bytes: float) -> str:
     return f"{moved_bytes / 1e6:,.{1 if moved_bytes >= 10e6 else 3}f}"
 
 
+def _say_game(document: dict[str, Any]) -> None:
+    """Which game is bounded; and what is proved in the other one, where an output begins at a value."""
+    if document["atomic_adds"] == "allowed":
+        _output.say("game: SMs may add to values in L2 (atomic adds); each counts as one store")
+    if other := document.get("without_atomic_adds"):
+        _output.say(
+            f"without them C is loaded to be added to: at least {format_bytes(other['lower_bound']['bytes'])}, "
+            f"balanced {format_bytes(other['balanced_bound']['bytes'])}"
+        )
+
+
 def print_sm_comparison(found: SmComparison) -> None:
     """The comparison for a reader."""
     document, capacity, say = found.document(), found.capacity, _output.say
     held = f"each holds {format_capacity(capacity.bytes)}: {capacity.detail}"
     say(f"{found.workload.label}: L2 to SMs, {found.buffers}; {held}")
+    _say_game(document)
     print()
     say(f"proved bound     {format_bytes(document['lower_bound']['bytes'])}: however the work is split")
     say(f"balanced bound   {format_bytes(document['balanced_bound']['bytes'])}: no SM does more than its share")
@@ -76,6 +88,7 @@ def print_sm_bound(found: SmBound) -> None:
         f"L2 to SMs: {document['buffers']}, {sms} SMs{net}; each holds {capacity['elements']:,} elements, "
         f"{format_capacity(capacity['bytes'])}: {capacity['detail']}"
     )
+    _say_game(document)
     print()
     cost = "loads + stores" + (" + omega * copies" if document["omega"] is not None else "")
     say(f"lower bound  {lower['elements']:,} elements, {format_bytes(lower['bytes'])} ({lower['method']}): {cost}")

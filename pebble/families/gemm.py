@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -76,6 +77,7 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
             "\\mathrel{+}= A_{il} B_{lj}$ per triple $(i, j, l)$, in any order",
             symbols=sizes,
             instance={**sizes, "accumulate_into": workload.accumulate},
+            fresh=self.accounting(replace(workload, accumulate=False)) if workload.accumulate else None,
         )
 
     def published(self, workload: Gemm, capacity: int, processors: int = 1) -> tuple[Formula, ...]:
@@ -87,7 +89,7 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
         return best_gemm_schedule(workload, room)
 
     def best_on_sms(self, workload: Gemm, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:
-        return best_parallel_schedule(workload, sms, capacity, omega, group)
+        return best_parallel_schedule(workload, sms, capacity, omega, group, atomic=workload.accumulate)
 
     def busiest_sm(self, workload: Gemm, capacity: int, sms: int) -> dict[str, int]:
         words, regime = words_per_processor(workload.m, workload.n, workload.k, sms)
@@ -98,22 +100,25 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
         }
 
     def best_multicast(self, workload: Gemm, sms: int, capacity: int, multicast: int) -> ParallelSchedule:
-        return best_parallel_schedule(workload, sms, capacity, largest_cluster=multicast, multicast=True)
+        return best_parallel_schedule(
+            workload, sms, capacity, largest_cluster=multicast, multicast=True, atomic=workload.accumulate
+        )
 
     def more_in_buffers(
         self, workload: Gemm, capacity: int, buffers: BufferModel, tile: TileShape
     ) -> Iterator[tuple[str, OnSms]]:
         """The best within clusters of each size, and one tile per SM at a time, alone or in clusters."""
         sms, reach, connected = buffers.sms, buffers.net.group, buffers.kind == "connected"
+        atomic = workload.accumulate
         if connected and (reach < sms or buffers.net.uniform):
             for size in (size for size in _CLUSTERS if size < reach):
-                best = best_parallel_schedule(workload, sms, capacity, buffers.omega, size)
+                best = best_parallel_schedule(workload, sms, capacity, buffers.omega, size, atomic=atomic)
                 yield f"{BALANCED}, clusters up to {size}", best
         grid, name = (*tile.grid(workload)[:2], 1), f"tile {tile.bm}x{tile.bn}"
-        yield name, ParallelSchedule(workload, sms, capacity, grid)
+        yield name, ParallelSchedule(workload, sms, capacity, grid, atomic=atomic)
         for rows, cols in ((2, 1), (2, 2), (4, 2), (4, 4)) if connected else ():
             if rows * cols <= reach:
-                cluster = ParallelSchedule(workload, sms, capacity, grid, "C", (rows, cols), reach)
+                cluster = ParallelSchedule(workload, sms, capacity, grid, "C", (rows, cols), reach, atomic)
                 yield f"{name}, cluster {rows}x{cols}", cluster
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 from pebble.bounds import Accounting, Part, Piece, Problem
 from pebble.cdag.catalogue import DagFamily
@@ -58,6 +59,7 @@ class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
             game="$C_g$ ($m_g \\times n$) $:= A_g$ ($m_g \\times k$) $B_g$ ($k \\times n$) for every group $g$, "
             "one multiply-add per triple, in any order",
             symbols={"n": workload.n, "k": workload.k, "groups": len(workload.rows)},
+            fresh=self.accounting(replace(workload, accumulate=False)) if workload.accumulate else None,
         )
 
     def best_schedule(self, workload: GroupedGemm, room: Room) -> Explicit | None:

@@ -9,7 +9,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.bounds.base import LowerBound
-from pebble.bounds.memories import balanced_share, buffer_lower_bound, check_workload, multicast_bound
+from pebble.bounds.memories import balanced_share, buffer_lower_bound, check_workload, multicast_bound, of_sms
 from pebble.errors import InputError, check_text
 from pebble.families import BALANCED, OnSms, accounting, family_of
 from pebble.game.buffer_model import BufferModel, parse_omega
@@ -120,10 +120,14 @@ def buffer_answer(
         balanced = buffer_lower_bound(told, capacity.elements, buffers, share, recompute)
     schedule = family_of(workload).best_in_buffers(workload, capacity.schedule_elements, buffers)
     if schedule is None:
+        # with atomic adds a schedule of C := A B is one of C += A B: the first store of a cell adds to it
+        atomic = told.fresh is not None and buffers.kind != "single"
+        played = of_sms(told).workload if atomic else workload
         size = buffers.memory_size(capacity.schedule_elements)
-        one = family_of(workload).best_schedule(workload, Room.of_values(size, workload))
+        one = family_of(played).best_schedule(played, Room.of_values(size, played))
         assert one is not None
-        return BufferAnswer(lower, balanced, one.elements, one.bytes, one.name, None)
+        name = f"{one.name}, atomic adds" if atomic else one.name
+        return BufferAnswer(lower, balanced, one.elements, one.bytes, name, None)
     omega = buffers.omega
     elements, total = ceil(schedule.cost_elements(omega)), ceil(schedule.cost_bytes(omega))
     return BufferAnswer(lower, balanced, elements, total, schedule.name, schedule)
@@ -157,6 +161,7 @@ def _document(
         "omega": buffers.to_json()["omega"],
         "topology": buffers.to_json()["topology"],
         "recompute": "allowed" if recompute else "forbidden",
+        **atomic_adds(workload, capacity, buffers),
         "lower_bound": found.lower.to_json(),
         "balanced_bound": found.balanced.to_json(),
         "upper_bound": {
@@ -187,6 +192,19 @@ def _document(
         if cast is not None:
             document["multicast"]["schedule"] = {"name": cast.name, "l2_elements": cast.l2_elements}
     return document
+
+
+def atomic_adds(workload: Workload, capacity: SmCapacity, buffers: BufferModel) -> dict[str, Any]:
+    """Whether SMs may add to values in L2; and what is proved where they may not, if an output begins at a value."""
+    game: dict[str, Any] = {"atomic_adds": "forbidden" if buffers.kind == "single" else "allowed"}
+    told = accounting(workload)
+    if told.fresh is not None and buffers.kind != "single":
+        share = balanced_share(workload, buffers.sms) if buffers.memories > 1 else None
+        bounds = (buffer_lower_bound(told, capacity.elements, buffers, most, atomic=False) for most in (None, share))
+        game["without_atomic_adds"] = dict(
+            zip(("lower_bound", "balanced_bound"), (bound.to_json() for bound in bounds), strict=True)
+        )
+    return game
 
 
 def into_sms(schedule: OnSms, sms: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pebble.families import BALANCED, OnSms, accounting, kernel_family
 from pebble.game.buffer_model import BufferModel
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.sm_bound import SmCapacity, into_sms, read_buffers, read_sms, sm_capacity
+from pebble.reports.sm_bound import SmCapacity, atomic_adds, into_sms, read_buffers, read_sms, sm_capacity
 from pebble.reports.target import Target, TargetOptions, read_target
 from pebble.schedules.tile import TileShape
 from pebble.units import format_bytes, format_ratio
@@ -99,6 +99,7 @@ class SmComparison(Report):
             "sms": sms,
             "omega": self.buffers.to_json()["omega"],
             "topology": self.buffers.to_json()["topology"],
+            **atomic_adds(self.workload, self.capacity, self.buffers),
             "lower_bound": {"bytes": self.bound.bytes, "capacity_bytes": self.capacity.bytes, "what": "sm"},
             "balanced_bound": {"bytes": self.balanced.bytes},
             "upper_bound": {

@@ -266,6 +266,7 @@ def solve(
     from pebble.solvers import solve as run
     from pebble.solvers.explicit_start import explicit_pebbling
 
+    limited = most is not None and most < len(game.tasks)
     result = run(
         game,
         size,
@@ -274,7 +275,7 @@ def solve(
         clock.seconds,
         seed,
         progress,
-        upper_hint=None if memories else lambda: explicit_pebbling(game, size),
+        upper_hint=None if limited else lambda: explicit_pebbling(game, (memories or SINGLE).memory_size(size)),
         stop=clock.stop,
         started=clock.started,
         buffers=memories,

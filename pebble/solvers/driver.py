@@ -58,7 +58,7 @@ def solve(
     progress : callable, optional
         Called in the calling thread with the interval, when it changes and now and then.
     upper_hint : Pebbling, or callable that makes one or None, optional
-        A pebbling to start from; the referee replays it.
+        A pebbling to start from; the referee replays it. One of a single memory is played at the first SM.
     known_lower_bound : int or Fraction
         A bound proved elsewhere, such as that of ``pebble bound``.
     stop : threading.Event, optional
@@ -114,7 +114,7 @@ def solve(
     best.details["solver"] = solver
     reason = _run_to_the_limit(run, best, progress, upper_hint, general_bounds and played == SINGLE)
     used = str(best.details.pop("solver"))
-    if reason == "proved optimal" and best.upper_from != used and not any(used in name for name in best.proof):
+    if reason == "proved optimal" and used not in best.upper_from and not any(used in name for name in best.proof):
         reason = f"proved optimal by {' and '.join(best.proof)} and {best.upper_from}, without {used}"
     found = best.result(used, reason)
     if played == memories:
@@ -142,8 +142,9 @@ def _run_to_the_limit(
                 best.raise_lower(bound, name)
             pebbling = hint() if callable(hint) else hint
             if pebbling is not None:  # one memory needs no number
-                several = best.problem.buffers.memories > 1
-                best.offer(pebbling.moves if several else at_sm(pebbling.moves, None), "given pebbling")
+                several, given = best.problem.buffers.memories > 1, pebbling.buffers.memories > 1
+                moves = pebbling.moves if given else at_sm(pebbling.moves, 0 if several else None)
+                best.offer(moves, "given pebbling")
             outcome.append(run(best))
         except BaseException as error:  # re-raised below, in the caller's thread
             outcome.append(error)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pebble.errors import InputError, UnknownNameError
 from pebble.solvers.result import Incumbent, Problem, Solver
+from pebble.solvers.several.fewer import start_from_fewer
 
 RECOMPUTE = "recomputation"
 SLIDING = "sliding"
@@ -91,10 +92,13 @@ def _instead(needed: frozenset[str]) -> str:
 def solve_auto(best: Incumbent) -> str:
     """Heuristic first. While a gap is open: search, then CP-SAT, where they can play the game and it is small enough.
 
-    With several memories CP-SAT alone follows, since the search there is for tiny games.
+    With several memories what fewer of them can do follows, then CP-SAT alone: the search there is for tiny games.
     """
     chosen, reason = "heuristic", find_solver("heuristic", best.problem)(best)
-    for name in ("search", "cpsat") if best.problem.buffers.memories == 1 else ("cpsat",):
+    one = best.problem.buffers.memories == 1
+    if not one and (found := start_from_fewer(best, solve_auto)) and best.closed:
+        chosen = found
+    for name in ("search", "cpsat") if one else ("cpsat",):
         best.details["solver"] = name
         if not best.stopped:
             with suppress(InputError):  # too large for it, or a game that it does not play

@@ -100,9 +100,15 @@ class Incumbent:
     """
 
     def __init__(
-        self, problem: Problem, time_limit: float, stop: threading.Event | None = None, started: float | None = None
+        self,
+        problem: Problem,
+        time_limit: float,
+        stop: threading.Event | None = None,
+        started: float | None = None,
+        within: Incumbent | None = None,
     ) -> None:
         self.problem = problem
+        self.within = within  # the one that waits for this one
         self.unit = problem.buffers.omega.denominator
         self.started = time.monotonic() if started is None else started
         self.deadline = self.started + time_limit
@@ -117,10 +123,17 @@ class Incumbent:
 
     def __getstate__(self) -> dict[str, object]:
         # for a worker process: the clock is the machine's, the lock and the request to stop are not
-        return {key: value for key, value in self.__dict__.items() if key not in ("stop", "_lock")}
+        return {key: value for key, value in self.__dict__.items() if key not in ("stop", "within", "_lock")}
 
     def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state, stop=threading.Event(), _lock=threading.RLock())
+        self.__dict__.update(state, stop=threading.Event(), within=None, _lock=threading.RLock())
+
+    def put_off(self, seconds: float, started: float = 0.0) -> None:
+        """Move the limit of time, and the start, by so many seconds: here and wherever this one is waited for."""
+        self.deadline += seconds
+        self.started += started
+        if self.within is not None:
+            self.within.put_off(seconds, started)
 
     @property
     def seconds(self) -> float:

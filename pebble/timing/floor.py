@@ -238,7 +238,7 @@ def time_floor(
         accumulator,
         (workload.flops, multiplied),
         (dram.bytes, f"{dram.method}, for {dram.capacity:,} values on chip"),
-        _busier_direction(told, *sm_traffic(told, machine, recompute)),
+        _busier_direction(of_sms(told), *sm_traffic(told, machine, recompute)),
     )
 
 

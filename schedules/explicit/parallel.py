@@ -7,6 +7,8 @@ once, and C once out, and once in when an earlier slab along k left partial sums
 
     A m k g_n + B k n g_m + C m n (2 g_k - 1)   values (C m n 2 g_k for C += A B).
 
+With *atomic adds* no partial sum is read: each slab adds its own to C in L2, m n g_k values in all.
+
 Blocks go to SMs in rounds; the busiest SM does ``rounds`` blocks, each of at most ceil(m / g_m) ceil(n / g_n)
 ceil(k / g_k) multiply-adds.
 
@@ -53,6 +55,8 @@ class ParallelSchedule(OnSms):
         SMs along m and n that share reads; other than (1, 1) only for face C.
     group : int
         SMs that can reach each other, consecutive ones; 0 for all. A cluster lies in one group.
+    atomic : bool
+        Whether partial sums are added to C in slow memory, a store each, where they would be loaded, added and stored.
     """
 
     gemm: Gemm
@@ -62,6 +66,7 @@ class ParallelSchedule(OnSms):
     face: str = "C"
     cluster: tuple[int, int] = (1, 1)
     group: int = 0
+    atomic: bool = False
 
     @property
     def block(self) -> tuple[int, int, int]:
@@ -101,7 +106,7 @@ class ParallelSchedule(OnSms):
     def loads(self) -> dict[str, int]:
         """Values read from L2, by operand."""
         g, (g_m, g_n, g_k), (c_m, c_n) = self.gemm, self.grid, self.cluster
-        visits = g_k - (0 if g.accumulate else 1)
+        visits = 0 if self.atomic else g_k - (0 if g.accumulate else 1)
         return {
             "A": g.m * g.k * ceil_div(g_n, c_n),
             "B": g.k * g.n * ceil_div(g_m, c_m),
@@ -150,7 +155,8 @@ class ParallelSchedule(OnSms):
         """For tables."""
         blocks = "x".join(map(str, self.block))
         shared = "" if self.cluster == (1, 1) else f", clusters of {self.cluster[0]}x{self.cluster[1]}"
-        return f"grid {'x'.join(map(str, self.grid))} of blocks {blocks}, {self.face} held{shared}"
+        adds = ", atomic adds" if self.atomic else ""
+        return f"grid {'x'.join(map(str, self.grid))} of blocks {blocks}, {self.face} held{shared}{adds}"
 
     def to_json(self) -> dict[str, object]:
         """Plain data for ``--json``."""
@@ -159,6 +165,7 @@ class ParallelSchedule(OnSms):
             "block": list(self.block),
             "held_operand": self.face,
             "cluster": list(self.cluster),
+            "atomic_adds": self.atomic,
             "rounds": self.rounds,
             "imbalance": self.imbalance,
             "peak_elements_per_sm": self.peak_elements,

@@ -58,6 +58,7 @@ def _cheapest(
     group: int,
     omega: float,
     tolerance: float,
+    atomic: bool,
 ) -> ParallelSchedule | None:
     """The best of many grids for one cluster shape, all at once; the formulas of `ParallelSchedule`.
 
@@ -72,7 +73,7 @@ def _cheapest(
     clusters = ParallelSchedule(gemm, sms, capacity, (1, 1, 1), face, cluster, group).clusters
     rounds = np.ceil(down * across * g_k / clusters)
     busiest = rounds * np.ceil(m / g_m) * np.ceil(n / g_n) * np.ceil(k / g_k)
-    visits = 2 * g_k - (0 if gemm.accumulate else 1)
+    visits = g_k if atomic else 2 * g_k - (0 if gemm.accumulate else 1)
     shared = omega * (m * k * (g_n - across) + k * n * (g_m - down))
     cost = (m * k * across + k * n * down + shared) * gemm.in_bytes + m * n * visits * gemm.out_bytes
     cost[busiest * sms > (1 + tolerance) * gemm.multiply_adds] = np.inf
@@ -80,7 +81,7 @@ def _cheapest(
     if np.isinf(cost[best]):
         return None
     grid = (int(g_m[best]), int(g_n[best]), int(g_k[best]))
-    return ParallelSchedule(gemm, sms, capacity, grid, face, cluster, group)
+    return ParallelSchedule(gemm, sms, capacity, grid, face, cluster, group, atomic)
 
 
 def best_parallel_schedule(
@@ -91,6 +92,7 @@ def best_parallel_schedule(
     largest_cluster: int = 1,
     tolerance: float = 0.05,
     multicast: bool = False,
+    atomic: bool = False,
 ) -> ParallelSchedule:
     """The schedule on P SMs of S values with the least loads + stores + omega * copies, in bytes.
 
@@ -102,6 +104,8 @@ def best_parallel_schedule(
         Imbalance to allow; when nothing fits it, the best balanced of all.
     multicast : bool
         Copies are free: one read feeds the cluster.
+    atomic : bool
+        Partial sums are added to C in slow memory, a store each.
 
     Raises
     ------
@@ -117,7 +121,7 @@ def best_parallel_schedule(
     def tried(shapes: tuple[tuple[int, int], ...], tolerance: float) -> list[ParallelSchedule]:
         kinds = [(shape, face) for shape in shapes for face in (_FACES if shape == (1, 1) else ("C",))]
         found = [
-            _cheapest(gemm, sms, capacity, grids[face], face, shape, group, float(price), tolerance)
+            _cheapest(gemm, sms, capacity, grids[face], face, shape, group, float(price), tolerance, atomic)
             for shape, face in kinds
         ]
         return [s for s in found if s is not None]

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from itertools import pairwise
 from math import isqrt
 
 import pytest
 
-from pebble.bounds import Chain, PricedBound, PricedBytes, Wide
+from pebble.bounds import Chain, PricedBound, PricedBytes, Wide, in_bytes
 from pebble.bounds import lower_bound as bound_of
 from pebble.bounds.chain_lines import chain_problems
 from pebble.bounds.line_search import line_bound
 from pebble.bounds.lines import PRICE_BITS
 from pebble.bounds.memories import of_sms
 from pebble.bounds.priced import METHOD, Price, PricedChain, Shares, priced_chains
-from pebble.bounds.priced_search import Search, priced_bound
+from pebble.bounds.priced_choice import Hint, priced_bound, prices_at
+from pebble.bounds.priced_search import Search
 from pebble.bounds.priced_value import Prices, priced_value
 from pebble.certificate import check
 from pebble.certificate.priced_lines import Units, prove_priced
@@ -25,6 +27,7 @@ from pebble.reports.bound import bound_workload
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.workloads import Ffn
 from pebble.workloads.base import Workload
+from pebble.workloads.widths import Room, Widths
 from tests.rooms import in_values
 
 MIB = 2**19  # values of two bytes
@@ -134,9 +137,9 @@ def test_not_where_sms_may_add_up_in_slow_memory() -> None:
 def test_not_with_recomputation_nor_where_it_cannot_gain() -> None:
     assert not isinstance(lower_bound(Ffn(8192, 1600, 6400), 6 * MIB, True).proof, PricedBound)
     (small,) = priced_chains(Chain(20, 20, 20, 20, 400))
-    assert priced_bound(small, 100, 30, 10**9, 0) is None
+    assert priced_bound(lambda _: Hint(small, 30, 10**9), 100, 0) is None
     (short,) = priced_chains(Chain(8192, 64, 8192, 64, 8192**2))
-    assert priced_bound(short, 40 * MIB, 3, 10**9, 0) is None
+    assert priced_bound(lambda _: Hint(short, 3, 10**9), 40 * MIB, 0) is None
     assert priced_chains(Chain(64, 8, 64, 8, 64 * 65 // 2)) == ()
 
 
@@ -166,8 +169,28 @@ def test_above_theorem_8_where_vectors_are_long() -> None:
     chain = Chain(1000, 500, 1000, 500, 10**6)
     eight = line_bound(chain_problems(chain)[0], 80_000)
     (problem,) = priced_chains(chain)
-    found = priced_bound(problem, 80_000, eight.segments, eight.elements, 0)
+    found = prices_at(problem, 80_000, (eight.segments,))
     assert found is not None and found.elements > 1.04 * eight.elements
+
+
+@pytest.mark.parametrize(
+    ("workload", "capacities"),
+    [
+        (Ffn(214, 16, 681, 351, gated=True), (3583, 3584, 3585, 3590, 3700)),  # a search for each rises by 0.17 %
+        (Ffn(1024, 256, 700, 256, gated=True), (1858, 1865, 1874, 1887, 1905, 1921)),
+        (Ffn(97, 50, 1147, 188), (2388, 2431, 2432, 2433, 2560)),
+        (Ffn(512, 20, 900, 20), (70, 71, 72, 73, 74)),
+    ],
+    ids=lambda value: getattr(value, "label", None),
+)
+def test_the_bound_hardly_rises_from_one_memory_to_the_next(workload: Ffn, capacities: tuple[int, ...]) -> None:
+    found = [lower_bound(workload, capacity) for capacity in capacities]
+    assert isinstance(found[0].proof, PricedBound)
+    assert all(more.elements <= 1.001 * less.elements for less, more in pairwise(found))
+    told = accounting(workload)
+    widths = Widths(2, 4, 4, 2)
+    bounds = [in_bytes(told, bound, Room(2 * bound.capacity, widths)).bytes for bound in found]
+    assert all(more <= 1.001 * less for less, more in pairwise(bounds))
 
 
 @pytest.mark.parametrize(

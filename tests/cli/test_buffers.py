@@ -52,6 +52,25 @@ def test_cache_is_of_one_sm(capsys: pytest.CaptureFixture[str]) -> None:
     assert cast["l2_requests_bound"]["elements"] <= cast["schedule"]["l2_elements"] < found["lower_bound"]["elements"]
 
 
+def test_the_game_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    shape = ("gemm", "-m", "4096", "-n", "4096", "-k", "64", "--cache", "128KiB", "--sms", "108")
+    for buffers in ("sm-local", "pooled"):
+        plain, given = (
+            run(capsys, "bound", *shape, "--buffers", buffers, *more) for more in ((), ("--accumulate-into",))
+        )
+        assert plain["atomic_adds"] == given["atomic_adds"] == "allowed" and "without_atomic_adds" not in plain
+        assert given["lower_bound"]["elements"] == plain["lower_bound"]["elements"]
+        assert given["lower_bound"]["elements"] <= given["upper_bound"]["elements"] < 22.3e6
+        loaded = given["without_atomic_adds"]["lower_bound"]["elements"]
+        assert loaded - given["lower_bound"]["elements"] == 4096 * 4096
+        assert main(["bound", *shape, "--buffers", buffers, "--accumulate-into"]) == 0
+        said = capsys.readouterr().out
+        assert "game: SMs may add to values in L2 (atomic adds); each counts as one store" in said
+        assert "without them C is loaded to be added to: at least 6" in said
+    assert main(["compare", *shape, "--buffers", "sm-local", "--accumulate-into"]) == 0
+    assert "without them C is loaded to be added to: at least 69.3 MB" in capsys.readouterr().out
+
+
 def test_level_dram_is_the_default_without_buffers(capsys: pytest.CaptureFixture[str]) -> None:
     plain = run(capsys, "bound", *GEMM, "--cache", "40MiB")
     named = run(capsys, "bound", *GEMM, "--cache", "40MiB", "--level", "dram", "--buffers", "single")

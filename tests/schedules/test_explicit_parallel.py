@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ast import literal_eval
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -88,6 +89,31 @@ def test_every_grid_is_legal_and_counted(shape, grid, face, cluster, spare, accu
     block = tuple(-(-e // c) for e, c in zip(shape, grid, strict=True))
     sms = cluster[0] * cluster[1] * (1 + spare)
     check(ParallelSchedule(gemm, sms, held(face, block), grid, face, cluster))
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    st.tuples(st.integers(1, 7), st.integers(1, 7), st.integers(1, 6)),
+    st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3)),
+    st.sampled_from(["C", "A", "B"]),
+    st.integers(1, 4),
+    st.booleans(),
+)
+def test_atomic_adds_save_the_loads_of_the_output(shape, grid, face, sms, accumulate) -> None:
+    gemm = Gemm(*shape, accumulate=accumulate)
+    grid = tuple(-(-e // -(-e // min(c, e))) for c, e in zip(grid, shape, strict=True))
+    block = tuple(-(-e // c) for e, c in zip(shape, grid, strict=True))
+    loaded = ParallelSchedule(gemm, sms, held(face, block), grid, face)
+    added = replace(loaded, atomic=True)
+    moves = list(parallel_moves(loaded))
+    of_output = sum(op == "load" and operand == "C" for op, operand, *_ in moves)
+    assert added.l2_elements == sum(op in ("load", "store") for op, *_ in moves) - of_output
+    assert added.l2_read_bytes + added.l2_write_bytes == 2 * added.l2_elements
+    share = max(added.busiest_multiply_adds, -(-gemm.multiply_adds // sms))
+    for most in (None, share):
+        assert buffer_lower_bound(gemm, added.capacity, BufferModel("sm-local", sms), most).elements <= (
+            added.l2_elements
+        )
 
 
 @pytest.mark.parametrize("shape", [(9, 9, 9), (12, 4, 3), (4, 4, 30), (30, 2, 2), (1, 20, 5)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from fractions import Fraction
 
 import networkx as nx
@@ -11,12 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pebble.bounds.splits import cheapest_split
+from pebble.cdag.ffn import ffn_dag
 from pebble.cdag.gemm import gemm_dag
 from pebble.errors import InfeasibleError, InputError
 from pebble.game import BufferModel, Game, minimum_capacity, replay
 from pebble.solvers import SolveResult, solve
 from pebble.solvers.lower import bound_for_several
-from pebble.solvers.result import Problem
+from pebble.solvers.registry import solve_auto
+from pebble.solvers.result import Incumbent, Problem, Progress
+from pebble.solvers.several.fewer import fewer_memories, start_from_fewer
 from tests.solvers import random_dags
 from tests.solvers.brute_force_several import brute_force_several
 
@@ -169,6 +173,52 @@ def test_gemm_with_cells_against_brute_force() -> None:
     dag = gemm_dag(2, 1, 2)
     buffers = BufferModel("connected", 2, Fraction(1, 4))
     assert agree(Game.from_dag(dag), 3, buffers, ("cpsat", "milp", "search")) == Fraction(17, 2)
+
+
+NETS = ["all-to-all", "cluster-1", "cluster-2", "ring", "mesh-2x2", "partitions-2"]
+
+
+@settings(max_examples=12, **QUIET)
+@given(st.one_of(random_dags.dags(6), random_dags.cell_dags()), st.sampled_from([None, *NETS]), st.booleans())
+def test_what_fewer_memories_can_do_is_a_start(dag: nx.DiGraph, net: str | None, limited: bool) -> None:
+    found = read(dag, 1)
+    if found is None:
+        return
+    game, capacity = found
+    buffers = BufferModel("sm-local", 4) if net is None else BufferModel("connected", 4, Fraction(1, 4), net)
+    most = -(-len(game.tasks) // 2) if limited else None
+    best = Incumbent(Problem(game, capacity, 0, buffers, most), 600)
+    start_from_fewer(best, solve_auto)
+    fewer = fewer_memories(best.problem)
+    assert fewer is not None and fewer.buffers.memories == 2 and best.pebbling is not None
+    assert most is None or max(sm.computations for sm in replay(game, best.pebbling).per_sm) <= most
+    two = solved(game, capacity, fewer.buffers, most_tasks_per_sm=most)
+    assert two.status == "optimal" and best.result("auto", "").upper_bound <= two.upper_bound
+    assert limited or two.upper_bound <= solve(game, capacity).upper_bound
+
+
+def test_an_sm_may_be_idle() -> None:
+    """Two SMs of 4 need no more than the 24 that are proved for one memory; the heuristic alone has 27."""
+    game, stop = Game.from_dag(ffn_dag(2, 2, 2)), threading.Event()
+
+    def enough(now: Progress) -> None:
+        if now.upper_bound is not None and now.upper_bound <= 24:
+            stop.set()
+
+    found = solved(game, 4, BufferModel("sm-local", 2), time_limit=600, progress=enough, stop=stop)
+    assert found.upper_bound == 24 and {move.sm for move in found.moves} == {0}
+    assert found.upper_from.endswith("at one SM")
+
+
+def test_fewer_memories_are_enough_for_the_tasks() -> None:
+    game = Game.from_dag(gemm_dag(2, 2, 2))
+    eight = BufferModel("connected", 8, Fraction(1, 2), "cluster-4")
+    for most, sms in ((None, 4), (1, None), (2, 4), (3, 4), (8, 4)):
+        fewer = fewer_memories(Problem(game, 4, 0, eight, most))
+        assert (fewer and fewer.buffers.memories) == sms
+    one = fewer_memories(Problem(game, 4, 0, BufferModel("sm-local", 2), 8))
+    assert one is not None and one.buffers == BufferModel("single") and one.most_tasks_per_sm is None
+    assert fewer_memories(Problem(game, 4, 0, BufferModel("sm-local", 2), 4)) is None
 
 
 def test_load_balance_is_kept() -> None:

@@ -191,3 +191,10 @@ def test_a_higher_bound_is_a_higher_floor() -> None:
     told, whole = accounting(decode), lower_bound(decode, chip_capacity(machine, decode).elements)
     twice = LowerBound(2 * whole.elements, 2 * whole.bytes, whole.capacity, whole.proof)
     assert time_floor(told, machine, twice).seconds == pytest.approx(2 * time_floor(told, machine, whole).seconds)
+
+
+@pytest.mark.parametrize("sku", ["a100-sxm4-40gb", "h100-sxm5-80gb"])
+def test_an_output_that_is_added_to_in_l2_need_not_be_read_by_sms(sku: str) -> None:
+    machine = load_machine(sku)
+    plain, given = (part_ms(floor_of_chip(Gemm(8192, 8192, 64, accumulate=add), machine)) for add in (False, True))
+    assert plain["l2"] == given["l2"] and plain["dram"] < given["dram"]

@@ -99,12 +99,11 @@ def _compile(kind: str, best: Incumbent) -> None:
         tell_compiling(f"the search for {_TOLD[kind]}", "15 to 60 s, which no time limit counts")
     build, variant, capacity = _SMALL[kind]
     began = time.monotonic()
-    best.deadline += _PATIENCE_SECONDS
+    best.put_off(_PATIENCE_SECONDS)
     small = Problem(Game.from_dag(build(), variant), capacity)
     _run(kind, Incumbent(small, _PATIENCE_SECONDS, best.stop))
     took = time.monotonic() - began
-    best.deadline += took - _PATIENCE_SECONDS
-    best.started += took
+    best.put_off(took - _PATIENCE_SECONDS, started=took)
     if took > 3:
         best.details["compile_seconds"] = round(took, 1)
     _compiled.add(kind)

@@ -1,7 +1,13 @@
-"""Remake docs/questions.rst and its figures from docs/questions/*.jinja. Run from the repository root.
+"""Remake what the pages and the README show: numbers, output, figures. Run from the repository root.
 
-    python docs/update_questions.py            # everything, some minutes
-    python docs/update_questions.py 03 11      # these questions, the others as they are in the page
+    python docs/update_pages.py                            # everything, many minutes
+    python docs/update_pages.py questions buffers          # these pages
+    python docs/update_pages.py 03 11                      # these questions, the others as they are in the page
+    python docs/update_pages.py README.md docs/tile.rst    # the output that they quote
+
+docs/questions.rst is made from docs/questions/*.jinja, a page such as docs/buffers.md from docs/pages/buffers.md.jinja;
+of any other page the quoted output is made anew (`quoted`), and a quote that leaves something out is named where it is
+stale.
 
 A template runs its commands (``run``), shows them (``shown``) and quotes what they print. ``holds`` says what the words
 around the numbers claim; where that is no longer so the page is not written. A template that takes long says ``slow``
@@ -11,6 +17,7 @@ in its first line.
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import json
 import math
@@ -27,9 +34,14 @@ from jinja2 import Environment, StrictUndefined
 from pebble.cli import main
 from pebble.units import format_bytes, format_capacity
 
-DOCS = Path(__file__).parent
+DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS))
+import quoted  # noqa: E402
+
 PAGE = DOCS / "questions.rst"
 TEMPLATES = sorted((DOCS / "questions").glob("*.jinja"))
+PAGES = sorted((DOCS / "pages").glob("*.jinja"))
+QUOTING = [DOCS.parent / "README.md", *(path for path in sorted(DOCS.glob("*.rst")) if path != PAGE)]
 FIGURES = "docs/figures/"
 WIDTH = 120
 BETWEEN = "\n\n..\n   {}\n\n"  # a comment that tells where a question begins
@@ -66,6 +78,11 @@ def run(command: str, figures: str) -> Answer:
     answer = Answer(json.loads(printed))
     answer.command = " ".join(command.split())
     return answer
+
+
+@functools.cache
+def _remembered(command: str, figures: str) -> Answer:
+    return run(command, figures)
 
 
 def shown(*answers: Answer) -> str:
@@ -120,23 +137,30 @@ def filled(text: str) -> str:
     for part in text.split("\n\n"):
         lines = part.strip("\n").split("\n")
         ruled = any(line and not line.strip("=-~") for line in lines)
-        plain = not ruled and not any(line.startswith((" ", "..", "- ", "=")) for line in lines)
+        plain = not ruled and not any(line.startswith((" ", "..", "- ", "=", "|", "#", "!")) for line in lines)
         parts.append(textwrap.fill(" ".join(lines), WIDTH, break_on_hyphens=False) if plain else "\n".join(lines))
     return "\n\n".join(part for part in parts if part.strip()) + "\n"
 
 
 def rendered(template: Path, figures: str = FIGURES) -> str:
     """One question: its commands run, its numbers filled in."""
-    env = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)
+    env = Environment(
+        extensions=["jinja2.ext.do"], undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+    )
     env.filters.update(
         size=format_bytes, memory=format_capacity, n=number, percent=lambda share: f"{share:.0%}",
-        times=lambda value: f"{value:.2f}",
+        times=lambda value: f"{value:.2f}", mb=lambda size: f"{size / 1e6:,.0f}",
     )  # fmt: skip
     env.globals.update(
-        run=lambda command: run(command, figures), shown=shown, holds=holds, named=named, plateau=plateau
+        run=lambda command: _remembered(command, figures),
+        shown=shown,
+        holds=holds,
+        named=named,
+        plateau=plateau,
+        recorded=lambda path: (DOCS.parent / path).read_text().strip(),
     )
     try:
-        return filled(env.from_string(template.read_text()).render())
+        return filled(env.from_string(template.read_text()).render())  # of a question, or of a whole page
     except AssertionError as error:
         raise AssertionError(f"{template.name}: {error}") from error
 
@@ -166,10 +190,52 @@ def assembled(found: dict[str, str]) -> str:
     return page + "\n"
 
 
-if __name__ == "__main__":
+SOME = "--schedules " + ",".join(
+    f"{order}{way}"
+    for order in ("row", "morton", "hilbert", "grouped-8", "snake-strips-16")
+    for way in ("", "+sawtooth")
+)  # every order at every size takes minutes
+README_FIGURES = (
+    "compare gemm -m 8192 -n 8192 -k 8192 --cache 40MiB --sms 108 --schedules "
+    "row,hilbert,grouped-8,snake-strips-16+sawtooth --figure docs/figures/first.svg",
+    "compare gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb --figure docs/figures/compare.svg",
+    f"curve gemm -m 8192 -n 8192 -k 8192 --gpu a100-sxm4-40gb --points 16 {SOME} --figure docs/figures/curve.svg",
+    "figure ski-slope --out docs/figures/ski-slope.svg",
+    "figure projections --out docs/figures/projections.svg",
+    "figure fusion --out docs/figures/fusion.svg",
+)
+
+
+def update_questions(names: tuple[str, ...] = ()) -> None:
+    """The page of questions; with names, only those that begin so are made anew."""
     found = sections(PAGE.read_text()) if PAGE.exists() else {}
     for template in TEMPLATES:
-        if not sys.argv[1:] or template.stem.startswith(tuple(sys.argv[1:])):
+        if not names or template.stem.startswith(names):
             print(template.stem, file=sys.stderr)
             found[template.stem] = rendered(template)
             PAGE.write_text(assembled(found))  # after each, so that a run that is cut short loses nothing
+
+
+def update_quotes(page: Path) -> None:
+    """The output that a page quotes, and the figures of the README."""
+    text, stale = quoted.updated(page.read_text())
+    page.write_text(text)
+    for command in stale:
+        print(f"{page.name}: by hand: pebble {command}", file=sys.stderr)
+    for command in README_FIGURES if page.name == "README.md" else ():
+        with contextlib.redirect_stdout(io.StringIO()):
+            main(shlex.split(command))
+
+
+if __name__ == "__main__":
+    wanted = sys.argv[1:]
+    if not wanted or "questions" in wanted:
+        update_questions()
+    elif numbers := tuple(name for name in wanted if name.isdigit()):
+        update_questions(numbers)
+    for template in PAGES:
+        if not wanted or template.name.split(".")[0] in wanted:
+            (DOCS / template.stem).write_text(rendered(template))
+    for path in QUOTING:
+        if not wanted or any(path == Path(name).resolve() for name in wanted):
+            update_quotes(path)
