@@ -23,7 +23,7 @@ WIDTH = 100
 LEFT_OUT = "..."
 SAMPLES = (ROOT / "benchmarks/gpu/samples", ROOT / "tests/counters/data")  # reports that pages name by their file names
 _CONSOLE = re.compile(r"^\.\. code-block:: console\n\n((?:   .*\n|\n)+)|^```console\n((?:.*\n)+?)```", re.MULTILINE)
-_SHELL = re.compile(r"```sh\n(?:.*&& \S*)?pebble ([^\n]+)\n```\n+(?:prints\n+)?```text\n(.*?)\n```", re.DOTALL)
+_SHELL = re.compile(r"```sh\n(?:[^\n]*&& \S*)?pebble ([^\n]+)\n```\n+(?:prints\n+)?```text\n(.*?)\n```", re.DOTALL)
 _QUICK = ("bound", "coalesce", "cycles", "decode", "machines", "schedules", "stream", "time", "workloads")
 
 
