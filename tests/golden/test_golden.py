@@ -3,7 +3,7 @@
 A document may gain keys; what it had must be there, equal. ``python -m tests.golden.test_golden NAME ...`` records
 anew (all commands without a name): only where an answer is meant to change, and then the change is in the diff.
 
-The wording of notes stands once, in ``notes.json``: a document has the names of its notes. To reword one, edit it there.
+The wording of notes stands once, in ``notes.json``: a document has their names. To reword a note, edit it there.
 """
 
 from __future__ import annotations
