@@ -46,9 +46,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print(report)
     if args.figure and report.schedules:
-        from pebble.plots.curve import curve_figure
-
-        write_figure(args, lambda: curve_figure(report))
+        write_figure(args, report.figure)
     return 0 if report.complete else 130
 
 

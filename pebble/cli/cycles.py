@@ -16,7 +16,6 @@ from pebble.cli import _output
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.models.sm_constants import SETS
 from pebble.models.tile_model import KTile
-from pebble.plots.cycles import cycles_figure
 from pebble.reports.cycles import OVERRIDES, Cycles, cycles
 from pebble.workloads.base import DTYPE_BYTES
 
@@ -63,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print(found)
     if args.figure is not None:
-        write_figure(args, lambda: cycles_figure(found))
+        write_figure(args, found.figure)
     return 0
 
 

@@ -28,7 +28,6 @@ from pebble.cli._progress import schedules_bar
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
 from pebble.cli._workload_argument import add_workload_option, optional_workload
 from pebble.errors import InputError
-from pebble.plots.ncu import judgement_figure
 from pebble.reports.ncu import ncu
 from pebble.reports.ncu_compare import judge
 from pebble.reports.ncu_dims import recover_dims
@@ -142,7 +141,7 @@ def _run_compare(args: argparse.Namespace) -> int:
     else:
         found = judge(profile, workload, args.launch, args.schedules, **options)
     if args.figure is not None and found.comparison.complete:
-        write_figure(args, lambda: judgement_figure(found))
+        write_figure(args, found.figure)
     if args.json:
         _output.print_report(found)
     else:

@@ -22,7 +22,6 @@ from pebble.cli._schedules_argument import add_schedules_arguments
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError
-from pebble.plots.time import time_figure
 from pebble.reports.kernel_time import Timing, floor_word
 from pebble.reports.time import time
 from pebble.reports.time_beside import SideBySide
@@ -68,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         **kernel(args),
     )
     if args.figure is not None and not isinstance(found, Timing):
-        write_figure(args, lambda: time_figure(found))
+        write_figure(args, found.figure)
     if args.json:
         _output.print_report(found)
     elif isinstance(found, Timing):

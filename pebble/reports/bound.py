@@ -174,7 +174,7 @@ class Bound(Report):
         """The bound, the schedule and the published bounds as bars."""
         from pebble.plots.bound import plot_bound
 
-        return plot_bound(self, ax)
+        return plot_bound(self.rows(), self.lower.elements, self.workload.label, ax)
 
     def certificate(self) -> dict[str, Any]:
         """The proof as data that `pebble.verify` checks without this program's bounds.

@@ -13,6 +13,7 @@ from pebble.units import format_ratio
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,7 +85,13 @@ class CoalescingReport(Report):
         """The sectors that the first warp touches, lane by lane."""
         from pebble.plots.coalesce import plot_request
 
-        return plot_request(self, ax)
+        return plot_request(self.pattern, ax)
+
+    def figure(self) -> Figure:
+        """The first request, and sectors against the distance of lanes."""
+        from pebble.plots.coalesce import coalescing_figure
+
+        return coalescing_figure(self.found, self.summary())
 
 
 def coalesce(

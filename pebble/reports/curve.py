@@ -26,6 +26,9 @@ from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from pebble.plots.curve import Curves
 
 MOST_POINTS = 4096
 _LEAST_BYTES = 2**16
@@ -116,7 +119,28 @@ class CurveReport(Report):
         """Curves on log axes; the best six in colour."""
         from pebble.plots.curve import plot_curve
 
-        return plot_curve(self, ax)
+        return plot_curve(self._drawn, ax)
+
+    def figure(self) -> Figure:
+        """The same with its legend below."""
+        from pebble.plots.curve import curve_figure
+
+        return curve_figure(self._drawn)
+
+    @property
+    def _drawn(self) -> Curves:
+        from pebble.plots.curve import Curves
+
+        config = self.kernel.config
+        policy = f"{parse_policy(config.policy).title}; dotted: {format_capacity(config.cache_bytes)}"
+        return Curves(
+            f"{self.workload.label}\n{self.kernel.runs}, {policy}",
+            self.capacities_bytes,
+            [bound.bytes for bound in self.bounds],
+            [(curve.name, curve.dram_bytes) for curve in self.schedules],
+            config.cache_bytes,
+            config.policy == "lru",
+        )
 
 
 def curve(

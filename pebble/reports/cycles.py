@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pebble.errors import InputError, UnknownNameError
 from pebble.models.kernel_fit import MAX_STAGES, Fit, fits, most_stages, warp_threads
@@ -15,6 +15,10 @@ from pebble.reports.base import Report
 from pebble.reports.target import chip_of, whole
 from pebble.schedules.tile import TileShape
 from pebble.workloads.base import element_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 OVERRIDES = {
     "l2_bandwidth": "l2_rate",
@@ -110,6 +114,22 @@ class Cycles(Report):
                 for row, step in zip(self.rows(), self.steps, strict=True)
             ],
         }
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Compute beside loads that hit and that miss L2, as bars."""
+        from pebble.plots.cycles import plot_cycles
+
+        return plot_cycles(self.steps, self._title, ax)
+
+    def figure(self) -> Figure:
+        """The same as wide as a column of a paper."""
+        from pebble.plots.cycles import cycles_figure
+
+        return cycles_figure(self.steps, self._title)
+
+    @property
+    def _title(self) -> str:
+        return f"{self.gpu.name}\none k-tile of {self.tile} {self.dtype}"
 
 
 def cycles(

@@ -28,8 +28,10 @@ from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from pebble.models.machine import Machine
+    from pebble.plots.ncu import MeasuredBeside
 
 _AS_NEAR = 0.02  # orders that differ by less are not told apart by a measurement
 
@@ -234,7 +236,28 @@ class Judgement(Report):
         """The measured bar beside the bound and the orders."""
         from pebble.plots.ncu import plot_judgement
 
-        return plot_judgement(self, ax)
+        return plot_judgement(self._drawn, ax)
+
+    def figure(self) -> Figure:
+        """The same on a page, as high as it has bars."""
+        from pebble.plots.ncu import judgement_figure
+
+        return judgement_figure(self._drawn)
+
+    @property
+    def _drawn(self) -> MeasuredBeside:
+        from pebble.plots.ncu import MeasuredBeside, SimulatedOrder
+
+        kernel, m = self.comparison.kernel, self.measured
+        names = ", ".join(dict.fromkeys(launch.short_name for launch in self.launches))
+        title = f"{names}: {self.workload.label}\nsimulated: {kernel.runs}\n{kernel.cache}"
+        orders = [
+            SimulatedOrder(f"{self.name_of(tied)}, {one.execution}", one.read_bytes, one.write_bytes, one.error)
+            for tied in self.alike
+            for one in tied[:1]
+        ]
+        moved = (m.read_bytes, m.write_bytes, m.dram_bytes)
+        return MeasuredBeside(title, *moved, orders, self.bound.bound.bytes, *self.comparison.best_found)
 
 
 def judge(

@@ -20,6 +20,7 @@ from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _SPLITS = 8
 
@@ -128,9 +129,19 @@ class SideBySide(Report):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Time against the SMs of the second workload."""
-        from pebble.plots.time import plot_beside
+        from pebble.plots.time import SharedTimes, plot_beside
 
-        return plot_beside(self, ax)
+        one, two = self.workloads
+        splits = [(split.sms, split.time) for split in self.splits]
+        sms = self.kernels[0].config.sms
+        shared = SharedTimes((one.label, two.label), sms, splits, self.in_turn_seconds, self.least_seconds)
+        return plot_beside(shared, ax)
+
+    def figure(self) -> Figure:
+        """The same with its legend below."""
+        from pebble.plots.time import time_figure
+
+        return time_figure(self.plot, f"{self.summary()}\n{'' if self.machine is None else self.machine.name}")
 
 
 def time_beside(

@@ -26,6 +26,7 @@ from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 TILES = (None, "128x256", "128x64", "64x128", "64x64", "32x64")  # the family's own first
 
@@ -110,7 +111,14 @@ class Sweep(Report):
         """What each resource needs, and the modelled time, against the size."""
         from pebble.plots.time import plot_sweep
 
-        return plot_sweep(self, ax)
+        steps = [(step.value, step.best.time, step.floor.seconds) for step in self.steps]
+        return plot_sweep(self.size, steps, ax)
+
+    def figure(self) -> Figure:
+        """The same with its legend below."""
+        from pebble.plots.time import time_figure
+
+        return time_figure(self.plot, f"{self.summary()}\n{'' if self.machine is None else self.machine.name}")
 
 
 def resized(workload: Workload, size: str, value: int) -> Workload:

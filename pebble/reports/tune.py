@@ -268,9 +268,22 @@ class Tuning(Report):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The best schedules and the best daily one over the bound, as bars."""
-        from pebble.plots.tune import plot_tuning
+        from pebble.plots.tune import MOST_BARS, TunedBar, plot_tuning
 
-        return plot_tuning(self, ax)
+        shown = [tied[0] for tied in self.distinct[:MOST_BARS]]
+        if self.daily is not None and self.daily not in shown:
+            shown.append(self.daily)
+        bars = [
+            TunedBar(
+                f"{s.name} ({s.kernel.tile})",
+                s.worst.dram_read_bytes / s.bound.bound.bytes,
+                s.worst.dram_write_bytes / s.bound.bound.bytes,
+                s == self.daily,
+            )
+            for s in shown
+        ]
+        of = ", worst case" if len(self.executions) > 1 else ""
+        return plot_tuning(bars, self.best.bound.bound.bytes, of, ax)
 
 
 def tune(
