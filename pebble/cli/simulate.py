@@ -80,7 +80,7 @@ def _print(found: Simulation) -> None:
     _print_traffic(found.traffic)
     if found.moved:
         _print_sensitivity(found.moved)
-    for note in found.kernel.notes:
+    for note in found.notes:
         _output.say(f"note: {note}")
 
 

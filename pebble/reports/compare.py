@@ -11,7 +11,8 @@ from pebble.families import kernel_family
 from pebble.reports.bound import wants_l2
 from pebble.reports.chosen import Own
 from pebble.reports.kernel_compare import Comparison, compare_kernels
-from pebble.reports.target import KernelOptions, TargetOptions, check_options
+from pebble.reports.simulated_kernel import KernelOptions
+from pebble.reports.target import TargetOptions, check_options
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:

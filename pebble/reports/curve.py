@@ -16,9 +16,10 @@ from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.bounded import bounded, held_by_trace
 from pebble.reports.chosen import chosen_schedules
-from pebble.reports.drift import warned
 from pebble.reports.given import check_residual, check_seed
-from pebble.reports.target import Kernel, KernelOptions, read_kernel, whole
+from pebble.reports.kernel_notes import kernel_notes
+from pebble.reports.simulated_kernel import Kernel, KernelOptions, read_kernel
+from pebble.reports.target import whole
 from pebble.simulation import ScheduleCurve, curve_of
 from pebble.traces import LINE_BYTES
 from pebble.units import MAX_SIZE, format_bytes, format_capacity, parse_size
@@ -70,7 +71,8 @@ class CurveReport(Report):
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of the assumptions."""
         note = parse_policy(self.kernel.config.policy).curve_note
-        return (*self.kernel.notes, note) if note else tuple(self.kernel.notes)
+        told = kernel_notes(self.workload, self.kernel, [curve.name for curve in self.schedules])
+        return (*told, note) if note else told
 
     @property
     def reference(self) -> int:
@@ -213,7 +215,6 @@ def curve(
             progress(schedule.name)
     except KeyboardInterrupt:
         complete = False
-    kernel = warned(workload, kernel, [c.name for c in curves])
     at = capacities.index(config.cache_bytes)
     curves.sort(key=lambda c: c.dram_bytes[at])
     return CurveReport(workload, kernel, tuple(capacities), bounds, tuple(curves), complete)

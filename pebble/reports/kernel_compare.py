@@ -25,10 +25,10 @@ from pebble.reports.compare_notes import (
     what_no_chip_holds,
     what_stays_in_the_cache,
 )
-from pebble.reports.drift import what_drifts
 from pebble.reports.given import check_residual
+from pebble.reports.kernel_notes import kernel_notes, what_drifts
 from pebble.reports.known import best_in_kernel
-from pebble.reports.target import Kernel, KernelOptions, read_kernel
+from pebble.reports.simulated_kernel import Kernel, KernelOptions, read_kernel
 from pebble.reports.timed import Timed, check_time_options
 from pebble.simulation import KernelConfig, Traffic
 from pebble.system.parallel import each
@@ -379,7 +379,7 @@ def compare_kernels(
     separate = family.separate_bound(workload, trace.capacity.elements, trace.capacity.room)
     explicit = best_in_kernel(workload, trace.capacity)
     assert explicit is not None
-    notes = [*kernel.notes, *family.notes(residual)]
+    notes = [*kernel_notes(workload, kernel), *family.notes(residual)]
     if chip is None and kernel.target.machine is not None:
         notes.append(what_no_chip_holds(trace.capacity.bytes, kernel.target.machine))
     if wide:

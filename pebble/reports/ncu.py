@@ -18,7 +18,7 @@ from pebble.counters.stores import StoreVerdict, read_heads
 from pebble.errors import InputError
 from pebble.models.machine import load_machine
 from pebble.reports.base import Report
-from pebble.reports.target import KernelOptions
+from pebble.reports.simulated_kernel import KernelOptions
 from pebble.system.files import shown
 from pebble.units import format_bytes
 from pebble.workloads.base import Workload

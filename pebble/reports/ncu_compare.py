@@ -20,7 +20,7 @@ from pebble.reports.bounded import Bounded
 from pebble.reports.kernel_compare import Comparison, Progress, compare_kernels
 from pebble.reports.ncu import NcuReport
 from pebble.reports.ncu_verdict import Verdict, notes_of, verdict_on_reads, verdict_on_writes
-from pebble.reports.target import KernelOptions
+from pebble.reports.simulated_kernel import KernelOptions
 from pebble.simulation import Traffic
 from pebble.units import format_bytes, format_capacity, format_ratio
 from pebble.workloads import Gemm

@@ -16,7 +16,7 @@ from pebble.errors import InputError, UnknownNameError
 from pebble.families import FAMILIES, kernel_family, read_workload
 from pebble.reports.base import Report
 from pebble.reports.ncu_compare import Judgement, judge
-from pebble.reports.target import KernelOptions
+from pebble.reports.simulated_kernel import KernelOptions
 from pebble.system.files import check_output, faults, read_bytes, shown
 from pebble.units import format_bytes
 from pebble.workloads.base import Workload

@@ -14,23 +14,16 @@ from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.bounded import Bounded, trace_bound
-from pebble.reports.cache_notes import read_cache_model
+from pebble.reports.cache_model import read_cache_model
 from pebble.reports.chosen import Own
-from pebble.reports.drift import warned
 from pebble.reports.fit import fit_kernel
 from pebble.reports.given import LESS_THAN_BOUND, check_residual, check_seed, check_trace_of, check_trace_options
 from pebble.reports.kernel_compare import simulated
+from pebble.reports.kernel_notes import cache_notes, kernel_notes
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.sensitivity import sensitivity as vary
-from pebble.reports.target import (
-    Kernel,
-    KernelOptions,
-    Target,
-    check_options,
-    read_kernel,
-    target_of,
-    whole,
-)
+from pebble.reports.simulated_kernel import Kernel, KernelOptions, read_kernel
+from pebble.reports.target import Target, check_options, target_of, whole
 from pebble.schedules.tables.own import FixedTable
 from pebble.simulation import Traffic, simulate_trace
 from pebble.system.files import check_output, check_path
@@ -98,6 +91,8 @@ class Simulation(_Moved):
         At what the kernel can hold; None for a cache that starts warm, and for two workloads side by side.
     moved : Sensitivity or None
         How far the answer moves with its assumptions, if asked.
+    notes : tuple of str
+        What a reader must know of the assumptions.
     """
 
     workload: Workload
@@ -105,6 +100,7 @@ class Simulation(_Moved):
     traffic: Traffic
     bound: Bounded | None
     moved: Sensitivity | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def machine(self) -> Machine | None:
@@ -133,7 +129,7 @@ class Simulation(_Moved):
             "lower_bound": bound,
             "ratio_to_lower_bound": self.traffic.dram_bytes / bound["bytes"] if bound else None,
             **({"sensitivity": self.moved.to_json()} if self.moved else {}),
-            "notes": list(self.kernel.notes),
+            "notes": list(self.notes),
         }
 
 
@@ -249,13 +245,14 @@ def _simulate_schedule(
         if sensitive:
             raise InputError("--sensitivity: got --beside with it, expected one workload.")
         named = family.parse_schedule(schedule)  # type: ignore[arg-type]  # it says what it got
-        return Simulation(workload, kernel, _side_by_side(workload, kernel, named, *beside), None)
+        both = _side_by_side(workload, kernel, named, *beside)
+        return Simulation(workload, kernel, both, None, notes=kernel_notes(workload, kernel))
     chosen = family.read_schedule(schedule)
-    kernel = warned(workload, kernel, [chosen.name])
     traffic = simulated(workload, chosen, kernel.config, residual)
     moved = vary(workload, chosen, kernel.config) if sensitive else None
     warm = "+warm" in kernel.config.policy
-    return Simulation(workload, kernel, traffic, None if warm else trace_bound(workload, kernel), moved)
+    bound = None if warm else trace_bound(workload, kernel)
+    return Simulation(workload, kernel, traffic, bound, moved, kernel_notes(workload, kernel, [chosen.name]))
 
 
 def _with_its_tile(workload: Workload, schedule: Own, options: KernelOptions) -> KernelOptions:
@@ -293,7 +290,8 @@ def _simulate_file(path: str, workload: Workload | None, options: KernelOptions)
     """Simulate a trace file; with a workload, against its bound at what its kernel can hold."""
     check_options(options, KernelOptions.__optional_keys__)
     target = target_of(options)
-    policy, cache_bytes, notes = read_cache_model(options.get("policy", "lru"), target, 1)
+    cache = read_cache_model(options.get("policy", "lru"), target, 1)
+    notes = cache_notes(cache)
     bound = None
     if workload is not None:
         found = trace_bound(workload, read_kernel(workload, **options))
@@ -302,12 +300,12 @@ def _simulate_file(path: str, workload: Workload | None, options: KernelOptions)
     trace = read_trace(path)
     if workload is not None:
         check_trace_of(workload, trace, str(path))
-    traffic = simulate_trace(Path(path).name, trace, cache_bytes, policy)
+    traffic = simulate_trace(Path(path).name, trace, cache.bytes, cache.policy)
     footprint = trace.footprint_bytes
     if bound is not None and traffic.dram_bytes < found.bound.bytes:
         notes = [*notes, LESS_THAN_BOUND]
     return TraceSimulation(
-        str(path), target, trace.touches, trace.sms, cache_bytes, policy, traffic, footprint, bound, tuple(notes)
+        str(path), target, trace.touches, trace.sms, cache.bytes, cache.policy, traffic, footprint, bound, tuple(notes)
     )
 
 

@@ -10,7 +10,8 @@ from pebble.families import kernel_family, read_workload
 from pebble.reports.chosen import Own
 from pebble.reports.given import check_residual
 from pebble.reports.kernel_time import Timing, time_schedules
-from pebble.reports.target import KernelOptions, whole
+from pebble.reports.simulated_kernel import KernelOptions
+from pebble.reports.target import whole
 from pebble.reports.time_beside import SideBySide, time_beside
 from pebble.reports.time_sweep import Sweep, time_sweep
 from pebble.workloads.base import Workload

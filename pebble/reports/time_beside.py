@@ -11,7 +11,7 @@ from pebble.families import kernel_family
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.kernel_time import MILLI, Timed, fastest, time_notes, time_row, timed_kernel
-from pebble.reports.target import Kernel, KernelOptions
+from pebble.reports.simulated_kernel import Kernel, KernelOptions
 from pebble.schedules.execution import parse_execution
 from pebble.system.parallel import each
 from pebble.timing.sustained import LAUNCH_NS
@@ -167,7 +167,9 @@ def time_beside(
     sms, stages = one.config.sms, min(one.stages, two.stages)
     if sms < 2:
         raise InputError(f"--beside: got {sms} SM, expected at least 2 to share out.")
-    kernels = [replace(k, stages=stages, config=replace(k.config, stages=stages)) for k in (one, two)]
+    kernels = [
+        replace(k, fitted=k.fitted._replace(stages=stages), config=replace(k.config, stages=stages)) for k in (one, two)
+    ]
     if splits is None:
         splits = sorted({max(1, min(sms - 1, round(sms * part / _SPLITS))) for part in range(1, _SPLITS)})
     for share in splits:

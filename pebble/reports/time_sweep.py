@@ -19,7 +19,7 @@ from pebble.reports.kernel_time import (
     time_row,
     timed_kernel,
 )
-from pebble.reports.target import Kernel, KernelOptions
+from pebble.reports.simulated_kernel import Kernel, KernelOptions
 from pebble.system.parallel import each
 from pebble.timing.floor import TimeFloor
 from pebble.workloads.base import Workload

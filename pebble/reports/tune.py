@@ -13,8 +13,9 @@ from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.bounded import trace_bound
 from pebble.reports.export import Exported, export
+from pebble.reports.kernel_notes import kernel_notes
 from pebble.reports.kernel_time import time_notes
-from pebble.reports.target import Kernel, KernelOptions
+from pebble.reports.simulated_kernel import Kernel, KernelOptions
 from pebble.reports.tune_target import check_execution, default_conditions, read_conditions, read_kernels
 from pebble.reports.tune_time import TuneTimes, tuned_times
 from pebble.reports.tuned import (
@@ -338,7 +339,7 @@ def _notes(
 ) -> list[str]:  # fmt: skip
     """What a reader must know of the kernels, of how the search ended, and of what it found."""
     best, daily = search.ranked()[0], next((s for s in search.ranked() if s.daily), None)
-    notes = list(dict.fromkeys(note for kernel in kernels for note in kernel.notes))
+    notes = list(dict.fromkeys(note for kernel in kernels for note in kernel_notes(search.workload, kernel)))
     if search.why_over:
         notes.append(f"{search.why_over}: this is the best until then")
     for b in beyond:

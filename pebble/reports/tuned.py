@@ -11,7 +11,7 @@ from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.models.machine import Machine
 from pebble.reports.bounded import Bounded
-from pebble.reports.target import Kernel, KernelOptions
+from pebble.reports.simulated_kernel import Kernel, KernelOptions
 from pebble.reports.tune_target import check_execution
 from pebble.schedules.execution import FREE, WAVES, Execution
 from pebble.simulation import Traffic

@@ -13,7 +13,7 @@ import pebble
 from pebble.cli import main
 from pebble.models.machine import Machine, load_machine
 from pebble.models.quantity import Quantity
-from pebble.reports.target import read_kernel
+from pebble.reports.simulated_kernel import read_kernel
 from pebble.reports.tune import Tuning, tune
 from pebble.reports.tuned import has_set_aside
 from pebble.schedules.tables.walk import kernel_of
