@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.counters import Launch, Profile
 from pebble.counters.devices import MACHINES
-from pebble.counters.kernels import Critical, choose
+from pebble.counters.kernels import choose
 from pebble.counters.limits import Limit, limit_of
 from pebble.counters.names import Kind, kind_of, tile_of
 from pebble.counters.shapes import read_shapes
@@ -18,8 +18,8 @@ from pebble.models.machine import load_machine
 from pebble.reports.base import Report
 from pebble.reports.bounded import Bounded
 from pebble.reports.kernel_compare import Comparison, Progress, compare_kernels
-from pebble.reports.ncu import NcuReport
 from pebble.reports.ncu_verdict import Verdict, notes_of, verdict_on_reads, verdict_on_writes
+from pebble.reports.ncu_which import identify
 from pebble.reports.simulated_kernel import KernelOptions
 from pebble.simulation import Traffic
 from pebble.units import format_bytes, format_capacity, format_ratio
@@ -337,7 +337,7 @@ def judge(
 
 def _shape_of(profile: Profile, launch: Launch) -> Workload:
     """The GEMM that the counters determine."""
-    found = NcuReport(profile, Critical(launch, "asked for")).which(launch.ident)
+    found = identify(profile, launch.ident)
     if found.shape is not None and (found.shape.out_bytes in (2, 4)):
         dtype = {2: "bf16", 4: "fp32"}[found.shape.out_bytes]
         return Gemm(found.shape.m, found.shape.n, found.shape.k, dtype)
