@@ -46,11 +46,11 @@ if "NUMBA_CACHE_DIR" not in _os.environ:
     _os.environ["NUMBA_CACHE_DIR"] = _compiled_code_folder()
 
 if TYPE_CHECKING:
+    from pebble.api.traffic import bound, compare, simulate
     from pebble.families import workload
     from pebble.models.machine import Machine
-    from pebble.reports.bound import Bound, bound
+    from pebble.reports.bound import Bound
     from pebble.reports.coalesce import CoalescingReport, coalesce
-    from pebble.reports.compare import compare
     from pebble.reports.curve import CurveReport, curve
     from pebble.reports.cycles import Cycles, cycles
     from pebble.reports.dags import dag
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from pebble.reports.ncu_dims import recover_dims
     from pebble.reports.proof import Proof, certify, prove
     from pebble.reports.replay import Replayed, replay
-    from pebble.reports.simulate import Simulation, simulate
+    from pebble.reports.simulate import Simulation
     from pebble.reports.solve import Solution, solve
     from pebble.reports.stream import Stream, stream
     from pebble.reports.target import find_gpu as gpu
@@ -101,10 +101,10 @@ _EXPORTS = {
     "Tuning": "pebble.reports.tune",
     "Verification": "pebble.reports.verify",
     "WebPage": "pebble.webpage.report",
-    "bound": "pebble.reports.bound",
+    "bound": "pebble.api.traffic",
     "certify": "pebble.reports.proof",
     "coalesce": "pebble.reports.coalesce",
-    "compare": "pebble.reports.compare",
+    "compare": "pebble.api.traffic",
     "curve": "pebble.reports.curve",
     "cycles": "pebble.reports.cycles",
     "dag": "pebble.reports.dags",
@@ -117,7 +117,7 @@ _EXPORTS = {
     "replay": "pebble.reports.replay",
     "results": "pebble.sweeps.results",
     "report": "pebble.webpage.report",
-    "simulate": "pebble.reports.simulate",
+    "simulate": "pebble.api.traffic",
     "solve": "pebble.reports.solve",
     "time": "pebble.reports.time",
     "stream": "pebble.reports.stream",

@@ -22,6 +22,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("proof", "tuning"),
     ("plots",),
     ("reports",),
+    ("api",),
     ("sweeps",),
     ("webpage",),
     ("cli",),

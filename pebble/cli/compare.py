@@ -22,6 +22,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from pebble.api.traffic import compare
 from pebble.cli import _output
 from pebble.cli._exact import interval_line, print_exact
 from pebble.cli._floor import add_time_arguments, print_energy, print_floor
@@ -31,7 +32,6 @@ from pebble.cli._schedules_argument import add_schedules_arguments
 from pebble.cli._sms import add_buffer_arguments, print_sm_comparison
 from pebble.cli._target import add_accumulate_argument, add_kernel_arguments, add_machine_arguments, kernel, seconds
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
-from pebble.reports.compare import compare
 from pebble.reports.exact import ExactComparison
 from pebble.reports.kernel_compare import Comparison
 from pebble.system.clock import interruptible

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 from pebble.errors import InputError, check_flag
 from pebble.families import KernelFamily, kernel_family
 from pebble.models.kernel_fit import MAX_STAGES, Fit
 from pebble.models.machine import Machine
-from pebble.models.speeds import Speeds, speeds_of
+from pebble.models.speeds import speeds_of
 from pebble.reports.cache_model import IDEAL, CacheModel, read_cache_model
 from pebble.reports.fit import ALLOW, ORIGINS, Fitted, beyond_chip, fit_kernel
 from pebble.reports.given import check_seed
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, check_options, target_of, whole
 from pebble.schedules.execution import WAVES, Execution, parse_execution
 from pebble.simulation import KernelConfig
+from pebble.traces.free import Speeds
 from pebble.units import format_capacity
 from pebble.workloads.base import Workload
+
+T = TypeVar("T")
 
 
 class KernelOptions(TargetOptions, total=False):
@@ -46,13 +49,17 @@ class KernelOptions(TargetOptions, total=False):
 
     tile: str | None
     sms: int | str | None
-    blocks_per_sm: int | str
+    blocks_per_sm: int | str | None
     stages: int | str | None
     policy: str | None
-    execution: str
-    cluster: str
-    seed: int | str
-    allow_infeasible: bool
+    execution: str | None
+    cluster: str | None
+    seed: int | str | None
+    allow_infeasible: bool | None
+
+
+def _unless_given(value: T | None, default: T) -> T:
+    return default if value is None else value
 
 
 @dataclass(frozen=True)
@@ -100,13 +107,14 @@ class KernelSpec:
             sms = target.machine.sms
         else:
             raise InputError("--sms missing: expected --sms NUMBER beside --cache, the number of SMs of the GPU.")
-        blocks = whole("--blocks-per-sm", options.get("blocks_per_sm", 1), 1, 64)
+        blocks = whole("--blocks-per-sm", _unless_given(options.get("blocks_per_sm"), 1), 1, 64)
         stages = None if stages is None else whole("--stages", stages, 1, MAX_STAGES)
-        allow = options.get("allow_infeasible", False)
+        allow = _unless_given(options.get("allow_infeasible"), False)
         if check_flag("allow_infeasible", allow) and target.machine is None:
             raise InputError("--allow-infeasible: got it with --cache, where no chip limits the kernel; leave it out.")
-        seed = whole("--seed", options.get("seed", 0), 0, 10**6)
-        execution = parse_execution(options.get("execution", "waves"), options.get("cluster", "1x1"), seed)
+        seed = whole("--seed", _unless_given(options.get("seed"), 0), 0, 10**6)
+        name, cluster = _unless_given(options.get("execution"), "waves"), _unless_given(options.get("cluster"), "1x1")
+        execution = parse_execution(name, cluster, seed)
         return cls(target, options.get("tile"), sms, blocks, stages, options.get("policy"), execution, allow)
 
 

@@ -156,8 +156,10 @@ def time_beside(
 
     The tile is the first workload's; the second has its family's own. Both hold as many stages as fit in both.
     """
-    asked: KernelOptions = {"execution": "free", **options}
-    if parse_execution(asked["execution"]).is_reference:
+    execution = options.get("execution")
+    execution = "free" if execution is None else execution
+    asked: KernelOptions = {**options, "execution": execution}
+    if parse_execution(execution).is_reference:
         raise InputError("--execution: got waves with --beside, expected free: kernels side by side share no wave.")
     theirs: KernelOptions = {key: value for key, value in asked.items() if key != "tile"}  # type: ignore[assignment]
     if first.dtype != second.dtype:

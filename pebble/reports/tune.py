@@ -273,7 +273,7 @@ def tune(
     >>> found.best.worst.dram_bytes <= found.daily.worst.dram_bytes, found.best.ratio >= 1
     (True, True)
     """
-    if "execution" in options:
+    if options.get("execution") is not None:
         raise InputError("execution: expected robust instead, the executions to rank by, such as 'waves,dynamic-5'.")
     if isinstance(workload, Attention) and workload.softmax == "strict":
         raise InputError("--softmax: got strict, expected online: all orders that are tried rescale sums as they go.")
