@@ -46,13 +46,15 @@ if "NUMBA_CACHE_DIR" not in _os.environ:
     _os.environ["NUMBA_CACHE_DIR"] = _compiled_code_folder()
 
 if TYPE_CHECKING:
+    from pebble.api.games import replay, solve
+    from pebble.api.kernels import coalesce, curve, cycles, time
     from pebble.api.traffic import bound, compare, simulate
     from pebble.families import workload
     from pebble.models.machine import Machine
     from pebble.reports.bound import Bound
-    from pebble.reports.coalesce import CoalescingReport, coalesce
-    from pebble.reports.curve import CurveReport, curve
-    from pebble.reports.cycles import Cycles, cycles
+    from pebble.reports.coalesce import CoalescingReport
+    from pebble.reports.curve import CurveReport
+    from pebble.reports.cycles import Cycles
     from pebble.reports.dags import dag
     from pebble.reports.decode import Decode, decode
     from pebble.reports.export import Exported, export
@@ -62,13 +64,12 @@ if TYPE_CHECKING:
     from pebble.reports.ncu_compare import Judgement
     from pebble.reports.ncu_dims import recover_dims
     from pebble.reports.proof import Proof, certify, prove
-    from pebble.reports.replay import Replayed, replay
+    from pebble.reports.replay import Replayed
     from pebble.reports.simulate import Simulation
-    from pebble.reports.solve import Solution, solve
+    from pebble.reports.solve import Solution
     from pebble.reports.stream import Stream, stream
     from pebble.reports.target import find_gpu as gpu
     from pebble.reports.tile import TileAdvice, tile
-    from pebble.reports.time import time
     from pebble.reports.tune import Tuning, tune
     from pebble.reports.verify import Verification, verify
     from pebble.sweeps.results import Results, results
@@ -103,10 +104,10 @@ _EXPORTS = {
     "WebPage": "pebble.webpage.report",
     "bound": "pebble.api.traffic",
     "certify": "pebble.reports.proof",
-    "coalesce": "pebble.reports.coalesce",
+    "coalesce": "pebble.api.kernels",
     "compare": "pebble.api.traffic",
-    "curve": "pebble.reports.curve",
-    "cycles": "pebble.reports.cycles",
+    "curve": "pebble.api.kernels",
+    "cycles": "pebble.api.kernels",
     "dag": "pebble.reports.dags",
     "decode": "pebble.reports.decode",
     "export": "pebble.reports.export",
@@ -114,12 +115,12 @@ _EXPORTS = {
     "ncu": "pebble.reports.ncu",
     "prove": "pebble.reports.proof",
     "recover_dims": "pebble.reports.ncu_dims",
-    "replay": "pebble.reports.replay",
+    "replay": "pebble.api.games",
     "results": "pebble.sweeps.results",
     "report": "pebble.webpage.report",
     "simulate": "pebble.api.traffic",
-    "solve": "pebble.reports.solve",
-    "time": "pebble.reports.time",
+    "solve": "pebble.api.games",
+    "time": "pebble.api.kernels",
     "stream": "pebble.reports.stream",
     "tile": "pebble.reports.tile",
     "sweep": "pebble.sweeps.sweep",

@@ -109,6 +109,15 @@ def test_the_root_holds_only_the_front_door_and_the_ground() -> None:
     assert folders == set(FLOOR) - {"errors", "units"}
 
 
+def test_no_function_of_a_report_takes_more_than_eight_parameters() -> None:
+    for path in sorted((ROOT / "pebble" / "reports").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                a = node.args
+                named = [each.arg for each in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg) if each]
+                assert len(set(named) - {"self", "cls"}) <= 8, f"{path}:{node.lineno}: {node.name}"
+
+
 def test_the_checker_stands_alone() -> None:
     for path, name in ALL:
         if room_of(name) == "certificate":

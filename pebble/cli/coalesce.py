@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import argparse
 
+from pebble.api.kernels import coalesce
 from pebble.cli import _output
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.errors import InputError
-from pebble.reports.coalesce import coalesce
 from pebble.reports.target import whole
 from pebble.units import format_ratio
 

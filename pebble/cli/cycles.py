@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import argparse
 
+from pebble.api.kernels import cycles
 from pebble.cli import _output
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.models.sm_constants import SETS
 from pebble.models.tile_model import KTile
-from pebble.reports.cycles import OVERRIDES, Cycles, cycles
+from pebble.reports.cycles import OVERRIDES, Cycles
 from pebble.workloads.base import DTYPE_BYTES
 
 _UNITS = {"bandwidth": "B", "latency": "CYCLES", "cycles": "CYCLES", "cores": "N"}

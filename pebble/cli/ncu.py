@@ -31,7 +31,7 @@ from pebble.errors import InputError
 from pebble.reports.ncu import ncu
 from pebble.reports.ncu_compare import judge
 from pebble.reports.ncu_dims import recover_dims
-from pebble.reports.ncu_row import append_rows, kit_rows, measured_row
+from pebble.reports.ncu_row import RunNotes, append_rows, kit_rows, measured_row
 from pebble.reports.target import whole
 from pebble.system.files import check_output
 
@@ -175,8 +175,8 @@ def _run_row(args: argparse.Namespace) -> int:
             )
         found = list(kit_rows(profile, args.plan, **kernel(args)))
     else:
-        more = {"launched": args.launched, "note": args.note, "date": args.date, "cold": _cold(args)}
-        found = [measured_row(profile, workload, args.launch, args.schedule, **more, **kernel(args))]
+        told = RunNotes(args.launched, args.note, args.date)
+        found = [measured_row(profile, workload, args.launch, args.schedule, told, cold=_cold(args), **kernel(args))]
     if args.append is not None:
         append_rows(args.append, found)
     if args.json:

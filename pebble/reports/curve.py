@@ -145,43 +145,34 @@ class CurveReport(Report):
         )
 
 
-def curve(
+@dataclass(frozen=True)
+class CurveSizes:
+    """The cache sizes of a curve, as `pebble.curve` takes them.
+
+    Attributes
+    ----------
+    least, most : str or None
+    points : int or str
+    capacities_bytes : sequence of int or None
+        The sizes themselves, instead.
+    """
+
+    least: str | None = None
+    most: str | None = None
+    points: int | str = 48
+    capacities_bytes: Sequence[int] | None = None
+
+
+def traffic_curve(
     workload: Workload,
     schedules: str | Sequence[str] = "all",
+    sizes: CurveSizes = CurveSizes(),
     *,
-    least: str | None = None,
-    most: str | None = None,
-    points: int | str = 48,
-    capacities_bytes: Sequence[int] | None = None,
     residual: bool = False,
     progress: Callable[[str], None] = lambda name: None,
     **options: Unpack[KernelOptions],
 ) -> CurveReport:
-    """Traffic of every schedule at every cache size, with the proved bound beneath.
-
-    Parameters
-    ----------
-    workload, schedules, residual, **options
-        As for `pebble.compare`.
-    least, most : str, optional
-        Smallest and largest cache, such as ``"1MiB"``; by default the largest tile (64 KiB or more), all operands.
-    points : int
-        Cache sizes between the two.
-    capacities_bytes : sequence of int, optional
-        The cache sizes themselves, instead.
-    progress : callable, optional
-        Called with the name of each schedule that is done.
-
-    Returns
-    -------
-    CurveReport
-        With what was done by then when interrupted by KeyboardInterrupt.
-
-    Raises
-    ------
-    InputError
-        A capacity below the largest tile, more than 4096 of them, or a policy that starts warm.
-    """
+    """Traffic of every schedule at every cache size; arguments and errors as for `pebble.curve`."""
     family = kernel_family(workload)
     kernel = read_kernel(workload, **options)
     check_seed(options, kernel.config.execution.kind)
@@ -191,9 +182,10 @@ def curve(
         raise InputError("curve: got a policy with +warm, expected a cold start: the bounds count every first load.")
     family.check(workload, config)
     chosen = chosen_schedules(workload, kernel, schedules)
+    capacities_bytes = sizes.capacities_bytes
     if capacities_bytes is None:
         tiles = [family.trace(workload, schedule, config, residual).tile_lines for schedule in chosen]
-        capacities_bytes = _sizes(workload, tiles, least, most, whole("--points", points, 1, MOST_POINTS))
+        capacities_bytes = _sizes(workload, tiles, sizes)
     elif not isinstance(capacities_bytes, Iterable):
         raise InputError(f"capacities_bytes: got {repr(capacities_bytes)[:80]}, expected sizes such as [2**20, 2**21].")
     given = {whole("capacities_bytes", size, 1, MAX_SIZE) for size in capacities_bytes}
@@ -220,9 +212,10 @@ def curve(
     return CurveReport(workload, kernel, tuple(capacities), bounds, tuple(curves), complete)
 
 
-def _sizes(workload: Workload, tiles: list[Any], least: str | None, most: str | None, points: int) -> list[int]:
+def _sizes(workload: Workload, tiles: list[Any], sizes: CurveSizes) -> list[int]:
     """Cache sizes from the largest tile of any schedule to more than all operands of one, evenly on a log axis."""
-    width = workload.narrowest_bytes
+    width, least, most = workload.narrowest_bytes, sizes.least, sizes.most
+    points = whole("--points", sizes.points, 1, MOST_POINTS)
     high = parse_size(most, "--to").to_bytes(width) if most else int(tiles[0].sum(dtype=np.int64)) * LINE_BYTES * 5 // 4
     low = max(_LEAST_BYTES, max(int(lines.max()) for lines in tiles) * LINE_BYTES)
     if least:

@@ -15,6 +15,7 @@ from pebble.errors import InputError
 from pebble.families import lower_bound
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
+from pebble.reports.options import spelled_out
 from pebble.reports.target import Target, TargetOptions, read_target
 from pebble.reports.timed import check_time_options
 from pebble.timing.floor import MICRO, TimeFloor, floor_of
@@ -274,6 +275,7 @@ class Decode(Report):
         return found
 
 
+@spelled_out(TargetOptions)
 def decode(model: str, dtype: str = "bf16", accumulator: str | None = None, **where: Unpack[TargetOptions]) -> Decode:
     """How much of a decode step's least traffic is the KV cache, for batch 1..64 and context 1k..128k.
 

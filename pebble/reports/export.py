@@ -16,6 +16,7 @@ from pebble.reports.chosen import Own
 from pebble.reports.fit import ORIGINS
 from pebble.reports.given import check_seed
 from pebble.reports.kernel_notes import kernel_notes
+from pebble.reports.options import spelled_out
 from pebble.reports.simulated_kernel import KernelOptions, read_kernel
 from pebble.reports.target import check_options, find_gpu
 from pebble.schedules.export.cuda import cuda_header
@@ -98,6 +99,7 @@ class Exported(Report):
         write_bytes(path, self.content, "--out: ")
 
 
+@spelled_out(KernelOptions)
 def export(
     schedule: Own, workload: Workload | None = None, format: str = "json", **options: Unpack[KernelOptions]
 ) -> Exported:

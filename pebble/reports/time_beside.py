@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from pebble.errors import InputError
-from pebble.families import kernel_family
+from pebble.families import kernel_family, read_workload
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.kernel_time import MILLI, Timed, fastest, time_notes, time_row, timed_kernel
 from pebble.reports.simulated_kernel import Kernel, KernelOptions
+from pebble.reports.target import whole
 from pebble.schedules.execution import parse_execution
 from pebble.system.parallel import each
 from pebble.timing.sustained import LAUNCH_NS
@@ -204,3 +205,42 @@ def time_beside(
         tuple(Split(share, found[at]) for at, share in enumerate(splits)),
         notes,
     )
+
+
+def read_beside(text: str | Workload, first: Workload) -> Workload:
+    """The second workload, from text as on the command line.
+
+    Raises
+    ------
+    InputError
+        Malformed text.
+    """
+    if not isinstance(text, str):
+        kernel_family(text)
+        return text
+    name, *words = text.split() or [""]
+    given: dict[str, object] = {}
+    while words:
+        option = words.pop(0)
+        if not option.startswith("-"):
+            raise InputError(f"--beside: got {option!r} in {text!r}, expected an option such as --tokens 512.")
+        value = words.pop(0) if words and not words[0].startswith("-") else True
+        given[option.lstrip("-").replace("-", "_")] = value
+    tokens = next((getattr(first, key) for key in ("tokens", "m", "queries") if hasattr(first, key)), None)
+    if ":" in name and "tokens" not in given and tokens is not None:
+        given["tokens"] = tokens
+    return read_workload(name, given)
+
+
+def read_splits(given: str | int | Sequence[int] | None) -> list[int] | None:
+    """SMs of the second workload.
+
+    Raises
+    ------
+    InputError
+        Not whole numbers.
+    """
+    if given is None:
+        return None
+    parts: Iterable[Any] = given.split(",") if isinstance(given, str) else [given] if isinstance(given, int) else given
+    return [whole("--beside-sms", part, 1, 10**6) for part in parts]

@@ -15,6 +15,7 @@ from pebble.reports.bounded import trace_bound
 from pebble.reports.export import Exported, export
 from pebble.reports.kernel_notes import kernel_notes
 from pebble.reports.kernel_time import time_notes
+from pebble.reports.options import spelled_out
 from pebble.reports.simulated_kernel import Kernel, KernelOptions
 from pebble.reports.tune_target import check_execution, default_conditions, read_conditions, read_kernels
 from pebble.reports.tune_time import TuneTimes, tuned_times
@@ -229,6 +230,7 @@ class Tuning(Report):
         return plot_tuning(bars, self.best.bound.bound.bytes, of, ax)
 
 
+@spelled_out(KernelOptions)
 def tune(
     workload: Workload,
     *,

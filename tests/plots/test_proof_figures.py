@@ -12,6 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from pebble.api.kernels import cycles
 from pebble.cli import main
 from pebble.cli.figure import FIGURES
 from pebble.plots.buffers import Chip, omega_figure
@@ -24,7 +25,6 @@ from pebble.plots.segments import cut_schedule, segments_figure
 from pebble.plots.ski_slope import ski_slope, ski_slope_figure
 from pebble.plots.stationarity import stationarity, stationarity_figure
 from pebble.plots.walk import reuse_distances, walk_figure
-from pebble.reports.cycles import cycles
 from pebble.reports.decode import decode
 from pebble.reports.kernel_compare import compare_kernels as compare
 from pebble.reports.roofline import roofline
