@@ -26,13 +26,15 @@ from pebble.system.compiled import choose_folder as _choose_folder  # noqa: E402
 _choose_folder(__version__)
 
 if TYPE_CHECKING:
+    from pebble.api.games import replay, solve
+    from pebble.api.kernels import coalesce, curve, cycles, time
+    from pebble.api.traffic import bound, compare, simulate
     from pebble.families import workload
     from pebble.models.machine import Machine
-    from pebble.reports.bound import Bound, bound
-    from pebble.reports.coalesce import CoalescingReport, coalesce
-    from pebble.reports.compare import compare
-    from pebble.reports.curve import CurveReport, curve
-    from pebble.reports.cycles import Cycles, cycles
+    from pebble.reports.bound import Bound
+    from pebble.reports.coalesce import CoalescingReport
+    from pebble.reports.curve import CurveReport
+    from pebble.reports.cycles import Cycles
     from pebble.reports.dags import dag
     from pebble.reports.decode import Decode, decode
     from pebble.reports.export import Exported, export
@@ -42,13 +44,12 @@ if TYPE_CHECKING:
     from pebble.reports.ncu_compare import Judgement
     from pebble.reports.ncu_dims import recover_dims
     from pebble.reports.proof import Proof, certify, prove
-    from pebble.reports.replay import Replayed, replay
-    from pebble.reports.simulate import Simulation, simulate
-    from pebble.reports.solve import Solution, solve
+    from pebble.reports.replay import Replayed
+    from pebble.reports.simulate import Simulation
+    from pebble.reports.solve import Solution
     from pebble.reports.stream import Stream, stream
     from pebble.reports.target import find_gpu as gpu
     from pebble.reports.tile import TileAdvice, tile
-    from pebble.reports.time import time
     from pebble.reports.tune import Tuning, tune
     from pebble.reports.verify import Verification, verify
     from pebble.sweeps.results import Results, results
@@ -81,12 +82,12 @@ _EXPORTS = {
     "Tuning": "pebble.reports.tune",
     "Verification": "pebble.reports.verify",
     "WebPage": "pebble.webpage.report",
-    "bound": "pebble.reports.bound",
+    "bound": "pebble.api.traffic",
     "certify": "pebble.reports.proof",
-    "coalesce": "pebble.reports.coalesce",
-    "compare": "pebble.reports.compare",
-    "curve": "pebble.reports.curve",
-    "cycles": "pebble.reports.cycles",
+    "coalesce": "pebble.api.kernels",
+    "compare": "pebble.api.traffic",
+    "curve": "pebble.api.kernels",
+    "cycles": "pebble.api.kernels",
     "dag": "pebble.reports.dags",
     "decode": "pebble.reports.decode",
     "export": "pebble.reports.export",
@@ -94,12 +95,12 @@ _EXPORTS = {
     "ncu": "pebble.reports.ncu",
     "prove": "pebble.reports.proof",
     "recover_dims": "pebble.reports.ncu_dims",
-    "replay": "pebble.reports.replay",
+    "replay": "pebble.api.games",
     "results": "pebble.sweeps.results",
     "report": "pebble.webpage.report",
-    "simulate": "pebble.reports.simulate",
-    "solve": "pebble.reports.solve",
-    "time": "pebble.reports.time",
+    "simulate": "pebble.api.traffic",
+    "solve": "pebble.api.games",
+    "time": "pebble.api.kernels",
     "stream": "pebble.reports.stream",
     "tile": "pebble.reports.tile",
     "sweep": "pebble.sweeps.sweep",

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -21,6 +22,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("proof", "tuning"),
     ("plots",),
     ("reports",),
+    ("api",),
     ("sweeps",),
     ("webpage",),
     ("cli",),
@@ -40,19 +42,9 @@ def modules() -> Iterator[tuple[Path, str]]:
 
 
 def imports(path: Path, name: str) -> Iterator[tuple[str, int]]:
-    """What a module imports of the package when it runs, relative imports resolved; not for type checkers only."""
-    tree = ast.parse(path.read_text())
-    typing_only = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
-        for statement in node.body
-        for inner in ast.walk(statement)
-    }
+    """What a module imports of the package, relative imports resolved; for type checkers only, too."""
     package = name.split(".")[:-1]
-    for node in ast.walk(tree):
-        if id(node) in typing_only:
-            continue
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             found = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -60,8 +52,10 @@ def imports(path: Path, name: str) -> Iterator[tuple[str, int]]:
             if node.level:
                 above = ["pebble", *package][: len(package) + 2 - node.level]
                 base = ".".join([*above, base]).rstrip(".")
-            # `from pebble import x` names a room or a name of the front door
-            found = [f"pebble.{alias.name}" for alias in node.names] if base == "pebble" else [base]
+            # `from pebble.room import x` may name a module; `from pebble import x` a room, or a name of the front door
+            inside = [f"{base}.{alias.name}" for alias in node.names]
+            modules = [full for full in inside if base == "pebble" or full.removeprefix("pebble.") in MODULES]
+            found = modules or [base]
         else:
             continue
         for target in found:
@@ -74,6 +68,7 @@ def room_of(name: str) -> str:
 
 
 ALL = list(modules())
+MODULES = {name.removesuffix(".__init__") for _, name in ALL}
 
 
 @pytest.mark.parametrize(("path", "name"), ALL, ids=[name for _, name in ALL])
@@ -89,12 +84,40 @@ def test_imports_lead_down(path: Path, name: str) -> None:
         assert FLOOR[other] < FLOOR[room], f"{path}:{line}: {room} imports {target}, which is not below it"
 
 
+def circles() -> set[frozenset[str]]:
+    """Modules that import each other, directly or by way of others."""
+    graph: nx.DiGraph = nx.DiGraph()
+    for path, name in ALL:
+        if name not in FRONT:
+            here = name.removesuffix(".__init__")
+            graph.add_edges_from((here, there.removeprefix("pebble.")) for there, _ in imports(path, name))
+    graph.remove_nodes_from([name for name in graph if name not in MODULES])
+    return {frozenset(found) for found in nx.strongly_connected_components(graph) if len(found) > 1}
+
+
+def test_modules_import_each_other_only_where_the_map_says_why() -> None:
+    on_the_map = (ROOT / "docs" / "architecture.rst").read_text()
+    found = circles()
+    assert len(found) <= 3
+    for circle in found:
+        assert f"Circle: {', '.join(f'``{name}``' for name in sorted(circle))}" in on_the_map, sorted(circle)
+
+
 def test_the_root_holds_only_the_front_door_and_the_ground() -> None:
     files = {path.stem for path in (ROOT / "pebble").glob("*.py")}
     assert files == {"__init__", "__main__", "errors", "units"}
     folders = {init.parent.name for init in (ROOT / "pebble").glob("*/__init__.py")} - set(BESIDE)
     assert folders == set(FLOOR) - {"errors", "units", *BESIDE}
     assert all((ROOT / name / "__init__.py").is_file() for name in BESIDE)
+
+
+def test_no_function_of_a_report_takes_more_than_eight_parameters() -> None:
+    for path in sorted((ROOT / "pebble" / "reports").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                a = node.args
+                named = [each.arg for each in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg) if each]
+                assert len(set(named) - {"self", "cls"}) <= 8, f"{path}:{node.lineno}: {node.name}"
 
 
 def test_the_checker_stands_alone() -> None:
@@ -119,5 +142,7 @@ def test_a_wrong_arrow_would_be_found(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.py"
     wrong.write_text(
         "from __future__ import annotations\n\ndef f():\n    from ..cli import main\n    from pebble import plots\n"
+        "if TYPE_CHECKING:\n    from pebble.reports import bound, Report\n    from pebble.reports.base import Report\n"
     )
-    assert {target for target, _ in imports(wrong, "workloads.wrong")} == {"pebble.cli", "pebble.plots"}
+    found = {target for target, _ in imports(wrong, "workloads.wrong")}
+    assert found == {"pebble.cli", "pebble.plots", "pebble.reports.bound", "pebble.reports.base"}

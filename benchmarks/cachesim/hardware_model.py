@@ -16,7 +16,7 @@ from pebble.families import kernel_family
 from pebble.models.caches import parse_policy
 from pebble.models.caches.base import CacheCounts, Engine, counted
 from pebble.models.caches.oldest_of_k import OldestOfKEngine
-from pebble.reports.target import read_kernel
+from pebble.reports.simulated_kernel import read_kernel
 from pebble.system.parallel import cores
 from pebble.traces import LINE_BYTES
 from pebble.workloads import Gemm

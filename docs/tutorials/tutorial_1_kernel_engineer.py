@@ -12,7 +12,6 @@ import tempfile
 from pathlib import Path
 
 import pebble
-from pebble.plots.compare import comparison_figure
 
 # %%
 # My layer, my GPU
@@ -51,7 +50,7 @@ for traffic in daily.orders:
 # ``row`` walks C line by line: by the time it returns to a column of B, the cache has lost it. The grouped order is
 # what Triton's tutorial does, eight rows of tiles at a time. The small pictures below are the walks, dark tiles first.
 
-figure = comparison_figure(daily)
+figure = daily.figure()
 
 # %%
 # My order

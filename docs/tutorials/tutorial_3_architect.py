@@ -10,7 +10,6 @@ import tempfile
 from pathlib import Path
 
 import pebble
-from pebble.plots.curve import curve_figure
 
 # %%
 # A machine file of my own
@@ -120,7 +119,7 @@ print(f"{grown.tasks} tasks: {grown.kept} were there, {grown.computed} computed"
 
 layer = pebble.workload("llama-3-8b:qkv", tokens=4096)
 curve = pebble.curve(layer, ["row", "grouped-8"], machine=write_machine(50), least="4MiB", most="256MiB", points=24)
-figure = curve_figure(curve)
+figure = curve.figure()
 
 # %%
 # Buffers of the SMs

@@ -7,9 +7,10 @@ from math import exp
 from pebble.cli import _output
 from pebble.counters import Launch
 from pebble.counters.dimensions import LEAST_SPREAD, STEP, Dimensions
-from pebble.reports.ncu import Identified, NcuReport
+from pebble.reports.ncu import NcuReport
 from pebble.reports.ncu_compare import Judgement
 from pebble.reports.ncu_dims import Recovered
+from pebble.reports.ncu_which import Identified
 from pebble.units import format_bytes, format_capacity, format_ratio
 
 _MOST_ORDERS = 20

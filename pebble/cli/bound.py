@@ -21,6 +21,7 @@ import threading
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from pebble.api.traffic import bound
 from pebble.bounds import LowerBound, Wide
 from pebble.cli import _output
 from pebble.cli._dag_argument import is_dag_file
@@ -31,7 +32,7 @@ from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError
 from pebble.families import family_of
 from pebble.reports.accumulators import PARTIAL_SUMS
-from pebble.reports.bound import Bound, bound
+from pebble.reports.bound import Bound
 from pebble.reports.sm_bound import SmBound
 from pebble.system.clock import interruptible
 from pebble.system.files import check_output

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import argparse
 
+from pebble.api.kernels import coalesce
 from pebble.cli import _output
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.errors import InputError
-from pebble.plots.coalesce import coalescing_figure
-from pebble.reports.coalesce import coalesce
 from pebble.reports.target import whole
 from pebble.units import format_ratio
 
@@ -51,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         each=_sides("--each", args.each),
     )
     if args.figure is not None:
-        write_figure(args, lambda: coalescing_figure(found))
+        write_figure(args, found.figure)
     if args.json:
         _output.print_report(found)
         return 0

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from pebble.api.traffic import compare
 from pebble.cli import _output
 from pebble.cli._exact import interval_line, print_exact
 from pebble.cli._floor import add_time_arguments, print_energy, print_floor
@@ -31,13 +32,8 @@ from pebble.cli._schedules_argument import add_schedules_arguments
 from pebble.cli._sms import add_buffer_arguments, print_sm_comparison
 from pebble.cli._target import add_accumulate_argument, add_kernel_arguments, add_machine_arguments, kernel, seconds
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
-from pebble.plots.compare import comparison_figure
-from pebble.plots.exact import exact_figure
-from pebble.plots.save import Figure, page
-from pebble.reports.compare import compare
 from pebble.reports.exact import ExactComparison
 from pebble.reports.kernel_compare import Comparison
-from pebble.reports.sm_compare import SmComparison
 from pebble.system.clock import interruptible
 from pebble.units import format_bytes, format_capacity, format_ratio, format_seconds
 
@@ -88,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         )
     interrupted = stop.is_set() or (isinstance(found, Comparison) and not found.complete)
     if args.figure is not None and not interrupted:  # before the table: a reader who leaves early (`| head`) gets it
-        write_figure(args, lambda: _draw(found))
+        write_figure(args, found.figure)
     if args.json:
         _output.print_report(found)
     elif isinstance(found, Comparison):
@@ -98,16 +94,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         print_sm_comparison(found)
     return 130 if interrupted else 0
-
-
-def _draw(found: Comparison | SmComparison | ExactComparison) -> Figure:
-    if isinstance(found, Comparison):
-        return comparison_figure(found)
-    if isinstance(found, ExactComparison):
-        return exact_figure(found)
-    with page(6.4, 4.8) as figure:
-        found.plot(figure.add_subplot())
-    return figure
 
 
 def _progress(exact: bool) -> AbstractContextManager[Callable[[Any], Any] | None]:

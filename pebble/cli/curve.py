@@ -12,13 +12,14 @@ import argparse
 
 import numpy as np
 
+from pebble.api.kernels import curve
 from pebble.cli import _output
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._schedules_argument import add_schedules_arguments
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.models.caches import parse_policy
-from pebble.reports.curve import CurveReport, curve
+from pebble.reports.curve import CurveReport
 
 _COLUMNS = 6
 
@@ -46,9 +47,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print(report)
     if args.figure and report.schedules:
-        from pebble.plots.curve import curve_figure
-
-        write_figure(args, lambda: curve_figure(report))
+        write_figure(args, report.figure)
     return 0 if report.complete else 130
 
 

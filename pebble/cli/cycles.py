@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import argparse
 
+from pebble.api.kernels import cycles
 from pebble.cli import _output
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.models.sm_constants import SETS
 from pebble.models.tile_model import KTile
-from pebble.plots.cycles import cycles_figure
-from pebble.reports.cycles import OVERRIDES, Cycles, cycles
+from pebble.reports.cycles import OVERRIDES, Cycles
 from pebble.workloads.base import DTYPE_BYTES
 
 _UNITS = {"bandwidth": "B", "latency": "CYCLES", "cycles": "CYCLES", "cores": "N"}
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print(found)
     if args.figure is not None:
-        write_figure(args, lambda: cycles_figure(found))
+        write_figure(args, found.figure)
     return 0
 
 

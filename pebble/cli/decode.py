@@ -17,7 +17,6 @@ from pebble.cli import _output
 from pebble.cli._floor import add_time_arguments, rates_line
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._target import add_machine_arguments, where
-from pebble.plots.decode import decode_figure
 from pebble.reports.decode import BATCHES, CONTEXTS, Decode, decode
 from pebble.units import format_bytes, format_capacity, format_seconds
 from pebble.workloads import DTYPE_BYTES
@@ -41,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print(found)
     if args.figure is not None:
-        write_figure(args, lambda: decode_figure(found))
+        write_figure(args, found.figure)
     return 0
 
 

@@ -280,14 +280,13 @@ def _stationarity(args: argparse.Namespace) -> tuple[Figure, dict[str, Any]]:
 
 
 def _energy(args: argparse.Namespace) -> Figure:
-    from pebble.plots.energy import energy_figure
     from pebble.reports.kernel_compare import compare_kernels
 
     workload = optional_workload(args) or Gemm(8192, 8192, 8192)
     if args.gpu is None and args.machine is None:
         raise InputError("energy: expected --gpu SKU or --machine FILE, whose DRAM is priced.")
     where = {"gpu": args.gpu, "machine": args.machine}
-    return energy_figure(compare_kernels(workload, args.schedules or "all", energy=args.energy or "7nm", **where))
+    return compare_kernels(workload, args.schedules or "all", energy=args.energy or "7nm", **where).energy_figure()
 
 
 # name -> how it is drawn, and the arguments it takes

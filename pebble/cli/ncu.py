@@ -28,11 +28,10 @@ from pebble.cli._progress import schedules_bar
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
 from pebble.cli._workload_argument import add_workload_option, optional_workload
 from pebble.errors import InputError
-from pebble.plots.ncu import judgement_figure
 from pebble.reports.ncu import ncu
 from pebble.reports.ncu_compare import judge
 from pebble.reports.ncu_dims import recover_dims
-from pebble.reports.ncu_row import append_rows, kit_rows, measured_row
+from pebble.reports.ncu_row import RunNotes, append_rows, kit_rows, measured_row
 from pebble.reports.target import whole
 from pebble.system.files import check_output
 
@@ -142,7 +141,7 @@ def _run_compare(args: argparse.Namespace) -> int:
     else:
         found = judge(profile, workload, args.launch, args.schedules, **options)
     if args.figure is not None and found.comparison.complete:
-        write_figure(args, lambda: judgement_figure(found))
+        write_figure(args, found.figure)
     if args.json:
         _output.print_report(found)
     else:
@@ -176,8 +175,8 @@ def _run_row(args: argparse.Namespace) -> int:
             )
         found = list(kit_rows(profile, args.plan, **kernel(args)))
     else:
-        more = {"launched": args.launched, "note": args.note, "date": args.date, "cold": _cold(args)}
-        found = [measured_row(profile, workload, args.launch, args.schedule, **more, **kernel(args))]
+        told = RunNotes(args.launched, args.note, args.date)
+        found = [measured_row(profile, workload, args.launch, args.schedule, told, cold=_cold(args), **kernel(args))]
     if args.append is not None:
         append_rows(args.append, found)
     if args.json:

@@ -15,13 +15,14 @@ from __future__ import annotations
 import argparse
 import sys
 
+from pebble.api.traffic import simulate
 from pebble.cli import _output
 from pebble.cli._schedules_argument import add_residual_argument
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
 from pebble.cli._workload_argument import add_workload_arguments, optional_workload
 from pebble.families import schedules_help
 from pebble.reports.sensitivity import Sensitivity
-from pebble.reports.simulate import Simulation, TraceSimulation, WrittenTrace, simulate
+from pebble.reports.simulate import Simulation, TraceSimulation, WrittenTrace
 from pebble.schedules.tables.source import OWN_HELP
 from pebble.simulation import Traffic
 from pebble.units import format_bytes, format_capacity, format_ratio
@@ -80,7 +81,7 @@ def _print(found: Simulation) -> None:
     _print_traffic(found.traffic)
     if found.moved:
         _print_sensitivity(found.moved)
-    for note in found.kernel.notes:
+    for note in found.notes:
         _output.say(f"note: {note}")
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from pebble.api.games import solve
 from pebble.cli import _output
 from pebble.cli._dag_argument import add_dag_arguments, family_help
 from pebble.cli._progress import stages
@@ -24,7 +25,7 @@ from pebble.cli._sms import add_buffer_arguments
 from pebble.cli._workload_argument import given_parameters
 from pebble.errors import GapOpenError, InfeasibleError, InputError
 from pebble.game import Variant
-from pebble.reports.solve import Solution, shown, shown_memories, solve
+from pebble.reports.solve import Solution, shown, shown_memories
 from pebble.system.clock import Clock, OutOfTimeError, interruptible
 from pebble.system.files import check_output
 

@@ -16,15 +16,14 @@ from __future__ import annotations
 import argparse
 from typing import NamedTuple
 
+from pebble.api.kernels import time
 from pebble.cli import _output
 from pebble.cli._look import add_look_arguments, check_figure, write_figure
 from pebble.cli._schedules_argument import add_schedules_arguments
 from pebble.cli._target import add_kernel_arguments, add_machine_arguments, kernel
 from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError
-from pebble.plots.time import time_figure
 from pebble.reports.kernel_time import Timing, floor_word
-from pebble.reports.time import time
 from pebble.reports.time_beside import SideBySide
 from pebble.reports.time_sweep import Sweep
 from pebble.timing.waves import ModelledTime
@@ -68,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         **kernel(args),
     )
     if args.figure is not None and not isinstance(found, Timing):
-        write_figure(args, lambda: time_figure(found))
+        write_figure(args, found.figure)
     if args.json:
         _output.print_report(found)
     elif isinstance(found, Timing):

@@ -23,11 +23,12 @@ from pebble.cli._workload_argument import add_workload_arguments, workload_of
 from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.reports.target import whole
-from pebble.reports.tune import SECONDS, Tuned, Tuning, tune
-from pebble.reports.tune_beside import OtherLaunch, SetAside
+from pebble.reports.tune import SECONDS, Tuning, tune
 from pebble.reports.tune_target import ROBUST, UNEVEN
 from pebble.reports.tune_time import TuneTimes
+from pebble.reports.tuned import Tuned
 from pebble.system.files import check_output
+from pebble.tuning import OtherLaunch, SetAside
 from pebble.units import format_bytes, format_seconds
 
 
@@ -167,7 +168,7 @@ def _times(times: TuneTimes) -> str:
     )
 
 
-def _pinned(found: Tuning, kept: SetAside) -> str:
+def _pinned(found: Tuning, kept: SetAside[Tuned]) -> str:
     """What a set-aside saves, and how to run it."""
     s, plain, moved = kept.schedule, kept.schedule.traffic[0].dram_bytes, kept.traffic.dram_bytes
     if (s.name, s.kernel.tile) == (found.best.name, found.best.kernel.tile):
@@ -182,7 +183,7 @@ def _pinned(found: Tuning, kept: SetAside) -> str:
     )
 
 
-def _least_launches(found: Tuning) -> list[OtherLaunch]:
+def _least_launches(found: Tuning) -> list[OtherLaunch[Tuned]]:
     """Of each launch what moves least."""
     return list({launch.execution: launch for launch in reversed(found.launches)}.values())[::-1]
 

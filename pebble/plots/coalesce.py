@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pebble.counters.coalescing import Pattern, coalesce
+from pebble.counters.coalescing import Coalescing, Pattern, coalesce, first_request
 from pebble.counters.quantities import SECTOR_BYTES
 from pebble.counters.shapes import WARP
 from pebble.plots.look import look
@@ -24,19 +22,16 @@ from pebble.plots.save import (
     small_title,
 )
 
-if TYPE_CHECKING:
-    from pebble.reports.coalesce import CoalescingReport
-
 _STRIDES = tuple(range(1, 33))
 _COLORS = {1: PURPLE, 2: GREEN, 4: BLUE, 8: ORANGE}
 
 
-def plot_request(result: CoalescingReport, ax: Axes | None = None) -> Axes:
+def plot_request(pattern: Pattern, ax: Axes | None = None) -> Axes:
     """A bar a lane of the first warp, over the bytes that it touches; the sectors behind."""
     ax = axes(ax)
-    places = result.first_request_bytes
+    places = [int(place) for place in first_request(pattern)]
     lanes = [(lane, place) for lane, place in enumerate(places) if place >= 0]
-    wide = result.pattern.value_bytes * result.pattern.vector
+    wide = pattern.value_bytes * pattern.vector
     sectors = sorted({s for _, p in lanes for s in range(p // SECTOR_BYTES, (p + wide - 1) // SECTOR_BYTES + 1)})
     order = {sector: i for i, sector in enumerate(sectors)}  # sectors that nobody touches are left out
     for sector, i in order.items():
@@ -52,13 +47,13 @@ def plot_request(result: CoalescingReport, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def plot_strides(result: CoalescingReport, ax: Axes | None = None) -> Axes:
+def plot_strides(found: Coalescing, ax: Axes | None = None) -> Axes:
     """Sectors of a request against the distance of neighbouring lanes, a curve a value size, the pattern marked."""
     ax = axes(ax)
     for size, color in _COLORS.items():
         counts = [coalesce(Pattern(1, WARP * 32, size, stride=stride)).sectors_per_request for stride in _STRIDES]
         ax.plot(_STRIDES, counts, color=color, lw=1.2, label=f"{size} byte{'s' * (size > 1)}")
-    each = result.found.sectors_per_request
+    each = found.sectors_per_request
     ax.axhline(each, color=RED, ls="--", lw=1.2, label="this pattern")
     ax.axhline(WARP, color=GREY, lw=0.8, ls=":")
     ax.set_xscale("log", base=2)
@@ -71,17 +66,17 @@ def plot_strides(result: CoalescingReport, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def coalescing_figure(result: CoalescingReport) -> Figure:
+def coalescing_figure(found: Coalescing, summary: str) -> Figure:
     """Both on one page."""
     with page(7.2, 3.2) as figure:
         left, right = figure.subplots(*panels(2), width_ratios=None if look().narrow else [1.5, 1])
-        plot_request(result, left)
-        plot_strides(result, right)
-        p = result.pattern
+        plot_request(found.pattern, left)
+        plot_strides(found, right)
+        p = found.pattern
         block = f", block {p.threads[0]}x{p.threads[1]}, {p.each[0]}x{p.each[1]} a thread" if p.threads else ""
         small_title(
             left,
             f"{p.rows} x {p.cols} values of {p.value_bytes} bytes, stride {p.stride}, vectors of {p.vector}{block}\n"
-            f"{result.summary()}",
+            f"{summary}",
         )
     return figure

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pebble.errors import UnknownNameError
-from pebble.families import kernel_family
 from pebble.plots.bars import lines_of, name_of_bar, places_of
 from pebble.plots.look import look
 from pebble.plots.save import (
@@ -28,11 +28,8 @@ from pebble.plots.save import (
 )
 from pebble.schedules.ffn import parse_ffn_schedule
 from pebble.schedules.orders import OrderParams, TileOrder, parse_order
+from pebble.simulation import KernelConfig, Traffic
 from pebble.units import format_bytes
-
-if TYPE_CHECKING:
-    from pebble.reports.kernel_compare import Comparison
-    from pebble.simulation import Traffic
 
 S = TypeVar("S")
 _PER_ROW = 7
@@ -41,7 +38,46 @@ _MOST_BARS = 32
 _MOST_LINES = 40  # of names, in a column: with the legend it still stands on a page
 
 
-def plot_ratios(result: Comparison, ax: Axes | None = None) -> Axes:
+@dataclass(frozen=True)
+class ComparedSchedules:
+    """What schedules move through one cache, in bytes.
+
+    Attributes
+    ----------
+    title : str
+    config : KernelConfig
+        The kernel that was simulated.
+    grid : tuple of two int, or None
+        Its tiles.
+    bound_bytes, best_bytes : int
+        What is proved, and the best schedule known.
+    best_name : str
+    bars : sequence of (str, sequence of Traffic)
+        Schedules that share a bar and what stands for them, the least first.
+    lru_bytes : mapping of str to int
+        What each moves through one LRU; empty where that is not shown.
+    """
+
+    title: str
+    config: KernelConfig
+    grid: tuple[int, int] | None
+    bound_bytes: int
+    best_bytes: int
+    best_name: str
+    bars: Sequence[tuple[str, Sequence[Traffic]]]
+    lru_bytes: Mapping[str, int]
+
+    @property
+    def orders(self) -> list[Traffic]:
+        """Every schedule, the least first."""
+        return [t for _, tied in self.bars for t in tied]
+
+    def ratio(self, traffic_bytes: int) -> float:
+        """Bytes over the bound."""
+        return traffic_bytes / self.bound_bytes
+
+
+def plot_ratios(result: ComparedSchedules, ax: Axes | None = None) -> Axes:
     """Bars of traffic over the proved bound, best first; lines: the bound, the best schedule; marks: one LRU.
 
     Schedules that would have the same bar and mark have one together.
@@ -59,8 +95,8 @@ def plot_ratios(result: Comparison, ax: Axes | None = None) -> Axes:
     lru = [result.ratio(result.lru_bytes[t.order]) for t in orders] if result.lru_bytes else []
     if lru:
         ax.scatter(lru, at, marker="|", s=60, color="black", lw=1.2, label="total under one LRU of that size", zorder=3)
-    best, name = result.best_found
-    ax.axvline(1, color="black", lw=1.4, label=f"proved bound, {format_bytes(result.trace.bound.bytes)}")
+    best, name = result.best_bytes, result.best_name
+    ax.axvline(1, color="black", lw=1.4, label=f"proved bound, {format_bytes(result.bound_bytes)}")
     ax.axvline(
         result.ratio(best),
         color=RED,
@@ -81,10 +117,9 @@ def plot_ratios(result: Comparison, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _bars(result: Comparison) -> list[tuple[str, tuple[Traffic, ...]]]:
+def _bars(result: ComparedSchedules) -> list[tuple[str, Sequence[Traffic]]]:
     """The schedules of each bar, and its name in lines that leave the bars room; as many as a page holds."""
-    together = result.together(lambda t: result.lru_bytes.get(t.order))[:_MOST_BARS]
-    bars = [(name_of_bar([t.order for t in tied], result.name_of(tied)), tied) for tied in together]
+    bars = [(name_of_bar([t.order for t in tied], short), tied) for short, tied in result.bars[:_MOST_BARS]]
     lines = np.cumsum([lines_of(name) for name, _ in bars])
     return bars[: max(1, int(np.searchsorted(lines, _MOST_LINES, side="right")))] if look().narrow else bars
 
@@ -97,13 +132,9 @@ def _named(parse: Callable[[str], S], name: str) -> S | None:
         return None
 
 
-def plot_walk(order: TileOrder, result: Comparison, ax: Axes) -> Axes:
+def plot_walk(order: TileOrder, kernel: KernelConfig, grid: tuple[int, int], ax: Axes) -> Axes:
     """The tile grid coloured by when each tile is computed, dark first; lines join the first tiles of the walk."""
-    kernel = result.kernel.config
-    tile = kernel.tile
-    grid = kernel_family(result.workload).grid(result.workload, tile)
-    assert grid is not None
-    rows, cols = grid
+    tile, (rows, cols) = kernel.tile, grid
     tiles = order.tiles(rows, cols, OrderParams(sms=kernel.sms, tile_m=tile.bm, tile_n=tile.bn))
     when = np.empty((rows, cols))
     when[tiles[:, 0], tiles[:, 1]] = np.arange(len(tiles))
@@ -123,7 +154,7 @@ def plot_walk(order: TileOrder, result: Comparison, ax: Axes) -> Axes:
     return ax
 
 
-def plot_bands(result: Comparison, ax: Axes) -> Axes:
+def plot_bands(result: ComparedSchedules, ax: Axes) -> Axes:
     """Traffic over the proved bound against the band height of fused schedules of an FFN."""
     families: dict[str, dict[int, float]] = {}
     separate = []
@@ -147,7 +178,7 @@ def plot_bands(result: Comparison, ax: Axes) -> Axes:
     if separate:
         ax.axhline(min(separate), color=GREY, lw=1.2, label="best separate kernels")
     ax.axhline(1, color="black", lw=1.4, label="proved bound")
-    ax.axhline(result.ratio(result.best_found[0]), color=RED, ls="--", lw=1.2, label="best schedule")
+    ax.axhline(result.ratio(result.best_bytes), color=RED, ls="--", lw=1.2, label="best schedule")
     ax.set_xscale("log", base=2)
     ticks = sorted({band for points in families.values() for band in points})
     ax.set_xticks([t for t in ticks if t & (t - 1) == 0 or t == ticks[-1]])
@@ -157,26 +188,26 @@ def plot_bands(result: Comparison, ax: Axes) -> Axes:
     ax.set_yticks([1, 2, 5, 10, 20, 50])
     highest = max((r for points in families.values() for r in points.values()), default=2)
     ax.set_ylim(0.9, 3.5 * highest)
-    ax.set_xlabel(f"height of a band, in tile rows of {result.kernel.tile.partition('x')[0]} tokens")
+    ax.set_xlabel(f"height of a band, in tile rows of {result.config.tile.bm} tokens")
     ax.set_ylabel("traffic / proved bound")
     ax.legend(fontsize=6.5, frameon=False, ncols=2, loc="upper center")
     return ax
 
 
-def comparison_figure(result: Comparison) -> Figure:
+def comparison_figure(result: ComparedSchedules) -> Figure:
     """The bars, and for a GEMM the walks below them, on one page.
 
     Parameters
     ----------
-    result : Comparison
-        What ``pebble compare`` found; at least one order.
+    result : ComparedSchedules
+        At least one.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
     walks: list[TileOrder] = []
-    grid = kernel_family(result.workload).grid(result.workload, result.kernel.config.tile)
+    grid = result.grid
     if grid not in (None, (1, 1)) and not look().narrow:
         named = (order for t in result.orders if (order := _named(parse_order, t.order)) is not None)
         walks = list({order.plain_name: order for order in named}.values())
@@ -194,11 +225,7 @@ def comparison_figure(result: Comparison) -> Figure:
             upper, lower = parts
         ax = plot_ratios(result, upper.add_subplot())
         upper.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=7)
-        small_title(
-            ax,
-            f"{result.workload.label}\n{result.kernel.runs}, {result.kernel.cache}",
-            wrap=True,
-        )
+        small_title(ax, result.title, wrap=True)
         if bands:
             plot_bands(result, lower.add_subplot())
         if not walks or grid is None:
@@ -206,7 +233,7 @@ def comparison_figure(result: Comparison) -> Figure:
         cells = lower.subplots(strip_rows, min(_PER_ROW, len(walks)), squeeze=False)
         for i, cell in enumerate(cells.flat):
             if i < len(walks):
-                plot_walk(walks[i], result, cell)
+                plot_walk(walks[i], result.config, grid, cell)
             else:
                 cell.set_visible(False)
         rows, cols = grid

@@ -2,26 +2,50 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from pebble.models.caches import parse_policy
 from pebble.plots.save import BLUE, GREEN, GREY, ORANGE, RED, Axes, Figure, axes, number_log_axis, page, small_title
 from pebble.units import format_capacity
-
-if TYPE_CHECKING:
-    from pebble.reports.curve import CurveReport
 
 _COLOURS = (BLUE, ORANGE, GREEN, RED, "#CC79A7", "#56B4E9")
 
 
-def plot_curve(report: CurveReport, ax: Axes | None = None) -> Axes:
+@dataclass(frozen=True)
+class Curves:
+    """Traffic against the cache size, all in bytes.
+
+    Attributes
+    ----------
+    title : str
+    capacities : sequence of int
+        Cache sizes, rising.
+    bounds : sequence of int
+        What is proved at each.
+    schedules : sequence of (str, tuple of int)
+        The name of a schedule and what it moves at each, the best at ``reference`` first.
+    reference : int
+        The cache size to look at first.
+    stepped : bool
+        Whether traffic falls in steps between the sizes.
+    """
+
+    title: str
+    capacities: Sequence[int]
+    bounds: Sequence[int]
+    schedules: Sequence[tuple[str, tuple[int, ...]]]
+    reference: int
+    stepped: bool
+
+
+def plot_curve(report: Curves, ax: Axes | None = None) -> Axes:
     """Curves on log axes; the best six at the capacity to look at first in colour, the others grey."""
     ax = axes(ax)
-    x = [c / 2**20 for c in report.capacities_bytes]
-    bound = [b.bytes / 1e9 for b in report.bounds]
+    x = [c / 2**20 for c in report.capacities]
+    bound = [b / 1e9 for b in report.bounds]
     shown: dict[tuple[int, ...], list[str]] = {}
-    for curve in report.schedules:
-        shown.setdefault(curve.dram_bytes, []).append(curve.name)
+    for name, moved in report.schedules:
+        shown.setdefault(moved, []).append(name)
     rest = sum(len(names) for names in list(shown.values())[len(_COLOURS) :])
     greys = f"{rest} more schedule{'s' * (rest > 1)}"
     for number, (moved, names) in reversed(list(enumerate(shown.items()))):
@@ -35,13 +59,13 @@ def plot_curve(report: CurveReport, ax: Axes | None = None) -> Axes:
             ls="--" if names[0].endswith("+sawtooth") else "-",
             alpha=1 if coloured else 0.6,
             label=label if coloured else greys if number == len(_COLOURS) else None,
-            drawstyle="steps-post" if report.kernel.config.policy == "lru" else "default",
+            drawstyle="steps-post" if report.stepped else "default",
             zorder=3 if coloured else 2,
         )
     ax.plot(x, bound, color="black", lw=1.6, label="proved bound at cache + SMs", zorder=4)
     floor = min(bound) * 0.8
     ax.fill_between(x, bound, [floor] * len(x), color="black", alpha=0.08, lw=0)
-    ax.axvline(report.kernel.config.cache_bytes / 2**20, color=GREY, lw=0.8, ls=":")
+    ax.axvline(report.reference / 2**20, color=GREY, lw=0.8, ls=":")
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     ax.set_xlim(x[0], x[-1])
@@ -53,16 +77,11 @@ def plot_curve(report: CurveReport, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def curve_figure(report: CurveReport) -> Figure:
+def curve_figure(report: Curves) -> Figure:
     """The figure of one report."""
     with page(6.4, 4.6) as figure:
         ax = plot_curve(report, figure.add_subplot())
-        config = report.kernel.config
-        small_title(
-            ax,
-            f"{report.workload.label}\n{report.kernel.runs}, "
-            f"{parse_policy(config.policy).title}; dotted: {format_capacity(config.cache_bytes)}",
-        )
+        small_title(ax, report.title)
         handles, labels = ax.get_legend_handles_labels()
         figure.legend(handles[::-1], labels[::-1], loc="outside lower center", ncols=2, fontsize=6.5, frameon=False)
     return figure

@@ -13,6 +13,7 @@ from pebble.units import format_ratio
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 SCHEMA = 1  # of the documents; it rises when a key goes or changes its meaning
 
@@ -85,6 +86,14 @@ class Report(ABC):
         raise InputError(
             f"plot: there is no figure of a {kind}, expected the answer of bound, compare, simulate, curve or decode."
         )
+
+    def figure(self) -> Figure:
+        """The answer on a page of its own, as ``--figure`` writes it; errors as for `plot`."""
+        from pebble.plots.save import page
+
+        with page(6.4, 4.8) as figure:
+            self.plot(figure.add_subplot())
+        return figure
 
     def __str__(self) -> str:
         return self.summary()

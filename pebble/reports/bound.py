@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import shlex
-import threading
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.bounds import Formula, LowerBound
-from pebble.cdag.io import SUFFIXES
-from pebble.errors import InputError, UnknownNameError, check_flag
-from pebble.families import Explicit, command_words, family_of, read_workload
-from pebble.game.buffer_model import KINDS
+from pebble.errors import check_flag
+from pebble.families import Explicit, command_words, family_of
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.capacity import Capacity, cache_capacity, chip_capacity
 from pebble.reports.known import known_of
-from pebble.reports.target import MAX_SMS, Target, TargetOptions, check_options, read_target, whole
+from pebble.reports.target import MAX_SMS, Target, TargetOptions, read_target, whole
 from pebble.reports.timed import Timed, check_time_options
 from pebble.timing.verdict import verdict_of_bound
 from pebble.units import Size, format_bytes, format_capacity, format_ratio
@@ -28,11 +23,6 @@ from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from pebble.reports.dag_bound import DagBounds
-    from pebble.reports.sm_bound import SmBound
-
-LEVELS = ("dram", "l2")
 
 
 @dataclass(frozen=True, repr=False)
@@ -174,7 +164,7 @@ class Bound(Report):
         """The bound, the schedule and the published bounds as bars."""
         from pebble.plots.bound import plot_bound
 
-        return plot_bound(self, ax)
+        return plot_bound(self.rows(), self.lower.elements, self.workload.label, ax)
 
     def certificate(self) -> dict[str, Any]:
         """The proof as data that `pebble.verify` checks without this program's bounds.
@@ -253,135 +243,3 @@ def bound_workload(
     known = known_of(workload, capacity.elements, capacity.schedules(workload), processors, recompute, capacity.room)
     beside = tuple((o, family.lower_bound(workload, o.elements, recompute, o.room)) for o in others)
     return Bound(workload, target, capacity, *known, beside, recompute, sums, energy)
-
-
-def bound(
-    what: Any,
-    *,
-    gpu: str | Machine | None = None,
-    machine: str | None = None,
-    cache: str | Size | None = None,
-    sms: int | str | None = None,
-    recompute: bool = False,
-    accumulators: str | None = None,
-    buffers: str | None = None,
-    omega: str | float | None = None,
-    topology: str | None = None,
-    multicast: int | str | None = None,
-    level: str | None = None,
-    accumulator: str | None = None,
-    energy: str | None = None,
-    capacity: int | None = None,
-    variant: str | None = None,
-    time_limit: float = 10.0,
-    stop: threading.Event | None = None,
-    **parameters: Any,
-) -> Bound | SmBound | DagBounds:
-    """The least traffic any schedule can have, proved, beside the best schedule known.
-
-    Parameters
-    ----------
-    what : workload, networkx.DiGraph or str
-        `Gemm`, `Ffn`, `Attention` ...; or a DAG, a file of one, with ``capacity``; or the name of a family or layer,
-        with its ``parameters`` by keyword.
-    gpu, machine, cache
-        Exactly one for a workload: a SKU or what `pebble.gpu` gives; a machine file; a size such as ``"40MiB"``.
-    sms : int, optional
-        Processors; by default those of the GPU, else 1.
-    recompute : bool
-        The bound holds for schedules that compute a value twice, too.
-    accumulators : {"fp32", "off"}, optional
-        Whether partial sums take 4 bytes, as on a GPU (by default with ``gpu`` and ``machine``), or what they end as.
-    buffers : {"single", "sm-local", "pooled", "connected"}, optional
-        Other than single: the boundary between L2 and SMs, ``cache`` being the storage of one SM.
-    omega, topology
-        Connected: the cost of a value copied between SMs, and the network.
-    multicast : int, optional
-        sm-local: SMs that one read of L2 may feed.
-    level : {"dram", "l2"}, optional
-        The boundary; by default l2 with buffers.
-    accumulator : {"fp32", "fp16"}, optional
-        With a GPU: the type that sums are kept in, which may change the peak that the floor on time uses (fp32).
-    energy : {"7nm", "k40"}, optional
-        With a GPU: the published table of an energy estimate.
-    capacity, variant, time_limit
-        For a DAG: pebbles (weight units), the game, seconds for each theorem that can use them.
-    stop : threading.Event, optional
-        For a DAG: set it to get what is proved by then.
-
-    Returns
-    -------
-    Bound, SmBound or DagBounds
-
-    Raises
-    ------
-    InputError
-        Arguments that are malformed or contradict each other.
-    InfeasibleError
-        The capacity is below the least that works.
-
-    Examples
-    --------
-    >>> import pebble
-    >>> pebble.bound(pebble.Gemm(4096, 4096, 4096), cache="40MiB").lower.elements
-    50331648
-    """
-    where: TargetOptions = {"gpu": gpu, "machine": machine, "cache": cache}
-    named = isinstance(what, str) and Path(what).suffix.lower() not in SUFFIXES
-    if named and capacity is None and any(value is not None for value in where.values()):
-        what, parameters = read_workload(what, parameters), {}
-    if accumulators is not None and (level == "l2" or buffers not in (None, "single") or capacity is not None):
-        raise InputError(
-            "--accumulate: expected it with a workload and one memory between it and DRAM: the widths of partial sums "
-            "are not part of the games of DAGs and of several SMs."
-        )
-    if isinstance(what, str | Path) or hasattr(what, "pred"):
-        for option, value in (("accumulator", accumulator), ("energy", energy)):
-            if value is not None:
-                raise InputError(f"--{option}: got it with a DAG, which has no bytes, expected a workload on a GPU.")
-        from pebble.reports.dag_bound import read_and_bound
-
-        return read_and_bound(what, where, capacity, variant, time_limit, stop, parameters)
-    family_of(what)  # says what a workload is
-    check_options(parameters, list(signature(bound).parameters)[1:-1], "bound")
-    if capacity is not None or variant is not None:
-        raise InputError(
-            "--capacity, --variant: expected them with a DAG; a workload takes --cache, --gpu or --machine."
-        )
-    check_flag("recompute", recompute)
-    l2 = wants_l2(level, buffers, {"omega": omega, "topology": topology, "multicast": multicast})
-    timed = {"accumulator": accumulator, "energy": energy}
-    if not l2:
-        where["accumulators"] = accumulators
-        return bound_workload(what, sms=sms, recompute=recompute, **timed, **where)
-    for option, value in timed.items():
-        if value is not None:
-            raise InputError(f"--{option}: got it with --level l2 or --buffers, expected it with the DRAM boundary.")
-    from pebble.reports.sm_bound import bound_sms
-
-    options = {"sms": sms, "omega": omega, "topology": topology, "multicast": multicast}
-    return bound_sms(what, buffers, recompute=recompute, **options, **where)  # type: ignore[arg-type]
-
-
-def wants_l2(level: str | None, buffers: str | None, others: Mapping[str, object]) -> bool:
-    """Whether the boundary between L2 and the SMs is asked for.
-
-    Raises
-    ------
-    UnknownNameError
-        No such level or buffer model.
-    InputError
-        Options that contradict each other.
-    """
-    if level is not None and level not in LEVELS:
-        raise UnknownNameError("level", level, LEVELS, "pebble bound --help")
-    if buffers is not None and buffers not in KINDS:
-        raise UnknownNameError("buffer model", buffers, KINDS, "pebble bound --help")
-    l2 = level == "l2" or (level is None and buffers not in (None, "single"))
-    if not l2:
-        for option, value in others.items():
-            if value is not None:
-                raise InputError(f"--{option}: expected --level l2 or --buffers with it.")
-    if l2 and buffers == "single":
-        raise InputError("--level l2: got --buffers single, expected sm-local, pooled or connected.")
-    return l2

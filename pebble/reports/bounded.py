@@ -10,7 +10,7 @@ from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.models.caches import parse_policy
 from pebble.reports.capacity import Capacity, trace_capacity
-from pebble.reports.target import Kernel
+from pebble.reports.simulated_kernel import Kernel
 from pebble.workloads.base import Workload
 
 

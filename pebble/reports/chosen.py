@@ -8,7 +8,7 @@ from typing import Any
 
 from pebble.errors import InputError, check_text
 from pebble.families import kernel_family
-from pebble.reports.target import Kernel
+from pebble.reports.simulated_kernel import Kernel
 from pebble.schedules.tables import TileTable
 from pebble.simulation import KernelConfig
 from pebble.workloads.base import Workload

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from pebble.counters.coalescing import Coalescing, Pattern, first_request
 from pebble.counters.coalescing import coalesce as count
-from pebble.errors import InputError
 from pebble.reports.base import Report
 from pebble.units import format_ratio
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,58 +84,15 @@ class CoalescingReport(Report):
         """The sectors that the first warp touches, lane by lane."""
         from pebble.plots.coalesce import plot_request
 
-        return plot_request(self, ax)
+        return plot_request(self.pattern, ax)
+
+    def figure(self) -> Figure:
+        """The first request, and sectors against the distance of lanes."""
+        from pebble.plots.coalesce import coalescing_figure
+
+        return coalescing_figure(self.found, self.summary())
 
 
-def coalesce(
-    cols: int,
-    rows: int = 1,
-    *,
-    value_bytes: int = 4,
-    vector: int = 1,
-    stride: int = 1,
-    offset_bytes: int = 0,
-    pitch: int = 0,
-    threads: tuple[int, int] | None = None,
-    each: tuple[int, int] = (1, 1),
-) -> CoalescingReport:
-    """Requests and sectors of the loads or stores of an array.
-
-    Parameters
-    ----------
-    cols, rows : int
-        Values that are touched.
-    value_bytes : int
-        Bytes of a value: 1, 2, 4, 8 or 16.
-    vector : int
-        Values that a lane moves in one instruction.
-    stride : int
-        Distance of neighbouring values, in values.
-    offset_bytes : int
-        Of the first value from a 128-byte line.
-    pitch : int
-        Distance of rows, in values; 0 for what the columns take.
-    threads, each : tuple of int
-        A block's threads along columns and rows, and the values of each thread, side by side; without ``threads``,
-        lanes follow each other along a row.
-
-    Returns
-    -------
-    CoalescingReport
-
-    Raises
-    ------
-    InputError
-        Numbers that make no pattern.
-
-    Examples
-    --------
-    >>> import pebble
-    >>> pebble.coalesce(8192).found.sectors, pebble.coalesce(8192, stride=2).found.sectors
-    (1024, 2048)
-    """
-    try:
-        pattern = Pattern(rows, cols, value_bytes, vector, stride, offset_bytes, pitch, threads, each)
-    except TypeError:
-        raise InputError("coalesce: got something that is no number, expected whole numbers.") from None
-    return CoalescingReport(count(pattern), count(Pattern(1, rows * cols, value_bytes)))
+def coalesced(pattern: Pattern) -> CoalescingReport:
+    """Requests and sectors of the loads or stores of an array, beside those of the same values side by side."""
+    return CoalescingReport(count(pattern), count(Pattern(1, pattern.rows * pattern.cols, pattern.value_bytes)))

@@ -16,9 +16,10 @@ from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.bounded import bounded, held_by_trace
 from pebble.reports.chosen import chosen_schedules
-from pebble.reports.drift import warned
 from pebble.reports.given import check_residual, check_seed
-from pebble.reports.target import Kernel, KernelOptions, read_kernel, whole
+from pebble.reports.kernel_notes import kernel_notes
+from pebble.reports.simulated_kernel import Kernel, KernelOptions, read_kernel
+from pebble.reports.target import whole
 from pebble.simulation import ScheduleCurve, curve_of
 from pebble.traces import LINE_BYTES
 from pebble.units import MAX_SIZE, format_bytes, format_capacity, parse_size
@@ -26,6 +27,9 @@ from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from pebble.plots.curve import Curves
 
 MOST_POINTS = 4096
 _LEAST_BYTES = 2**16
@@ -67,7 +71,8 @@ class CurveReport(Report):
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of the assumptions."""
         note = parse_policy(self.kernel.config.policy).curve_note
-        return (*self.kernel.notes, note) if note else tuple(self.kernel.notes)
+        told = kernel_notes(self.workload, self.kernel, [curve.name for curve in self.schedules])
+        return (*told, note) if note else told
 
     @property
     def reference(self) -> int:
@@ -116,46 +121,58 @@ class CurveReport(Report):
         """Curves on log axes; the best six in colour."""
         from pebble.plots.curve import plot_curve
 
-        return plot_curve(self, ax)
+        return plot_curve(self._drawn, ax)
+
+    def figure(self) -> Figure:
+        """The same with its legend below."""
+        from pebble.plots.curve import curve_figure
+
+        return curve_figure(self._drawn)
+
+    @property
+    def _drawn(self) -> Curves:
+        from pebble.plots.curve import Curves
+
+        config = self.kernel.config
+        policy = f"{parse_policy(config.policy).title}; dotted: {format_capacity(config.cache_bytes)}"
+        return Curves(
+            f"{self.workload.label}\n{self.kernel.runs}, {policy}",
+            self.capacities_bytes,
+            [bound.bytes for bound in self.bounds],
+            [(curve.name, curve.dram_bytes) for curve in self.schedules],
+            config.cache_bytes,
+            config.policy == "lru",
+        )
 
 
-def curve(
+@dataclass(frozen=True)
+class CurveSizes:
+    """The cache sizes of a curve, as `pebble.curve` takes them.
+
+    Attributes
+    ----------
+    least, most : str or None
+    points : int or str
+    capacities_bytes : sequence of int or None
+        The sizes themselves, instead.
+    """
+
+    least: str | None = None
+    most: str | None = None
+    points: int | str = 48
+    capacities_bytes: Sequence[int] | None = None
+
+
+def traffic_curve(
     workload: Workload,
     schedules: str | Sequence[str] = "all",
+    sizes: CurveSizes = CurveSizes(),
     *,
-    least: str | None = None,
-    most: str | None = None,
-    points: int | str = 48,
-    capacities_bytes: Sequence[int] | None = None,
     residual: bool = False,
     progress: Callable[[str], None] = lambda name: None,
     **options: Unpack[KernelOptions],
 ) -> CurveReport:
-    """Traffic of every schedule at every cache size, with the proved bound beneath.
-
-    Parameters
-    ----------
-    workload, schedules, residual, **options
-        As for `pebble.compare`.
-    least, most : str, optional
-        Smallest and largest cache, such as ``"1MiB"``; by default the largest tile (64 KiB or more), all operands.
-    points : int
-        Cache sizes between the two.
-    capacities_bytes : sequence of int, optional
-        The cache sizes themselves, instead.
-    progress : callable, optional
-        Called with the name of each schedule that is done.
-
-    Returns
-    -------
-    CurveReport
-        With what was done by then when interrupted by KeyboardInterrupt.
-
-    Raises
-    ------
-    InputError
-        A capacity below the largest tile, more than 4096 of them, or a policy that starts warm.
-    """
+    """Traffic of every schedule at every cache size; arguments and errors as for `pebble.curve`."""
     family = kernel_family(workload)
     kernel = read_kernel(workload, **options)
     check_seed(options, kernel.config.execution.kind)
@@ -165,9 +182,10 @@ def curve(
         raise InputError("curve: got a policy with +warm, expected a cold start: the bounds count every first load.")
     family.check(workload, config)
     chosen = chosen_schedules(workload, kernel, schedules)
+    capacities_bytes = sizes.capacities_bytes
     if capacities_bytes is None:
         tiles = [family.trace(workload, schedule, config, residual).tile_lines for schedule in chosen]
-        capacities_bytes = _sizes(workload, tiles, least, most, whole("--points", points, 1, MOST_POINTS))
+        capacities_bytes = _sizes(workload, tiles, sizes)
     elif not isinstance(capacities_bytes, Iterable):
         raise InputError(f"capacities_bytes: got {repr(capacities_bytes)[:80]}, expected sizes such as [2**20, 2**21].")
     given = {whole("capacities_bytes", size, 1, MAX_SIZE) for size in capacities_bytes}
@@ -189,15 +207,15 @@ def curve(
             progress(schedule.name)
     except KeyboardInterrupt:
         complete = False
-    kernel = warned(workload, kernel, [c.name for c in curves])
     at = capacities.index(config.cache_bytes)
     curves.sort(key=lambda c: c.dram_bytes[at])
     return CurveReport(workload, kernel, tuple(capacities), bounds, tuple(curves), complete)
 
 
-def _sizes(workload: Workload, tiles: list[Any], least: str | None, most: str | None, points: int) -> list[int]:
+def _sizes(workload: Workload, tiles: list[Any], sizes: CurveSizes) -> list[int]:
     """Cache sizes from the largest tile of any schedule to more than all operands of one, evenly on a log axis."""
-    width = workload.narrowest_bytes
+    width, least, most = workload.narrowest_bytes, sizes.least, sizes.most
+    points = whole("--points", sizes.points, 1, MOST_POINTS)
     high = parse_size(most, "--to").to_bytes(width) if most else int(tiles[0].sum(dtype=np.int64)) * LINE_BYTES * 5 // 4
     low = max(_LEAST_BYTES, max(int(lines.max()) for lines in tiles) * LINE_BYTES)
     if least:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pebble.errors import InputError, UnknownNameError
 from pebble.models.kernel_fit import MAX_STAGES, Fit, fits, most_stages, warp_threads
@@ -12,9 +13,13 @@ from pebble.models.machine import Machine
 from pebble.models.sm_constants import SETS, SmConstants, a100_constants, constants_of, is_a100
 from pebble.models.tile_model import WARPGROUPS, KTile, check_registers, least_threads, tile_needs
 from pebble.reports.base import Report
-from pebble.reports.target import chip_of, whole
+from pebble.reports.target import whole
 from pebble.schedules.tile import TileShape
 from pebble.workloads.base import element_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 OVERRIDES = {
     "l2_bandwidth": "l2_rate",
@@ -111,60 +116,52 @@ class Cycles(Report):
             ],
         }
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Compute beside loads that hit and that miss L2, as bars."""
+        from pebble.plots.cycles import plot_cycles
 
-def cycles(
-    tile: str,
-    *,
-    dtype: str = "bf16",
-    gpu: str | Machine | None = None,
-    machine: str | None = None,
-    constants: str | None = None,
-    threads: int | str | None = None,
-    registers: int | str | None = None,
-    stages: int | str | None = None,
-    mma: str | None = None,
-    **overrides: float | str | None,
-) -> Cycles:
-    """The arithmetic of one k-tile: cycles of compute, from L2 and from DRAM, and the stages that hide the loads.
+        return plot_cycles(self.steps, self._title, ax)
 
-    Parameters
+    def figure(self) -> Figure:
+        """The same as wide as a column of a paper."""
+        from pebble.plots.cycles import cycles_figure
+
+        return cycles_figure(self.steps, self._title)
+
+    @property
+    def _title(self) -> str:
+        return f"{self.gpu.name}\none k-tile of {self.tile} {self.dtype}"
+
+
+@dataclass(frozen=True)
+class BlockSpec:
+    """The block asked for.
+
+    Attributes
     ----------
     tile : str
-        ``"256x128x16"``.
-    dtype : str
-        Of A and B.
-    gpu, machine : str
-        A SKU, or a machine file.
-    constants : str, optional
-        On an A100 the set to judge by: ``published`` or ``corrected`` (that); both are told.
-    threads, registers, stages : int, optional
-        Of a block; by default the fewest threads that have the accumulators and keep every tensor core busy. Registers
-        are a budget for each thread.
-    mma : str, optional
-        Instruction, such as ``"16x8x16"`` (16x16x16).
-    **overrides : float, optional
-        ``l2_bandwidth`` and ``dram_bandwidth`` in bytes per clock and SM; ``l2_latency``, ``dram_latency`` and
-        ``mma_cycles`` in cycles; ``tensor_cores`` of an SM.
-
-    Returns
-    -------
-    Cycles
-
-    Raises
-    ------
-    InputError
-        A malformed number; a tile that the SM cannot hold, with the sum; a machine file without what is needed.
-    UnknownNameError
-        An unknown type, set or option.
-
-    Examples
-    --------
-    >>> import pebble
-    >>> print(pebble.cycles("256x128x16", dtype="fp16", gpu="a100-sxm4-40gb", constants="published"))
-    NVIDIA A100-SXM4-40GB, one k-tile of 256x128x16 fp16 (published): 512.0 cycles of compute, 459.2 from L2, \
-1,787.0 from DRAM
+        BMxBNxBK.
+    threads, registers, stages : int, str or None
+        None: what `pebble.cycles` takes by itself.
     """
-    chip = chip_of(gpu, machine)
+
+    tile: str
+    threads: int | str | None = None
+    registers: int | str | None = None
+    stages: int | str | None = None
+
+
+def cycles_of(
+    chip: Machine,
+    block: BlockSpec,
+    *,
+    dtype: str = "bf16",
+    constants: str | None = None,
+    mma: str | None = None,
+    overrides: Mapping[str, float | str | None],
+) -> Cycles:
+    """The arithmetic of one k-tile; arguments and errors as for `pebble.cycles`."""
+    tile, registers, stages = block.tile, block.registers, block.stages
     size, shape = element_bytes(dtype), TileShape.parse(tile)
     if len(str(tile).split("x")) != 3:
         raise InputError(f"--tile: got {tile!r}, expected BMxBNxBK with the depth of a step, such as 256x128x16.")
@@ -185,7 +182,7 @@ def cycles(
                 "seen from an SM, through L2; give --dram-latency too."
             )
         sets.append(one)
-    asked = _threads(chip, shape, threads)
+    asked = _threads(chip, shape, block.threads)
     needs = tile_needs(shape.bm, shape.bn, shape.bk, 1, size, threads=asked)
     fit = fits(chip, needs)
     if registers is not None:
@@ -230,7 +227,7 @@ def _sets(machine: Machine, dtype: str, name: str | None) -> list[SmConstants]:
     return [a100_constants(machine, dtype, each) for each in sorted(SETS, key=lambda each: each != chosen)]
 
 
-def _known(overrides: dict[str, float | str | None]) -> dict[str, float | str]:
+def _known(overrides: Mapping[str, float | str | None]) -> dict[str, float | str]:
     for name in overrides:
         if name not in OVERRIDES:
             raise UnknownNameError("option", name, OVERRIDES, "help(pebble.cycles)")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from pebble.errors import InputError
 from pebble.game import Cost, Game, Variant
 from pebble.reports.base import Report
 from pebble.reports.dags import read_dag_source
-from pebble.reports.target import TargetOptions, whole
+from pebble.reports.target import whole
 from pebble.solvers import solve
 from pebble.system.clock import Clock, OutOfTimeError
 from pebble.units import MAX_SIZE
@@ -91,38 +91,36 @@ class DagBounds(Report):
 
 
 def bound_dag(
-    label: str,
-    read: Callable[[], Game],
-    capacity: int,
+    dag: Any,
+    parameters: Mapping[str, Any],
+    capacity: int | str | None,
+    variant: str | None = None,
+    *,
     time_limit: float = 10.0,
     stop: threading.Event | None = None,
 ) -> DagBounds:
-    """Bound a game from both sides.
-
-    Parameters
-    ----------
-    label : str
-    read : callable
-        Makes the game; reading counts as work that can be stopped.
-    capacity : int
-        Pebbles, or weight units.
-    time_limit : float
-        Seconds for each theorem that can use it.
-    stop : threading.Event, optional
-        Set it to get what is proved by then.
+    """Bound the game of a file, a graph or a recipe with its parameters from both sides; arguments as `pebble.bound`.
 
     Raises
     ------
+    InputError
+        No capacity, or a DAG that cannot be read.
     KeyboardInterrupt
         Stopped before anything was proved.
     """
+    if capacity is None:
+        raise InputError("--capacity missing: expected --capacity NUMBER, the pebbles that fit in fast memory.")
+    size = whole("--capacity", capacity, 1, MAX_SIZE)
+    played = None if variant is None else Variant.parse(variant)
+    words = [str(dag), *(f"{key}={value}" for key, value in parameters.items())]
+    label = " ".join(words) if isinstance(dag, str | Path) else f"DAG of {len(dag)} nodes"
     clock = Clock(time_limit, stop)
     games: list[Game] = []
     known: list[DagBound] = []
 
-    def prove() -> None:
-        games.append(read())
-        for bound in dag_bounds_in_turn(games[0], capacity, time_limit):
+    def prove() -> None:  # reading counts as work that can be stopped
+        games.append(Game.from_dag(read_dag_source(dag, parameters, played)[1], played))
+        for bound in dag_bounds_in_turn(games[0], size, time_limit):
             known.append(bound)
 
     try:
@@ -135,43 +133,11 @@ def bound_dag(
     assert best.value is not None
     found = solve(
         game,
-        capacity,
+        size,
         solver="heuristic",
         time_limit=time_limit,
         known_lower_bound=best.value,
         stop=clock.stop,
         general_bounds=False,
     )
-    return DagBounds(label, game, capacity, bounds, best, found.upper_bound, found.upper_from)
-
-
-def read_and_bound(
-    what: Any,
-    where: TargetOptions,
-    capacity: int | None,
-    variant: str | None,
-    time_limit: float,
-    stop: threading.Event | None,
-    parameters: Mapping[str, Any],
-) -> DagBounds:
-    """The same from a file, a graph or a recipe with its parameters; arguments as for `pebble.bound`.
-
-    Raises
-    ------
-    InputError
-        A machine or cache, no capacity, or a DAG that cannot be read.
-    """
-
-    given = [key for key, value in where.items() if value is not None]
-    if given:
-        raise InputError(f"{str(what)[:80]}: got --{given[0]}, expected --capacity NUMBER: a DAG has no bytes.")
-    if capacity is None:
-        raise InputError("--capacity missing: expected --capacity NUMBER, the pebbles that fit in fast memory.")
-    played = None if variant is None else Variant.parse(variant)
-    words = [str(what), *(f"{key}={value}" for key, value in parameters.items())]
-    label = " ".join(words) if isinstance(what, str | Path) else f"DAG of {len(what)} nodes"
-
-    def read() -> Game:
-        return Game.from_dag(read_dag_source(what, parameters, played)[1], played)
-
-    return bound_dag(label, read, whole("--capacity", capacity, 1, MAX_SIZE), time_limit, stop)
+    return DagBounds(label, game, size, bounds, best, found.upper_bound, found.upper_from)

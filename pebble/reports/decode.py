@@ -15,6 +15,7 @@ from pebble.errors import InputError
 from pebble.families import lower_bound
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
+from pebble.reports.options import spelled_out
 from pebble.reports.target import Target, TargetOptions, read_target
 from pebble.reports.timed import check_time_options
 from pebble.timing.floor import MICRO, TimeFloor, floor_of
@@ -24,6 +25,7 @@ from pebble.workloads.named import ModelShape
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
 CONTEXTS = tuple(2**i for i in range(10, 18))
@@ -252,9 +254,28 @@ class Decode(Report):
         """The KV cache's share against the context length, a line per batch size."""
         from pebble.plots.decode import plot_decode
 
-        return plot_decode(self, ax)
+        return plot_decode(self._shares, self._title, ax)
+
+    def figure(self) -> Figure:
+        """The same as wide as a column of a paper."""
+        from pebble.plots.decode import decode_figure
+
+        return decode_figure(self._shares, self._title)
+
+    @property
+    def _title(self) -> str:
+        return f"{self.model}, one layer, one decode step"
+
+    @property
+    def _shares(self) -> dict[int, dict[int, float]]:
+        """The KV cache's share, by batch size and context."""
+        found: dict[int, dict[int, float]] = {}
+        for step in self.steps:
+            found.setdefault(step.batch, {})[step.context] = step.kv_share
+        return found
 
 
+@spelled_out(TargetOptions)
 def decode(model: str, dtype: str = "bf16", accumulator: str | None = None, **where: Unpack[TargetOptions]) -> Decode:
     """How much of a decode step's least traffic is the KV cache, for batch 1..64 and context 1k..128k.
 

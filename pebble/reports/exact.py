@@ -21,12 +21,15 @@ from pebble.schedules.tile import TileShape
 from pebble.schedules.tile_game import EVICTIONS, Item, play_order, tile_operations
 from pebble.solvers import SolveResult, solve
 from pebble.solvers.result import Progress
-from pebble.units import format_bytes
+from pebble.units import format_bytes, format_capacity
 from pebble.workloads import Gemm
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from pebble.plots.exact import PlayedOrders
 
 MAX_OPERATIONS = 64
 
@@ -148,7 +151,22 @@ class ExactComparison(Report):
         """Each order's traffic under LRU and OPT, as bars, and the optimum."""
         from pebble.plots.exact import plot_exact
 
-        return plot_exact(self, ax)
+        return plot_exact(self._drawn, ax)
+
+    def figure(self) -> Figure:
+        """The same on a page, as high as it has bars."""
+        from pebble.plots.exact import exact_figure
+
+        return exact_figure(self._drawn)
+
+    @property
+    def _drawn(self) -> PlayedOrders:
+        from pebble.plots.exact import PlayedOrders
+
+        held = f"one memory of {format_capacity(self.capacity_bytes)}"
+        title = f"{self.gemm.label}\n{'x'.join(map(str, self.grid))} tiles of {self.tile}, {held}"
+        totals = {(p.order, p.eviction): p.bytes for p in self.orders}
+        return PlayedOrders(title, self.lower_bytes, self.upper_bytes, totals)
 
 
 def compare_exactly(

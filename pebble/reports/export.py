@@ -13,10 +13,12 @@ from pebble.families import kernel_family
 from pebble.models.machine import Machine, load_machine, machine_names
 from pebble.reports.base import Report
 from pebble.reports.chosen import Own
-from pebble.reports.drift import warned
 from pebble.reports.fit import ORIGINS
 from pebble.reports.given import check_seed
-from pebble.reports.target import KernelOptions, check_options, find_gpu, read_kernel
+from pebble.reports.kernel_notes import kernel_notes
+from pebble.reports.options import spelled_out
+from pebble.reports.simulated_kernel import KernelOptions, read_kernel
+from pebble.reports.target import check_options, find_gpu
 from pebble.schedules.export.cuda import cuda_header
 from pebble.schedules.export.slots import statement
 from pebble.schedules.export.triton import triton_source
@@ -97,6 +99,7 @@ class Exported(Report):
         write_bytes(path, self.content, "--out: ")
 
 
+@spelled_out(KernelOptions)
 def export(
     schedule: Own, workload: Workload | None = None, format: str = "json", **options: Unpack[KernelOptions]
 ) -> Exported:
@@ -189,10 +192,10 @@ def _made(schedule: Own, workload: Workload, options: KernelOptions) -> tuple[Ti
     check_table(table)
     traffic = family.simulate(workload, chosen, config)
     stages, most = kernel.stages, _most_stages(workload, config.tile)
-    origins = {"tile": ORIGINS.get(kernel.tile_from), "stages": ORIGINS.get(kernel.stages_from)}
-    if kernel.stages_from == "default":
+    origins = {"tile": ORIGINS.get(kernel.fitted.tile_from), "stages": ORIGINS.get(kernel.fitted.stages_from)}
+    if kernel.fitted.stages_from == "default":
         stages = most
-    elif kernel.stages_from == "fits":
+    elif kernel.fitted.stages_from == "fits":
         stages = min(most, kernel.stages)
         origins["stages"] = f"{origins['stages']}, at most {most}"
     why = [f"{what}: {how}" for what, how in origins.items() if how is not None]
@@ -205,7 +208,7 @@ def _made(schedule: Own, workload: Workload, options: KernelOptions) -> tuple[Ti
         read_bytes=traffic.dram_read_bytes,
         write_bytes=traffic.dram_write_bytes,
     )
-    return replace(table, launch=launch), (*warned(workload, kernel, [chosen.name]).notes, *notes)
+    return replace(table, launch=launch), (*kernel_notes(workload, kernel, [chosen.name]), *notes)
 
 
 def _most_stages(workload: Workload, tile: TileShape) -> int:

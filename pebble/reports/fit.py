@@ -21,17 +21,39 @@ ORIGINS = {"default": "default", "halved": "default, halved to fit", "fits": "wh
 
 
 class Fitted(NamedTuple):
-    """A tile, cut to the problem, its stages, how it sits on an SM (None without a machine), and what to say of it.
+    """A tile and its stages, and how they were found.
 
-    ``tile_from`` and ``stages_from``: ``given``, or a key of ``ORIGINS``.
+    Attributes
+    ----------
+    tile : TileShape
+        Cut to the problem.
+    stages : int
+    fit : Fit or None
+        How it sits on an SM; None without a machine.
+    asked : TileShape
+        As it was given, or the family's own.
+    lacks : str
+        What that one would need, where a half of it was taken; else empty.
+    tile_from, stages_from : str
+        ``given``, or a key of ``ORIGINS``.
     """
 
     tile: TileShape
     stages: int
     fit: Fit | None
-    notes: tuple[str, ...]
+    asked: TileShape
+    lacks: str
     tile_from: str
     stages_from: str
+
+
+class Refusal(NamedTuple):
+    """Which option asks for too much, what it got, why that is too much, and what to do."""
+
+    option: str
+    got: str
+    why: str
+    remedy: str
 
 
 def fit_kernel(
@@ -58,7 +80,7 @@ def fit_kernel(
         By default as many as fit in shared memory, which a bound that must hold for fewer may assume; 1 without a
         machine.
     allow_infeasible : bool
-        A kernel that does not fit gets a note rather than an error.
+        A kernel that does not fit is no error.
 
     Raises
     ------
@@ -68,44 +90,33 @@ def fit_kernel(
     default = family.default_tile(workload)
     tile_from = "default" if tile is None else "given"
     stages_from = "given" if stages is not None else "default" if machine is None else "fits"
+    asked = default if tile is None else TileShape.parse(tile, default.bk)
+    cut, lacks = family.cut_tile(asked, workload), ""
     if machine is None:
-        cut, notes = _cut(family, workload, default if tile is None else TileShape.parse(tile, default.bk))
-        return Fitted(cut, stages or 1, None, notes, tile_from, stages_from)
+        return Fitted(cut, stages or 1, None, asked, "", tile_from, stages_from)
 
     def sit(tile: TileShape, stages: int | None = None) -> Fit:
         held = stages or most_stages(machine, family.kernel_needs(workload, tile), blocks_per_sm)
         return fits(machine, family.kernel_needs(workload, tile, held), blocks_per_sm)
 
     if tile is None:
-        own = family.cut_tile(default, workload)
+        own = cut
         halves = list(_halves(own, family.chained))
         # where nothing fits, what the smallest lacks is the reason
         cut = next((each for each in halves if sit(each).fits), own if allow_infeasible else halves[-1])
-        notes = _cut(family, workload, default)[1]
         if cut != own:
-            tile_from, lacks = "halved", sit(own).over[0]
-            notes += (f"the tile {family.tile_text(own)} would need {lacks}; {family.tile_text(cut)} fits",)
-    else:
-        cut, notes = _cut(family, workload, TileShape.parse(tile, default.bk))
+            tile_from, lacks = "halved", str(sit(own).over[0])
     fit = sit(cut, stages)  # stages that do not fit are refused: no smaller tile is taken for them
-    if not fit.fits:
-        option, got, why, fix = _refusal(family.tile_text(cut), fit)
-        if not allow_infeasible:
-            raise InputError(
-                f"{option}: got {got}, expected a kernel that {machine.name} can run: {why}; {fix}, or {ALLOW}."
-            )
-        notes += (f"{machine.name} cannot run this kernel, simulated as asked: {why}",)
-    return Fitted(cut, fit.needs.stages, fit, notes, tile_from, stages_from)
+    if not fit.fits and not allow_infeasible:
+        option, got, why, remedy = why_not(family.tile_text(cut), fit)
+        raise InputError(
+            f"{option}: got {got}, expected a kernel that {machine.name} can run: {why}; {remedy}, or {ALLOW}."
+        )
+    return Fitted(cut, fit.needs.stages, fit, asked, lacks, tile_from, stages_from)
 
 
-def check_chip(machine: Machine | None, sms: int, policy: CachePolicy, allow_infeasible: bool) -> tuple[str, ...]:
-    """SMs and a memory-side cache that the machine has; notes on what it has not, where that is allowed.
-
-    Raises
-    ------
-    InputError
-        More SMs, or a larger memory-side cache, than the machine has.
-    """
+def beyond_chip(machine: Machine | None, sms: int, policy: CachePolicy) -> tuple[str, ...]:
+    """Which options ask for more SMs, or a larger memory-side cache, than the machine has: a sentence each."""
     if machine is None:
         return ()
     broken = []
@@ -117,9 +128,7 @@ def check_chip(machine: Machine | None, sms: int, policy: CachePolicy, allow_inf
             f"--policy: got a last-level cache of {format_capacity(policy.last_level_bytes)}, expected "
             f"{'at most ' + format_capacity(has) if has else 'none'}, as {machine.name} has"
         )
-    if broken and not allow_infeasible:
-        raise InputError(f"{broken[0]}; or {ALLOW}.")
-    return tuple(f"no such chip exists, simulated as asked: {each}" for each in broken)
+    return tuple(broken)
 
 
 def _halves(tile: TileShape, chained: bool) -> Iterator[TileShape]:
@@ -131,20 +140,14 @@ def _halves(tile: TileShape, chained: bool) -> Iterator[TileShape]:
         yield tile
 
 
-def _cut(family: KernelFamily[Any, Any], workload: Workload, asked: TileShape) -> tuple[TileShape, tuple[str, ...]]:
-    tile = family.cut_tile(asked, workload)
-    now, was = family.tile_text(tile), family.tile_text(asked)
-    return tile, () if now == was else (f"the tile {was} is larger than the problem and is cut short to {now}",)
-
-
-def _refusal(tile: str, fit: Fit) -> tuple[str, str, str, str]:
-    """Which option asks for too much, what it got, why that is too much, and what to do."""
+def why_not(tile: str, fit: Fit) -> Refusal:
+    """Why a kernel that breaks a limit of its machine cannot run, by the first limit."""
     over, needs = fit.over[0], fit.needs
     if over.limit.startswith("shared"):
         got = ("--stages", f"{needs.stages} stages of tile {tile}") if needs.stages > 1 else ("--tile", tile)
-        return *got, f"it needs {over}", "use fewer stages, a smaller tile or fewer blocks per SM"
+        return Refusal(*got, f"it needs {over}", "use fewer stages, a smaller tile or fewer blocks per SM")
     if over.limit.startswith(("threads", "blocks")):
-        return "--blocks-per-sm", f"{fit.blocks_per_sm} of tile {tile}", f"they need {over}", "use fewer"
+        return Refusal("--blocks-per-sm", f"{fit.blocks_per_sm} of tile {tile}", f"they need {over}", "use fewer")
     kept = format_capacity(needs.accumulator_bytes)
     why = f"with {kept} of fp32 accumulators a block it needs {over}"
-    return "--tile", tile, why, "use a smaller tile or fewer blocks per SM"
+    return Refusal("--tile", tile, why, "use a smaller tile or fewer blocks per SM")

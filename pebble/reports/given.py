@@ -10,8 +10,6 @@ from pebble.traces import Trace
 from pebble.workloads import Ffn
 from pebble.workloads.base import Workload
 
-_OF_A_KERNEL = ("tile", "sms", "blocks_per_sm", "stages", "allow_infeasible")  # what a bound beside a trace is for
-_IN_TIME = ("execution", "cluster", "seed")
 LESS_THAN_BOUND = (
     "the trace moves less than the bound, so it is no trace of that workload and kernel: it leaves out operands or "
     "what it need not read, or the kernel that it is of holds more"
@@ -45,24 +43,6 @@ def check_seed(options: Mapping[str, object], kind: str) -> None:
         raise InputError(
             f"--seed: got it with --execution {kind}, expected dynamic-S or free, which draw; leave it out."
         )
-
-
-def check_trace_options(workload: Workload | None, residual: bool, options: Mapping[str, object]) -> None:
-    """Refuse what a trace, which says itself what runs when, leaves without a meaning.
-
-    Raises
-    ------
-    InputError
-        An option of a kernel without a workload, or of how its blocks run.
-    """
-    if residual:
-        raise InputError("--residual: got it with --trace, which says itself what is read; leave it out.")
-    for name in (*_IN_TIME, *(_OF_A_KERNEL if workload is None else ())):
-        if options.get(name) is not None:
-            what = (
-                "which says itself what runs when" if name in _IN_TIME else "without a workload whose bound it is for"
-            )
-            raise InputError(f"--{name.replace('_', '-')}: got it with --trace, {what}; leave it out.")
 
 
 def check_trace_of(workload: Workload, trace: Trace, path: str) -> None:

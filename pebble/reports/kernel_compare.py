@@ -25,10 +25,10 @@ from pebble.reports.compare_notes import (
     what_no_chip_holds,
     what_stays_in_the_cache,
 )
-from pebble.reports.drift import what_drifts
 from pebble.reports.given import check_residual
+from pebble.reports.kernel_notes import kernel_notes, what_drifts
 from pebble.reports.known import best_in_kernel
-from pebble.reports.target import Kernel, KernelOptions, read_kernel
+from pebble.reports.simulated_kernel import Kernel, KernelOptions, read_kernel
 from pebble.reports.timed import Timed, check_time_options
 from pebble.simulation import KernelConfig, Traffic
 from pebble.system.parallel import each
@@ -40,6 +40,9 @@ from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from pebble.plots.compare import ComparedSchedules
 
 Progress = Callable[[str], None]
 
@@ -262,7 +265,41 @@ class Comparison(Report):
         """Each schedule's traffic over the bound, as bars."""
         from pebble.plots.compare import plot_ratios
 
-        return plot_ratios(self, ax)
+        return plot_ratios(self._drawn, ax)
+
+    def figure(self) -> Figure:
+        """The same, and below it the walks of a GEMM, or the band heights of an FFN."""
+        from pebble.plots.compare import comparison_figure
+
+        return comparison_figure(self._drawn)
+
+    @property
+    def _drawn(self) -> ComparedSchedules:
+        from pebble.plots.compare import ComparedSchedules
+
+        together = self.together(lambda t: self.lru_bytes.get(t.order))
+        return ComparedSchedules(
+            f"{self.workload.label}\n{self.kernel.runs}, {self.kernel.cache}",
+            self.kernel.config,
+            kernel_family(self.workload).grid(self.workload, self.kernel.config.tile),
+            self.trace.bound.bytes,
+            *self.best_found,
+            [(self.name_of(tied), tied) for tied in together],
+            self.lru_bytes,
+        )
+
+    def energy_figure(self) -> Figure:
+        """What each schedule takes in energy, part by part, where an energy table was asked for."""
+        from pebble.plots.energy import EnergyBar, energy_figure
+
+        timed = self.timed
+        assert timed is not None and timed.energy is not None and timed.table is not None
+        bars = [EnergyBar(("at the bounds",), "", timed.energy.joules)]
+        for tied in self.together(lambda t: t.l2_bytes):
+            energy = self.energy_of(tied[0])
+            assert energy is not None
+            bars.append(EnergyBar(tuple(t.order for t in tied), self.name_of(tied), energy.joules))
+        return energy_figure(bars, f"{self.workload.label}\n{timed.machine.name}, table {timed.table.key}")
 
 
 def simulated(workload: Workload, schedule: Any, config: KernelConfig, residual: bool = False) -> Traffic:
@@ -342,7 +379,7 @@ def compare_kernels(
     separate = family.separate_bound(workload, trace.capacity.elements, trace.capacity.room)
     explicit = best_in_kernel(workload, trace.capacity)
     assert explicit is not None
-    notes = [*kernel.notes, *family.notes(residual)]
+    notes = [*kernel_notes(workload, kernel), *family.notes(residual)]
     if chip is None and kernel.target.machine is not None:
         notes.append(what_no_chip_holds(trace.capacity.bytes, kernel.target.machine))
     if wide:

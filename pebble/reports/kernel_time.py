@@ -12,9 +12,9 @@ from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.bounded import trace_bound
 from pebble.reports.chosen import Own, chosen_schedules, walk_alike
-from pebble.reports.drift import warned
 from pebble.reports.given import check_seed
-from pebble.reports.target import Kernel, KernelOptions, read_kernel
+from pebble.reports.kernel_notes import kernel_notes
+from pebble.reports.simulated_kernel import Kernel, KernelOptions, read_kernel
 from pebble.system.parallel import each
 from pebble.timing.floor import TimeFloor, time_floor
 from pebble.timing.sustained import Rates, sustained_rates
@@ -184,6 +184,6 @@ def time_schedules(
     for at, took in each(lambda same: time_schedule(workload, chosen[same[0]], kernel, rates, residual), alike):
         found |= {i: Timed(chosen[i].name, took) for i in alike[at]}
     orders = sorted((found[i] for i in sorted(found)), key=lambda one: (one.time.seconds, one.time.dram_bytes))
-    kernel = warned(workload, kernel, [one.order for one in orders])
-    notes = (*time_notes(workload), *kernel.notes, *family.notes(residual))
+    said = kernel_notes(workload, kernel, [one.order for one in orders])
+    notes = (*time_notes(workload), *said, *family.notes(residual))
     return Timing(workload, kernel, kernel_floor(workload, kernel), tuple(orders), notes)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from pebble.counters import Launch, Profile
 from pebble.counters.devices import MACHINES
-from pebble.counters.kernels import Critical, choose
+from pebble.counters.kernels import choose
 from pebble.counters.limits import Limit, limit_of
 from pebble.counters.names import Kind, kind_of, tile_of
 from pebble.counters.shapes import read_shapes
@@ -18,9 +18,9 @@ from pebble.models.machine import load_machine
 from pebble.reports.base import Report
 from pebble.reports.bounded import Bounded
 from pebble.reports.kernel_compare import Comparison, Progress, compare_kernels
-from pebble.reports.ncu import NcuReport
 from pebble.reports.ncu_verdict import Verdict, notes_of, verdict_on_reads, verdict_on_writes
-from pebble.reports.target import KernelOptions
+from pebble.reports.ncu_which import identify
+from pebble.reports.simulated_kernel import KernelOptions
 from pebble.simulation import Traffic
 from pebble.units import format_bytes, format_capacity, format_ratio
 from pebble.workloads import Gemm
@@ -28,8 +28,10 @@ from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from pebble.models.machine import Machine
+    from pebble.plots.ncu import MeasuredBeside
 
 _AS_NEAR = 0.02  # orders that differ by less are not told apart by a measurement
 
@@ -234,7 +236,28 @@ class Judgement(Report):
         """The measured bar beside the bound and the orders."""
         from pebble.plots.ncu import plot_judgement
 
-        return plot_judgement(self, ax)
+        return plot_judgement(self._drawn, ax)
+
+    def figure(self) -> Figure:
+        """The same on a page, as high as it has bars."""
+        from pebble.plots.ncu import judgement_figure
+
+        return judgement_figure(self._drawn)
+
+    @property
+    def _drawn(self) -> MeasuredBeside:
+        from pebble.plots.ncu import MeasuredBeside, SimulatedOrder
+
+        kernel, m = self.comparison.kernel, self.measured
+        names = ", ".join(dict.fromkeys(launch.short_name for launch in self.launches))
+        title = f"{names}: {self.workload.label}\nsimulated: {kernel.runs}\n{kernel.cache}"
+        orders = [
+            SimulatedOrder(f"{self.name_of(tied)}, {one.execution}", one.read_bytes, one.write_bytes, one.error)
+            for tied in self.alike
+            for one in tied[:1]
+        ]
+        moved = (m.read_bytes, m.write_bytes, m.dram_bytes)
+        return MeasuredBeside(title, *moved, orders, self.bound.bound.bytes, *self.comparison.best_found)
 
 
 def judge(
@@ -314,7 +337,7 @@ def judge(
 
 def _shape_of(profile: Profile, launch: Launch) -> Workload:
     """The GEMM that the counters determine."""
-    found = NcuReport(profile, Critical(launch, "asked for")).which(launch.ident)
+    found = identify(profile, launch.ident)
     if found.shape is not None and (found.shape.out_bytes in (2, 4)):
         dtype = {2: "bf16", 4: "fp32"}[found.shape.out_bytes]
         return Gemm(found.shape.m, found.shape.n, found.shape.k, dtype)

@@ -16,7 +16,7 @@ from pebble.errors import InputError, UnknownNameError
 from pebble.families import FAMILIES, kernel_family, read_workload
 from pebble.reports.base import Report
 from pebble.reports.ncu_compare import Judgement, judge
-from pebble.reports.target import KernelOptions
+from pebble.reports.simulated_kernel import KernelOptions
 from pebble.system.files import check_output, faults, read_bytes, shown
 from pebble.units import format_bytes
 from pebble.workloads.base import Workload
@@ -91,15 +91,31 @@ class MeasuredRow(Report):
         return {"row": dict(self.row), **self.rows()[0], "judgement": self.judgement.document()}
 
 
+@dataclass(frozen=True)
+class RunNotes:
+    """What a report does not say of a run.
+
+    Attributes
+    ----------
+    launched : {"persistent", "block-per-tile", "library"} or None
+        How its blocks were launched; by default told by their number.
+    note : str
+    date : str or None
+        Today's by default.
+    """
+
+    launched: str | None = None
+    note: str = ""
+    date: str | None = None
+
+
 def measured_row(
     profile: Profile,
     workload: Workload | None = None,
     launches: Sequence[str] = (),
     schedule: str | None = None,
+    told: RunNotes | None = None,
     *,
-    launched: str | None = None,
-    note: str = "",
-    date: str | None = None,
     cold: bool | None = None,
     **options: Unpack[KernelOptions],
 ) -> MeasuredRow:
@@ -111,17 +127,16 @@ def measured_row(
         As for `pebble.reports.ncu_compare.judge`; by default the blocks of a GPU run free.
     schedule : str, optional
         The order that the kernel walks, where known: then it is predicted.
-    launched : {"persistent", "block-per-tile", "library"}, optional
-        How its blocks were launched; by default told by their number.
-    note, date : str
-        For the row; the date is today's.
+    told : RunNotes, optional
+        What the report does not say of the run.
 
     Raises
     ------
     InputError
         As `judge`; a family or launch that the library does not have; or a date that is none.
     """
-    day = _day(date)
+    told = RunNotes() if told is None else told
+    day, launched = _day(told.date), told.launched
     if options.get("cache") is None:  # how fast blocks run is known of a GPU, not of a cache
         options.setdefault("execution", "free")
     judged = judge(profile, workload, launches, [schedule or "row"], cold=cold, **options)
@@ -160,7 +175,7 @@ def measured_row(
         "l2_read_sectors": _count(_sum(judged.launches, "l2_read_sectors")),
         "milliseconds": "" if m.nanoseconds is None else round(m.nanoseconds / 1e6, 6),
         "tool": f"bytes and time: ncu, {'cold' if judged.cold else 'warm'} L2, {profile.layout} report read by pebble",
-        "note": "; ".join(filter(None, (note, said))),
+        "note": "; ".join(filter(None, (told.note, said))),
     }
     return replace(found, row={name: str(values.get(name, "")) for name in COLUMNS})
 
@@ -257,7 +272,7 @@ def _kit_row(profile: Profile, case: Mapping[str, str], **options: Unpack[Kernel
     options["execution"] = case["execution"]
     found = measured_row(
         profile, workload, [launch.ident for launch in profile.launches], order,
-        launched=case["launch"], note=case.get("note", ""), **options,
+        RunNotes(case["launch"], case.get("note", "")), **options,
     )  # fmt: skip
     return replace(found, row={**found.row, "order": case["order"]})
 

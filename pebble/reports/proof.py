@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 from pebble.reports.base import Report
 from pebble.reports.bound import Bound, bound_workload
+from pebble.reports.options import spelled_out
 from pebble.reports.target import TargetOptions
 from pebble.units import format_bytes
 from pebble.workloads.base import Workload
@@ -49,6 +50,7 @@ class Proof(Report):
         return self.text
 
 
+@spelled_out(TargetOptions)
 def prove(
     workload: Workload, form: str = "markdown", *, recompute: bool = False, **where: Unpack[TargetOptions]
 ) -> Proof:
@@ -76,6 +78,7 @@ def prove(
     return Proof(found, found.prove(form), found.certificate())
 
 
+@spelled_out(TargetOptions)
 def certify(workload: Workload, path: str | Path, *, recompute: bool = False, **where: Unpack[TargetOptions]) -> Bound:
     """Bound a workload and write the proof, which `verify` checks without this program's bounds.
 

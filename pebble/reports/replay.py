@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pebble.errors import check_flag
 from pebble.game import SINGLE, BufferModel, Cost, Game
 from pebble.reports.base import Report
-from pebble.reports.solve import MAX_CAPACITY, memories_document, read_game, read_memories, shown, shown_memories
+from pebble.reports.solve import MAX_CAPACITY, GameRules, memories_document, read_game, shown, shown_memories
 from pebble.reports.target import whole
 
 if TYPE_CHECKING:
@@ -74,61 +74,21 @@ class Replayed(Report):
         return game | memories_document(self.buffers) | self.found.to_json()
 
 
-def replay(
+def replay_game(
     dag: Any,
+    parameters: Mapping[str, Any],
     moves: Iterable[Any] | str | Path,
     capacity: int | str,
+    rules: GameRules,
     *,
-    variant: str | None = None,
-    buffers: str | BufferModel | None = None,
-    sms: int | str | None = None,
-    omega: str | float | None = None,
-    topology: str | None = None,
-    unit_weights: bool = False,
     time_limit: float = 10.0,
     stop: threading.Event | None = None,
-    **parameters: Any,
 ) -> Replayed:
-    """A pebbling of your own: checked move by move, costed, and set beside the optimum.
-
-    Parameters
-    ----------
-    dag, variant, buffers, sms, omega, topology, unit_weights, **parameters
-        As for `pebble.solve`.
-    moves : iterable, str or Path
-        Plain moves, ``[("load", "A[0,0]"), ("compute", "C[0,0]+=A[0,0]*B[0,0]"), ...]``, or a JSON file of them;
-        a node of the DAG stands for its name.
-    capacity : int
-        Pebbles (weight units) that fit in fast memory.
-    time_limit : float
-        Seconds to look for the optimum, where all moves are legal.
-    stop : threading.Event, optional
-        Set it to get what is known at once.
-
-    Returns
-    -------
-    Replayed
-        An illegal move is an answer, not an error: ``legal`` is False and the summary names the move and the rule.
-
-    Raises
-    ------
-    InputError
-        What is given is no DAG, no list of moves, or no option.
-    InfeasibleError
-        The capacity is below the least that works.
-
-    Examples
-    --------
-    >>> import networkx as nx, pebble
-    >>> dag = nx.DiGraph([("a", "c"), ("b", "c")])
-    >>> moves = [("load", "a"), ("load", "b"), ("compute", "c"), ("store", "c")]
-    >>> pebble.replay(dag, moves, capacity=3)
-    <Replayed: DAG of 3 nodes, capacity 3, one-shot: legal, costs 3; the optimum is 3>
-    """
+    """A pebbling of the user's own, checked and costed; arguments and errors as for `pebble.replay`."""
     from pebble.solvers import replay_moves
 
-    memories, _ = read_memories(buffers, sms, omega, topology)
-    label, game = read_game(dag, parameters, variant, check_flag("unit_weights", unit_weights))
+    memories = rules.memories
+    label, game = read_game(dag, parameters, rules.variant, check_flag("unit_weights", rules.unit_weights))
     size = whole("--capacity", capacity, 0, MAX_CAPACITY)
     found = replay_moves(game, moves, size, buffers=memories, time_limit=time_limit, stop=stop)
     return Replayed(label, game, size, found, SINGLE if memories is None else memories)

@@ -11,7 +11,8 @@ from pebble.models.rates import peak_dram, peak_l2, peak_operations
 from pebble.reports.bound import bound_workload
 from pebble.reports.bounded import trace_bound
 from pebble.reports.chosen import chosen_schedules
-from pebble.reports.target import TargetOptions, read_kernel, read_target
+from pebble.reports.simulated_kernel import read_kernel
+from pebble.reports.target import TargetOptions, read_target
 from pebble.reports.timed import Timed, check_time_options
 from pebble.system.parallel import each
 from pebble.timing.floor import TimeFloor

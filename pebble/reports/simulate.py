@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pebble.errors import InputError, check_flag, check_text
 from pebble.families import kernel_family
 from pebble.families.beside import pair_beside, simulate_beside
 from pebble.families.ffn import FFN
@@ -14,23 +13,17 @@ from pebble.models.caches import parse_policy
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.bounded import Bounded, trace_bound
-from pebble.reports.cache_notes import read_cache_model
+from pebble.reports.cache_model import read_cache_model
 from pebble.reports.chosen import Own
-from pebble.reports.drift import warned
 from pebble.reports.fit import fit_kernel
-from pebble.reports.given import LESS_THAN_BOUND, check_residual, check_seed, check_trace_of, check_trace_options
+from pebble.reports.given import LESS_THAN_BOUND, check_seed, check_trace_of
 from pebble.reports.kernel_compare import simulated
+from pebble.reports.kernel_notes import cache_notes, kernel_notes
+from pebble.reports.options import Beside
 from pebble.reports.sensitivity import Sensitivity
 from pebble.reports.sensitivity import sensitivity as vary
-from pebble.reports.target import (
-    Kernel,
-    KernelOptions,
-    Target,
-    check_options,
-    read_kernel,
-    target_of,
-    whole,
-)
+from pebble.reports.simulated_kernel import Kernel, KernelOptions, read_kernel
+from pebble.reports.target import Target, target_of, whole
 from pebble.schedules.tables.own import FixedTable
 from pebble.simulation import Traffic, simulate_trace
 from pebble.system.files import check_output, check_path
@@ -98,6 +91,8 @@ class Simulation(_Moved):
         At what the kernel can hold; None for a cache that starts warm, and for two workloads side by side.
     moved : Sensitivity or None
         How far the answer moves with its assumptions, if asked.
+    notes : tuple of str
+        What a reader must know of the assumptions.
     """
 
     workload: Workload
@@ -105,6 +100,7 @@ class Simulation(_Moved):
     traffic: Traffic
     bound: Bounded | None
     moved: Sensitivity | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def machine(self) -> Machine | None:
@@ -133,7 +129,7 @@ class Simulation(_Moved):
             "lower_bound": bound,
             "ratio_to_lower_bound": self.traffic.dram_bytes / bound["bytes"] if bound else None,
             **({"sensitivity": self.moved.to_json()} if self.moved else {}),
-            "notes": list(self.kernel.notes),
+            "notes": list(self.notes),
         }
 
 
@@ -232,30 +228,36 @@ class TraceSimulation(_Moved):
         }
 
 
-def _simulate_schedule(
+def simulate_schedule(
     workload: Workload,
     schedule: Own,
-    residual: bool,
-    sensitive: bool,
-    beside: tuple[str, int | str | None, str] | None,
-    options: KernelOptions,
+    *,
+    residual: bool = False,
+    sensitivity: bool = False,
+    **options: Unpack[KernelOptions],
 ) -> Simulation:
+    """One schedule through one cache; arguments as for `pebble.simulate`."""
     family = kernel_family(workload)
-    if beside is None:
-        options = _with_its_tile(workload, schedule, options)
+    options = _with_its_tile(workload, schedule, options)
     kernel = read_kernel(workload, **options)
     check_seed(options, kernel.config.execution.kind)
-    if beside is not None:
-        if sensitive:
-            raise InputError("--sensitivity: got --beside with it, expected one workload.")
-        named = family.parse_schedule(schedule)  # type: ignore[arg-type]  # it says what it got
-        return Simulation(workload, kernel, _side_by_side(workload, kernel, named, *beside), None)
     chosen = family.read_schedule(schedule)
-    kernel = warned(workload, kernel, [chosen.name])
     traffic = simulated(workload, chosen, kernel.config, residual)
-    moved = vary(workload, chosen, kernel.config) if sensitive else None
+    moved = vary(workload, chosen, kernel.config) if sensitivity else None
     warm = "+warm" in kernel.config.policy
-    return Simulation(workload, kernel, traffic, None if warm else trace_bound(workload, kernel), moved)
+    bound = None if warm else trace_bound(workload, kernel)
+    return Simulation(workload, kernel, traffic, bound, moved, kernel_notes(workload, kernel, [chosen.name]))
+
+
+def simulate_side_by_side(
+    workload: Workload, schedule: Own, beside: Beside, **options: Unpack[KernelOptions]
+) -> Simulation:
+    """An attention and, on some of the SMs, an FFN of the same tokens; arguments as for `pebble.simulate`."""
+    kernel = read_kernel(workload, **options)
+    check_seed(options, kernel.config.execution.kind)
+    named = kernel_family(workload).parse_schedule(schedule)  # type: ignore[arg-type]  # it says what it got
+    both = _side_by_side(workload, kernel, named, beside)
+    return Simulation(workload, kernel, both, None, notes=kernel_notes(workload, kernel))
 
 
 def _with_its_tile(workload: Workload, schedule: Own, options: KernelOptions) -> KernelOptions:
@@ -266,19 +268,19 @@ def _with_its_tile(workload: Workload, schedule: Own, options: KernelOptions) ->
     return {**options, "tile": kernel_family(workload).tile_text(chosen.found.launch.tile)}
 
 
-def _side_by_side(
-    workload: Workload, kernel: Kernel, schedule: Any, beside: str, sms: int | str | None, name: str
-) -> Traffic:
+def _side_by_side(workload: Workload, kernel: Kernel, schedule: Any, beside: Beside) -> Traffic:
     """An attention and, on some of the SMs, an FFN of the same tokens, as one trace."""
-    attention, ffn = pair_beside(workload, beside, sms is not None)
-    share, blocks = whole("--beside-sms", sms, 0, 10**9), kernel.config.blocks_per_sm
+    attention, ffn = pair_beside(workload, beside.model, beside.sms is not None)
+    share, blocks = whole("--beside-sms", beside.sms, 0, 10**9), kernel.config.blocks_per_sm
     tile = fit_kernel(FFN, ffn, kernel.target.machine, blocks_per_sm=blocks).tile
-    return simulate_beside(attention, schedule, ffn, FFN.parse_schedule(name), tile, kernel.config, share)
+    return simulate_beside(attention, schedule, ffn, FFN.parse_schedule(beside.schedule), tile, kernel.config, share)
 
 
-def _write_schedule_trace(
-    workload: Workload, schedule: Own, path: str | Path, residual: bool, options: KernelOptions
+def write_schedule_trace(
+    workload: Workload, schedule: Own, path: str | Path, *, residual: bool = False, **options: Unpack[KernelOptions]
 ) -> WrittenTrace:
+    """The trace of one schedule, in a file; arguments as for `pebble.simulate`."""
+    check_output(check_path("write_trace", path), "--write-trace", (".csv", ".npz"))
     family = kernel_family(workload)
     options = _with_its_tile(workload, schedule, options)
     kernel = read_kernel(workload, **options)
@@ -289,11 +291,11 @@ def _write_schedule_trace(
     return WrittenTrace(str(path), workload, kernel, chosen.name, trace.touches, trace.sms, tuple(trace.operand_names))
 
 
-def _simulate_file(path: str, workload: Workload | None, options: KernelOptions) -> TraceSimulation:
+def simulate_file(path: str, workload: Workload | None, **options: Unpack[KernelOptions]) -> TraceSimulation:
     """Simulate a trace file; with a workload, against its bound at what its kernel can hold."""
-    check_options(options, KernelOptions.__optional_keys__)
     target = target_of(options)
-    policy, cache_bytes, notes = read_cache_model(options.get("policy", "lru"), target, 1)
+    cache = read_cache_model(options.get("policy", "lru"), target, 1)
+    notes = cache_notes(cache)
     bound = None
     if workload is not None:
         found = trace_bound(workload, read_kernel(workload, **options))
@@ -302,96 +304,10 @@ def _simulate_file(path: str, workload: Workload | None, options: KernelOptions)
     trace = read_trace(path)
     if workload is not None:
         check_trace_of(workload, trace, str(path))
-    traffic = simulate_trace(Path(path).name, trace, cache_bytes, policy)
+    traffic = simulate_trace(Path(path).name, trace, cache.bytes, cache.policy)
     footprint = trace.footprint_bytes
     if bound is not None and traffic.dram_bytes < found.bound.bytes:
         notes = [*notes, LESS_THAN_BOUND]
     return TraceSimulation(
-        str(path), target, trace.touches, trace.sms, cache_bytes, policy, traffic, footprint, bound, tuple(notes)
+        str(path), target, trace.touches, trace.sms, cache.bytes, cache.policy, traffic, footprint, bound, tuple(notes)
     )
-
-
-def simulate(
-    workload: Workload | None = None,
-    schedule: Own | None = None,
-    *,
-    trace: str | None = None,
-    write_trace: str | Path | None = None,
-    residual: bool = False,
-    sensitivity: bool = False,
-    beside: str | None = None,
-    beside_sms: int | str | None = None,
-    beside_schedule: str | None = None,
-    **options: Unpack[KernelOptions],
-) -> Simulation | TraceSimulation | WrittenTrace:
-    """One schedule, or a trace of your own, through one cache.
-
-    Parameters
-    ----------
-    workload : Gemm, GroupedGemm, Ffn or Attention
-        With ``trace``: optional, the trace is set against its bound.
-    schedule : str, Path, callable or TileTable
-        A tile order of ``pebble schedules``, or a schedule of the family. Or tiles of your own: a .csv, .npy or .json
-        file, ``"FILE.py:FUNCTION"``, or a function ``(rows, cols, params)`` that returns an array of (row, col), or
-        (tiles, k_start, k_direction).
-    trace : str, optional
-        A .csv or .npz file instead of a schedule.
-    write_trace : str or Path, optional
-        Write the schedule's trace to this .csv or .npz file and stop.
-    residual : bool
-        ffn: read the input again to add it to the output.
-    sensitivity : bool
-        gemm: how far the answer moves with its assumptions.
-    beside, beside_sms, beside_schedule
-        Attention of a named model: the model's FFN (``"llama-3-8b:mlp"``) on some of the SMs at the same time, how many
-        SMs it gets, and its schedule (row-fused-16).
-    **options
-        Where and how it runs: `KernelOptions`.
-
-    Returns
-    -------
-    Simulation, TraceSimulation or WrittenTrace
-        The second of a trace of your own, the third with ``write_trace``.
-
-    Raises
-    ------
-    InputError
-        Arguments that are malformed or contradict each other.
-    UnknownNameError
-        No such schedule, policy or GPU.
-
-    Examples
-    --------
-    >>> import pebble
-    >>> found = pebble.simulate(pebble.Gemm(512, 512, 512), "row", cache="1MiB", sms=8)
-    >>> found.traffic.dram_bytes
-    1572864
-    """
-    check_flag("residual", residual)
-    check_flag("sensitivity", sensitivity)
-    asked = {"schedule": schedule, "write-trace": write_trace, "beside": beside, "sensitivity": sensitivity or None}
-    if trace is not None:
-        for option, value in asked.items():
-            if value is not None:
-                raise InputError(f"--trace: got --{option} beside it; a trace says itself what runs when.")
-        check_trace_options(workload, residual, options)
-        return _simulate_file(trace, workload, options)
-    if workload is None or schedule is None:
-        raise InputError(
-            "simulate: expected WORKLOAD and --schedule NAME, or --trace FILE; see `pebble simulate --help`."
-        )
-    check_residual(workload, residual)
-    if beside is None and (beside_sms is not None or beside_schedule is not None):
-        raise InputError("--beside-sms, --beside-schedule: expected --beside MODEL:mlp with them.")
-    if write_trace is not None:
-        for option in ("beside", "sensitivity"):
-            if asked[option] is not None:
-                raise InputError(f"--write-trace: got --{option} with it, expected one schedule.")
-        check_output(check_path("write_trace", write_trace), "--write-trace", (".csv", ".npz"))
-        return _write_schedule_trace(workload, schedule, write_trace, residual, options)
-    other = (
-        None
-        if beside is None
-        else (check_text("--beside", beside, "MODEL:mlp"), beside_sms, beside_schedule or "row-fused-16")
-    )
-    return _simulate_schedule(workload, schedule, residual, sensitivity, other, options)

@@ -17,6 +17,7 @@ from pebble.models.machine import Machine
 from pebble.models.rates import CopyPrice, copy_price
 from pebble.reports.base import Report
 from pebble.reports.capacity import chip_capacity
+from pebble.reports.options import Buffers
 from pebble.reports.target import MAX_SMS, Target, TargetOptions, read_target, whole
 from pebble.units import Size, format_bytes, format_capacity, format_ratio
 from pebble.workloads.base import Workload
@@ -384,12 +385,9 @@ def sm_capacity(target: Target, workload: Workload) -> tuple[SmCapacity, list[Sm
 
 def bound_sms(
     workload: Workload,
-    buffers: str | None,
+    buffers: Buffers,
     *,
     sms: int | str | None = None,
-    omega: str | float | None = None,
-    topology: str | None = None,
-    multicast: int | str | None = None,
     recompute: bool = False,
     **where: Unpack[TargetOptions],
 ) -> SmBound:
@@ -397,9 +395,9 @@ def bound_sms(
     told = accounting(workload)
     check_workload(told)
     target = read_target(**where)
-    model = read_buffers(buffers, read_sms(sms, target), omega, topology, target.machine)
+    model = read_buffers(buffers.kind, read_sms(sms, target), buffers.omega, buffers.topology, target.machine)
     capacity, others = sm_capacity(target, workload)
-    cast = 1 if multicast is None else whole("--multicast", multicast, 1, model.sms)
+    cast = 1 if buffers.multicast is None else whole("--multicast", buffers.multicast, 1, model.sms)
     if model.memories > 1:
         check_workload(told, recompute)
     found = _document(workload, capacity, model, recompute, others, cast)

@@ -13,6 +13,7 @@ from pebble.families import BALANCED, OnSms, accounting, kernel_family
 from pebble.game.buffer_model import BufferModel
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
+from pebble.reports.options import Buffers
 from pebble.reports.sm_bound import SmCapacity, atomic_adds, into_sms, read_buffers, read_sms, sm_capacity
 from pebble.reports.target import Target, TargetOptions, read_target
 from pebble.schedules.tile import TileShape
@@ -136,11 +137,9 @@ def _candidates(
 
 def compare_sms(
     workload: Workload,
-    buffers: str | None,
+    buffers: Buffers,
     *,
     sms: int | str | None = None,
-    omega: str | float | None = None,
-    topology: str | None = None,
     tile: str | None = None,
     **where: Unpack[TargetOptions],
 ) -> SmComparison:
@@ -154,7 +153,7 @@ def compare_sms(
     told = accounting(workload)
     check_workload(told)
     target = read_target(**where)
-    model = read_buffers(buffers, read_sms(sms, target), omega, topology, target.machine)
+    model = read_buffers(buffers.kind, read_sms(sms, target), buffers.omega, buffers.topology, target.machine)
     if model.memories == 1:
         raise InputError(
             f"compare: got --buffers {model.kind}, expected sm-local or connected: no SM has a pooled memory."

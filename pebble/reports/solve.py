@@ -42,6 +42,74 @@ def memories_document(buffers: BufferModel) -> dict[str, Any]:
     return {"buffers": told.pop("kind"), **told} if told else {}
 
 
+@dataclass(frozen=True)
+class GameRules:
+    """The game that is played, as `pebble.solve` takes it.
+
+    Attributes
+    ----------
+    variant : str or None
+    buffers : str, BufferModel or None
+        The memories; ``sms``, ``omega``, ``topology`` and ``tasks_per_sm`` are of several.
+    unit_weights : bool
+    """
+
+    variant: str | None = None
+    buffers: str | BufferModel | None = None
+    sms: int | str | None = None
+    omega: str | float | None = None
+    topology: str | None = None
+    tasks_per_sm: int | str | None = None
+    unit_weights: bool = False
+
+    @property
+    def most_tasks(self) -> int | None:
+        """The most tasks of an SM.
+
+        Raises
+        ------
+        InputError
+            Out of range.
+        """
+        return None if self.tasks_per_sm is None else whole("--tasks-per-sm", self.tasks_per_sm, 1, 10**6)
+
+    @property
+    def memories(self) -> BufferModel | None:
+        """The memories, None for one.
+
+        Raises
+        ------
+        InputError
+            An option out of range, or without buffers.
+        """
+        if isinstance(self.buffers, BufferModel):
+            return self.buffers
+        if self.buffers is not None and self.buffers != "single":
+            sms = 2 if self.sms is None else whole("--sms", self.sms, 1, _MAX_SMS)
+            return read_buffers(self.buffers, sms, self.omega, self.topology)
+        of_several = {
+            "sms": self.sms,
+            "omega": self.omega,
+            "topology": self.topology,
+            "tasks-per-sm": self.tasks_per_sm,
+        }
+        for option, value in of_several.items():
+            if value is not None:
+                raise InputError(f"--{option}: expected --buffers sm-local, pooled or connected with it.")
+        return None
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Who solves, and for how long, as `pebble.solve` takes it."""
+
+    solver: str = "auto"
+    time_limit: float = 60.0
+    seed: int = 0
+    progress: Callable[[Progress], None] | None = None
+    stop: threading.Event | None = None
+
+
 @dataclass(frozen=True, repr=False)
 class Solution(Report):
     """The interval around the optimum, and the pebbling that costs its upper end.
@@ -161,102 +229,22 @@ def read_game(
     return label, Game.from_dag(dag, chosen)
 
 
-def read_memories(
-    buffers: str | BufferModel | None,
-    sms: int | str | None = None,
-    omega: str | float | None = None,
-    topology: str | None = None,
-    tasks_per_sm: int | str | None = None,
-) -> tuple[BufferModel | None, int | None]:
-    """The memories, None for one, and the most tasks per SM.
-
-    Raises
-    ------
-    InputError
-        An option out of range, or without buffers.
-    """
-    if isinstance(buffers, BufferModel):
-        return buffers, None if tasks_per_sm is None else whole("--tasks-per-sm", tasks_per_sm, 1, 10**6)
-    if buffers is None or buffers == "single":
-        given = {"sms": sms, "omega": omega, "topology": topology, "tasks-per-sm": tasks_per_sm}
-        for option, value in given.items():
-            if value is not None:
-                raise InputError(f"--{option}: expected --buffers sm-local, pooled or connected with it.")
-        return None, None
-    most = None if tasks_per_sm is None else whole("--tasks-per-sm", tasks_per_sm, 1, 10**6)
-    return read_buffers(buffers, 2 if sms is None else whole("--sms", sms, 1, _MAX_SMS), omega, topology), most
-
-
-def solve(
-    dag: Any,
-    capacity: int | str,
-    *,
-    variant: str | None = None,
-    solver: str = "auto",
-    time_limit: float = 60.0,
-    seed: int = 0,
-    buffers: str | BufferModel | None = None,
-    sms: int | str | None = None,
-    omega: str | float | None = None,
-    topology: str | None = None,
-    tasks_per_sm: int | str | None = None,
-    unit_weights: bool = False,
-    progress: Callable[[Progress], None] | None = None,
-    stop: threading.Event | None = None,
-    **parameters: Any,
+def solve_game(
+    dag: Any, parameters: Mapping[str, Any], capacity: int | str, rules: GameRules, effort: Effort
 ) -> Solution:
-    """The cheapest pebbling of a computation DAG, proved, or the tightest interval when time runs out.
-
-    Parameters
-    ----------
-    dag : networkx.DiGraph, workload, str or Path
-        As for `pebble.dag`; a family takes its ``parameters`` by keyword.
-    capacity : int
-        Pebbles (with weights: weight units) that fit in fast memory; with several SMs, in each.
-    variant : str, optional
-        ``one-shot``, ``one-shot-sliding``, ``recompute``, ``recompute-sliding`` or ``in-place``; by default in-place
-        for a DAG with accumulators, one-shot for any other.
-    solver : str
-        ``auto``, ``search``, ``cpsat``, ``milp`` or ``heuristic``.
-    time_limit : float
-        Seconds, reading the DAG included.
-    seed : int
-    buffers : {"sm-local", "pooled", "connected"} or BufferModel, optional
-        Several memories: ``sms`` of them, copies at ``omega`` over ``topology``, ``tasks_per_sm`` at most.
-    unit_weights : bool
-        Every value weighs 1, whatever the file or the tiles say.
-    progress : callable, optional
-        Called with the interval now and then, a `Progress`.
-    stop : threading.Event, optional
-        Set it to get the interval at once.
-
-    Returns
-    -------
-    Solution
-
-    Raises
-    ------
-    InfeasibleError
-        The capacity is below the least that works.
-    GapOpenError
-        The time was over before the DAG was read; its ``reason`` and ``seconds`` say why and when.
-    InputError
-        The DAG or an option is not usable.
-
-    Examples
-    --------
-    >>> import pebble
-    >>> pebble.solve("gemm", capacity=5, m=2, n=2, k=2)
-    <Solution: gemm -m 2 -n 2 -k 2, capacity 5, in-place: the optimum is 13>
-    """
+    """The cheapest pebbling, proved, or the tightest interval; arguments and errors as for `pebble.solve`."""
+    progress = effort.progress
     if progress is not None and not callable(progress):
         raise InputError(f"progress: got {str(progress)[:40]!r}, expected a function that takes a Progress.")
-    check_flag("unit_weights", unit_weights)
-    clock = Clock(time_limit, stop)
-    memories, most = read_memories(buffers, sms, omega, topology, tasks_per_sm)
-    size, seed = whole("--capacity", capacity, 0, MAX_CAPACITY), whole("--seed", seed, -MAX_CAPACITY, MAX_CAPACITY)
+    check_flag("unit_weights", rules.unit_weights)
+    clock = Clock(effort.time_limit, effort.stop)
+    memories, most = rules.memories, rules.most_tasks
+    size, seed = (
+        whole("--capacity", capacity, 0, MAX_CAPACITY),
+        whole("--seed", effort.seed, -MAX_CAPACITY, MAX_CAPACITY),
+    )
     try:
-        label, game = clock.finish(lambda: read_game(dag, parameters, variant, unit_weights))
+        label, game = clock.finish(lambda: read_game(dag, parameters, rules.variant, rules.unit_weights))
     except OutOfTimeError:
         error = GapOpenError(
             f"solve: nothing proved yet: {clock.why_over()}, before the DAG was ready; give it more time."
@@ -271,7 +259,7 @@ def solve(
         game,
         size,
         None,
-        solver,
+        effort.solver,
         clock.seconds,
         seed,
         progress,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from pebble.errors import InputError
-from pebble.families import kernel_family
+from pebble.families import kernel_family, read_workload
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
 from pebble.reports.kernel_time import MILLI, Timed, fastest, time_notes, time_row, timed_kernel
-from pebble.reports.target import Kernel, KernelOptions
+from pebble.reports.simulated_kernel import Kernel, KernelOptions
+from pebble.reports.target import whole
 from pebble.schedules.execution import parse_execution
 from pebble.system.parallel import each
 from pebble.timing.sustained import LAUNCH_NS
@@ -20,6 +21,7 @@ from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _SPLITS = 8
 
@@ -128,9 +130,19 @@ class SideBySide(Report):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Time against the SMs of the second workload."""
-        from pebble.plots.time import plot_beside
+        from pebble.plots.time import SharedTimes, plot_beside
 
-        return plot_beside(self, ax)
+        one, two = self.workloads
+        splits = [(split.sms, split.time) for split in self.splits]
+        sms = self.kernels[0].config.sms
+        shared = SharedTimes((one.label, two.label), sms, splits, self.in_turn_seconds, self.least_seconds)
+        return plot_beside(shared, ax)
+
+    def figure(self) -> Figure:
+        """The same with its legend below."""
+        from pebble.plots.time import time_figure
+
+        return time_figure(self.plot, f"{self.summary()}\n{'' if self.machine is None else self.machine.name}")
 
 
 def time_beside(
@@ -145,8 +157,10 @@ def time_beside(
 
     The tile is the first workload's; the second has its family's own. Both hold as many stages as fit in both.
     """
-    asked: KernelOptions = {"execution": "free", **options}
-    if parse_execution(asked["execution"]).is_reference:
+    execution = options.get("execution")
+    execution = "free" if execution is None else execution
+    asked: KernelOptions = {**options, "execution": execution}
+    if parse_execution(execution).is_reference:
         raise InputError("--execution: got waves with --beside, expected free: kernels side by side share no wave.")
     theirs: KernelOptions = {key: value for key, value in asked.items() if key != "tile"}  # type: ignore[assignment]
     if first.dtype != second.dtype:
@@ -156,7 +170,9 @@ def time_beside(
     sms, stages = one.config.sms, min(one.stages, two.stages)
     if sms < 2:
         raise InputError(f"--beside: got {sms} SM, expected at least 2 to share out.")
-    kernels = [replace(k, stages=stages, config=replace(k.config, stages=stages)) for k in (one, two)]
+    kernels = [
+        replace(k, fitted=k.fitted._replace(stages=stages), config=replace(k.config, stages=stages)) for k in (one, two)
+    ]
     if splits is None:
         splits = sorted({max(1, min(sms - 1, round(sms * part / _SPLITS))) for part in range(1, _SPLITS)})
     for share in splits:
@@ -189,3 +205,42 @@ def time_beside(
         tuple(Split(share, found[at]) for at, share in enumerate(splits)),
         notes,
     )
+
+
+def read_beside(text: str | Workload, first: Workload) -> Workload:
+    """The second workload, from text as on the command line.
+
+    Raises
+    ------
+    InputError
+        Malformed text.
+    """
+    if not isinstance(text, str):
+        kernel_family(text)
+        return text
+    name, *words = text.split() or [""]
+    given: dict[str, object] = {}
+    while words:
+        option = words.pop(0)
+        if not option.startswith("-"):
+            raise InputError(f"--beside: got {option!r} in {text!r}, expected an option such as --tokens 512.")
+        value = words.pop(0) if words and not words[0].startswith("-") else True
+        given[option.lstrip("-").replace("-", "_")] = value
+    tokens = next((getattr(first, key) for key in ("tokens", "m", "queries") if hasattr(first, key)), None)
+    if ":" in name and "tokens" not in given and tokens is not None:
+        given["tokens"] = tokens
+    return read_workload(name, given)
+
+
+def read_splits(given: str | int | Sequence[int] | None) -> list[int] | None:
+    """SMs of the second workload.
+
+    Raises
+    ------
+    InputError
+        Not whole numbers.
+    """
+    if given is None:
+        return None
+    parts: Iterable[Any] = given.split(",") if isinstance(given, str) else [given] if isinstance(given, int) else given
+    return [whole("--beside-sms", part, 1, 10**6) for part in parts]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
@@ -19,13 +19,15 @@ from pebble.reports.kernel_time import (
     time_row,
     timed_kernel,
 )
-from pebble.reports.target import Kernel, KernelOptions
+from pebble.reports.simulated_kernel import Kernel, KernelOptions
+from pebble.reports.target import whole
 from pebble.system.parallel import each
 from pebble.timing.floor import TimeFloor
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 TILES = (None, "128x256", "128x64", "64x128", "64x64", "32x64")  # the family's own first
 
@@ -110,7 +112,14 @@ class Sweep(Report):
         """What each resource needs, and the modelled time, against the size."""
         from pebble.plots.time import plot_sweep
 
-        return plot_sweep(self, ax)
+        steps = [(step.value, step.best.time, step.floor.seconds) for step in self.steps]
+        return plot_sweep(self.size, steps, ax)
+
+    def figure(self) -> Figure:
+        """The same with its legend below."""
+        from pebble.plots.time import time_figure
+
+        return time_figure(self.plot, f"{self.summary()}\n{'' if self.machine is None else self.machine.name}")
 
 
 def resized(workload: Workload, size: str, value: int) -> Workload:
@@ -165,3 +174,22 @@ def time_sweep(
     steps = dict(each(step, list(range(len(values)))))
     done = tuple(steps[at] for at in range(len(values)))
     return Sweep(workload, size, done, time_notes(workload))
+
+
+def read_sweep(given: str | Mapping[str, Sequence[int]]) -> tuple[str, list[int]]:
+    """The size that varies, and its values.
+
+    Raises
+    ------
+    InputError
+        Not NAME=VALUE,VALUE.
+    """
+    if isinstance(given, Mapping):
+        name, values = next(iter(given.items()), ("", ()))
+        parts: Sequence[Any] = list(values)
+    else:
+        name, _, text = given.partition("=")
+        parts = [part for part in text.split(",") if part]
+    if not name or not parts:
+        raise InputError(f"--sweep: got {given!r}, expected NAME=VALUE,VALUE such as tokens=16,256,4096.")
+    return name.strip().replace("-", "_"), [whole(f"--sweep {name}", part, 1, 2**31) for part in parts]

@@ -11,26 +11,28 @@ from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.models.machine import Machine
 from pebble.reports.base import Report
-from pebble.reports.bounded import Bounded, trace_bound
+from pebble.reports.bounded import trace_bound
 from pebble.reports.export import Exported, export
+from pebble.reports.kernel_notes import kernel_notes
 from pebble.reports.kernel_time import time_notes
-from pebble.reports.target import Kernel, KernelOptions
-from pebble.reports.tune_beside import (
+from pebble.reports.options import spelled_out
+from pebble.reports.simulated_kernel import Kernel, KernelOptions
+from pebble.reports.tune_target import check_execution, default_conditions, read_conditions, read_kernels
+from pebble.reports.tune_time import TuneTimes, tuned_times
+from pebble.reports.tuned import (
     LESS,
     LESS_CACHE,
     SAME,
     Beyond,
-    OtherLaunch,
-    SetAside,
+    Tuned,
     has_set_aside,
+    launch_json,
+    set_aside_json,
     tried_beyond,
 )
-from pebble.reports.tune_target import check_execution, default_conditions, read_conditions, read_kernels
-from pebble.reports.tune_time import TuneTimes, tuned_times
 from pebble.schedules.tables import TileTable
-from pebble.simulation import Traffic
 from pebble.system.clock import Clock, check_seconds
-from pebble.tuning import Launched, Pinned, Progress, Scored, Search, launches, runnable, set_asides, silent
+from pebble.tuning import OtherLaunch, Progress, Scored, Search, SetAside, launches, runnable, set_asides, silent
 from pebble.units import format_bytes
 from pebble.workloads import Attention
 from pebble.workloads.base import Workload
@@ -40,64 +42,6 @@ if TYPE_CHECKING:
 
 CLIFF = 1.1  # times as much with so much less cache is worth a warning
 SECONDS = 60.0
-
-
-@dataclass(frozen=True)
-class Tuned:
-    """One schedule that was found.
-
-    Attributes
-    ----------
-    name : str
-        Of a named schedule, or of the table.
-    words : str
-        What it does, for a reader.
-    kernel : Kernel
-        The kernel that runs it: tile, stages, cache model.
-    schedule : object
-        A named schedule, or a `TileTable`; `pebble.simulate` and `pebble.export` take either.
-    traffic : tuple of Traffic
-        Under each execution that was asked for.
-    bound : Bounded
-        What no schedule of this kernel moves less than.
-    named : bool
-        Whether it has a name of its own.
-    """
-
-    name: str
-    words: str
-    kernel: Kernel
-    schedule: Any
-    traffic: tuple[Traffic, ...]
-    bound: Bounded
-    named: bool
-
-    @property
-    def worst(self) -> Traffic:
-        """Where it moves most."""
-        return max(self.traffic, key=lambda t: t.dram_bytes)
-
-    @property
-    def ratio(self) -> float:
-        """Its worst case over the bound."""
-        return self.worst.dram_bytes / self.bound.bound.bytes
-
-    def to_json(self, executions: Sequence[str]) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "name": self.name,
-            "words": self.words,
-            "tile": self.kernel.tile,
-            "stages": self.kernel.stages,
-            "named": self.named,
-            "executions": {
-                name: {"dram_read_bytes": t.dram_read_bytes, "dram_write_bytes": t.dram_write_bytes}
-                for name, t in zip(executions, self.traffic, strict=True)
-            },
-            "worst_dram_bytes": self.worst.dram_bytes,
-            "lower_bound_bytes": self.bound.bound.bytes,
-            "ratio_to_lower_bound": self.ratio,
-        }
 
 
 @dataclass(frozen=True, repr=False)
@@ -145,8 +89,8 @@ class Tuning(Report):
     seconds: float
     notes: tuple[str, ...]
     ended: str = ""
-    set_asides: tuple[SetAside, ...] = ()
-    launches: tuple[OtherLaunch, ...] = ()
+    set_asides: tuple[SetAside[Tuned], ...] = ()
+    launches: tuple[OtherLaunch[Tuned], ...] = ()
     times: TuneTimes | None = None
 
     question = "tune"
@@ -180,7 +124,7 @@ class Tuning(Report):
         return tuple(min(self.schedules, key=lambda s: s.traffic[i].dram_bytes) for i in range(len(self.executions)))
 
     @property
-    def set_aside(self) -> SetAside | None:
+    def set_aside(self) -> SetAside[Tuned] | None:
         """The one that moves least; None where none moves less than the best without."""
         less = [s for s in self.set_asides if s.traffic.dram_bytes < self.best.traffic[0].dram_bytes]
         return min(less, key=lambda s: s.traffic.dram_bytes, default=None)
@@ -232,9 +176,9 @@ class Tuning(Report):
                 {"what": b.what, "best_dram_bytes": b.best_bytes, "daily_dram_bytes": b.daily_bytes}
                 for b in self.beyond
             ],
-            "set_aside": self.set_aside.to_json() if self.set_aside else None,
-            "set_asides": [s.to_json() for s in self.set_asides],
-            "launches": [launch.to_json() for launch in self.launches],
+            "set_aside": set_aside_json(self.set_aside) if self.set_aside else None,
+            "set_asides": [set_aside_json(s) for s in self.set_asides],
+            "launches": [launch_json(launch) for launch in self.launches],
             "modelled_time": self.times.to_json() if self.times else None,
             "schedules": [s.to_json(self.executions) for s in self.schedules],
             "search": {
@@ -268,11 +212,25 @@ class Tuning(Report):
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The best schedules and the best daily one over the bound, as bars."""
-        from pebble.plots.tune import plot_tuning
+        from pebble.plots.tune import MOST_BARS, TunedBar, plot_tuning
 
-        return plot_tuning(self, ax)
+        shown = [tied[0] for tied in self.distinct[:MOST_BARS]]
+        if self.daily is not None and self.daily not in shown:
+            shown.append(self.daily)
+        bars = [
+            TunedBar(
+                f"{s.name} ({s.kernel.tile})",
+                s.worst.dram_read_bytes / s.bound.bound.bytes,
+                s.worst.dram_write_bytes / s.bound.bound.bytes,
+                s == self.daily,
+            )
+            for s in shown
+        ]
+        of = ", worst case" if len(self.executions) > 1 else ""
+        return plot_tuning(bars, self.best.bound.bound.bytes, of, ax)
 
 
+@spelled_out(KernelOptions)
 def tune(
     workload: Workload,
     *,
@@ -317,7 +275,7 @@ def tune(
     >>> found.best.worst.dram_bytes <= found.daily.worst.dram_bytes, found.best.ratio >= 1
     (True, True)
     """
-    if "execution" in options:
+    if options.get("execution") is not None:
         raise InputError("execution: expected robust instead, the executions to rank by, such as 'waves,dynamic-5'.")
     if isinstance(workload, Attention) and workload.softmax == "strict":
         raise InputError("--softmax: got strict, expected online: all orders that are tried rescale sums as they go.")
@@ -345,8 +303,8 @@ def tune(
     schedules = tuple(map(told, ranked))
     of_daily = None if daily is None else schedules[ranked.index(daily)]
     times: TuneTimes | None = None
-    pinned: tuple[Pinned, ...] = ()
-    launched: tuple[Launched, ...] = ()
+    pinned: tuple[SetAside[Scored], ...] = ()
+    launched: tuple[OtherLaunch[Scored], ...] = ()
     beyond: tuple[Beyond, ...] = ()
     try:
         if has_set_aside(kernels[ranked[0].candidate.config.tile].target.machine):
@@ -371,19 +329,19 @@ def tune(
         clock.passed,
         (*why, *_notes(search, list(kernels.values()), beyond, launched, times), *family.notes(False)),
         search.why_over or "",
-        tuple(SetAside(told(p.scored), p.operand, p.share, p.traffic) for p in pinned),
-        tuple(OtherLaunch(each.condition.name, told(each.scored), each.traffic) for each in launched),
+        tuple(kept.of(told(kept.schedule)) for kept in pinned),
+        tuple(launch.of(told(launch.schedule)) for launch in launched),
         times,
     )
 
 
 def _notes(
-    search: Search, kernels: Sequence[Kernel], beyond: Sequence[Beyond], launched: Sequence[Launched],
+    search: Search, kernels: Sequence[Kernel], beyond: Sequence[Beyond], launched: Sequence[OtherLaunch[Scored]],
     times: TuneTimes | None,
 ) -> list[str]:  # fmt: skip
     """What a reader must know of the kernels, of how the search ended, and of what it found."""
     best, daily = search.ranked()[0], next((s for s in search.ranked() if s.daily), None)
-    notes = list(dict.fromkeys(note for kernel in kernels for note in kernel.notes))
+    notes = list(dict.fromkeys(note for kernel in kernels for note in kernel_notes(search.workload, kernel)))
     if search.why_over:
         notes.append(f"{search.why_over}: this is the best until then")
     for b in beyond:

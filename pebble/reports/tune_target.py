@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from pebble.errors import InputError, check_text
 from pebble.families import kernel_family
-from pebble.reports.target import Kernel, KernelOptions, read_kernel, target_of, whole
+from pebble.reports.simulated_kernel import Kernel, KernelOptions, read_kernel
+from pebble.reports.target import target_of, whole
 from pebble.schedules.execution import parse_execution
 from pebble.tuning import Condition, space_of
 from pebble.workloads.base import Workload

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pebble.errors import InputError
 from pebble.families import kernel_family
 from pebble.reports.kernel_time import MILLI
+from pebble.reports.tuned import Tuned
 from pebble.schedules.tables import TileTable
 from pebble.system.parallel import each
 from pebble.timing.sustained import Rates, sustained_rates
 from pebble.timing.waves import group_of_operands, modelled_time
 from pebble.tuning import Condition
 from pebble.workloads.base import Workload
-
-if TYPE_CHECKING:
-    from pebble.reports.tune import Tuned
 
 _NEAR = 1.01  # times the least by the bytes that are known: of these the one that moves least is simulated again
 

@@ -12,14 +12,14 @@ from importlib import metadata
 from typing import Any
 
 from pebble import __version__
+from pebble.api.games import solve
 from pebble.errors import GapOpenError, InputError, PebbleError
 from pebble.families import FAMILIES, KernelFamily, find_dag_family
 from pebble.models.machine import Machine, load_machine, read_machine_bytes
 from pebble.reports.bounded import trace_bound
 from pebble.reports.fit import ALLOW
 from pebble.reports.known import best_in_kernel
-from pebble.reports.solve import solve
-from pebble.reports.target import Kernel, read_kernel
+from pebble.reports.simulated_kernel import Kernel, read_kernel
 from pebble.schedules.execution import parse_execution
 from pebble.simulation import Traffic
 from pebble.sweeps.columns import DONE, FAILED, REFUSED

@@ -1,18 +1,18 @@
 """Search for schedules that move little: what can be tried, what it moves, and the way from coarse to fine."""
 
+from pebble.tuning.alternatives import OtherLaunch, SetAside, launches, set_asides
 from pebble.tuning.base import Progress, silent
-from pebble.tuning.beside import Launched, Pinned, launches, set_asides
 from pebble.tuning.evaluate import Candidate, Condition, measure, runnable
 from pebble.tuning.search import Scored, Search, space_of
 
 __all__ = [
     "Candidate",
     "Condition",
-    "Launched",
-    "Pinned",
+    "OtherLaunch",
     "Progress",
     "Scored",
     "Search",
+    "SetAside",
     "launches",
     "measure",
     "runnable",

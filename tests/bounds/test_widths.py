@@ -4,13 +4,14 @@ import random
 
 import pytest
 
+from pebble.api.traffic import bound
 from pebble.bounds.box import Piece
 from pebble.bounds.chain import Chain
 from pebble.bounds.widths import Bytes, Use, Wide, best_use, chain_uses, product_uses
 from pebble.cdag.gemm import gemm_dag
 from pebble.errors import InfeasibleError, InputError, UnknownNameError
 from pebble.families import family_of, read_workload
-from pebble.reports.bound import bound, bound_workload
+from pebble.reports.bound import bound_workload
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm
 from pebble.workloads.base import Workload
 from pebble.workloads.widths import Room, Widths

@@ -65,7 +65,7 @@ WRONG: dict[str, Callable[[], Any]] = {
     "cluster=(2, 1)": lambda: pebble.compare(GEMM, cluster=(2, 1), **KERNEL),
     "seed=[]": lambda: pebble.compare(GEMM, seed=[], **KERNEL),
     "stages=[]": lambda: pebble.compare(GEMM, stages=[], **KERNEL),
-    "blocks_per_sm=None": lambda: pebble.compare(GEMM, blocks_per_sm=None, **KERNEL),
+    "blocks_per_sm=()": lambda: pebble.compare(GEMM, blocks_per_sm=(), **KERNEL),
     "residual='no'": lambda: pebble.compare(GEMM, residual="no", **KERNEL),
     "an option that does not exist": lambda: pebble.compare(GEMM, tiles="1x1", **KERNEL),
     "exact=3": lambda: pebble.compare(GEMM, exact=3, cache="40KiB"),

@@ -2,6 +2,8 @@
 
 A document may gain keys; what it had must be there, equal. ``python -m tests.golden.test_golden NAME ...`` records
 anew (all commands without a name): only where an answer is meant to change, and then the change is in the diff.
+
+The wording of notes stands once, in ``notes.json``: a document has their names. To reword a note, edit it there.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +24,7 @@ from pebble.cli import main
 
 HERE = Path(__file__).parent
 DOCUMENTS = HERE / "documents"
+NOTES = HERE / "notes.json"
 SAMPLES = HERE.parents[1] / "benchmarks" / "gpu" / "samples"
 COUNTERS = """tokens,store_sectors,load_sectors,fma_instructions
 256,225000,18000000,565000000
@@ -139,19 +142,63 @@ def differences(old: Any, new: Any, at: str = "") -> Iterator[str]:
         yield f"{at}: {str(old)[:200]!r} is now {str(new)[:200]!r}"
 
 
+def with_notes(document: Any, change: Callable[[str], str]) -> Any:
+    """The document, each of its notes changed: a name to its wording, or the other way."""
+    if isinstance(document, dict):
+        return {
+            key: list(map(change, value)) if key == "notes" else with_notes(value, change)
+            for key, value in document.items()
+        }
+    return [with_notes(inner, change) for inner in document] if isinstance(document, list) else document
+
+
+def recorded(name: str) -> Any:
+    """A document as it was, its notes in words."""
+    return with_notes(json.loads((DOCUMENTS / f"{name}.json").read_text()), json.loads(NOTES.read_text()).__getitem__)
+
+
+def named(document: Any) -> Any:
+    """A document with the names of its notes; a note that is new gets one of its first words."""
+    notes: dict[str, str] = json.loads(NOTES.read_text())
+
+    def name_of(note: str) -> str:
+        words = "-".join(re.findall(r"[a-z0-9]+", note.lower())[:5])
+        free = (key for key in (words, *(f"{words}-{i}" for i in range(2, 99))) if notes.get(key, note) == note)
+        name = next((key for key, known in notes.items() if known == note), None) or next(free)
+        notes[name] = note
+        return name
+
+    found = with_notes(document, name_of)
+    NOTES.write_text(json.dumps(dict(sorted(notes.items())), indent=1) + "\n")
+    return found
+
+
 @pytest.mark.parametrize(
     "command", [pytest.param(c, id=c.name, marks=[pytest.mark.slow] if c.slow else []) for c in commands()]
 )
 def test_a_documented_command_still_says_what_it_said(command: Command, tmp_path: Path) -> None:
     if command.arguments[0] in NEED_DUCKDB:
         pytest.importorskip("duckdb", reason="the extra `sweep` is not installed")
-    recorded = json.loads((DOCUMENTS / f"{command.name}.json").read_text())
-    assert not list(differences(recorded, run(command, tmp_path)))
+    assert not list(differences(recorded(command.name), run(command, tmp_path)))
 
 
 def test_the_comparison_can_fail() -> None:
     assert list(differences({"a": [1, 2]}, {"a": [1, 3], "b": 0})) == [".a[1]: '2' is now '3'"]
     assert list(differences({"a": 1}, {})) == [".a: missing"]
+
+
+def test_the_wording_of_every_note_stands_in_one_place() -> None:
+    used: set[str] = set()
+
+    def seen(name: str) -> str:
+        used.add(name)
+        return name
+
+    for path in DOCUMENTS.glob("*.json"):
+        with_notes(json.loads(path.read_text()), seen)
+    notes = json.loads(NOTES.read_text())
+    assert used == set(notes)
+    assert len(set(notes.values())) == len(notes)
 
 
 def test_every_document_has_a_command() -> None:
@@ -165,6 +212,6 @@ if __name__ == "__main__":
     for each in commands():
         if not sys.argv[1:] or each.name in sys.argv[1:]:
             with tempfile.TemporaryDirectory() as temporary:
-                document = run(each, Path(temporary))
+                document = named(run(each, Path(temporary)))
             (DOCUMENTS / f"{each.name}.json").write_text(json.dumps(document, indent=1) + "\n")
             print(each.name)

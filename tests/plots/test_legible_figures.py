@@ -13,12 +13,9 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from pebble.plots.bars import _in_lines
-from pebble.plots.compare import comparison_figure
-from pebble.plots.energy import energy_figure
 from pebble.plots.gap import gap, gap_figure
 from pebble.plots.look import WIDTHS_INCHES, Look, looking
 from pebble.plots.projections import projections_figure
-from pebble.plots.time import time_figure
 from pebble.reports.kernel_compare import Comparison, compare_kernels
 from pebble.reports.time_beside import SideBySide, time_beside
 from pebble.workloads import Gemm
@@ -40,7 +37,7 @@ def found() -> Comparison:
 
 
 def test_schedules_with_one_bar_share_it_and_its_name_says_so(found: Comparison) -> None:
-    ax = comparison_figure(found).axes[0]
+    ax = found.figure().axes[0]
     shown = [(t.dram_read_bytes, t.dram_write_bytes, found.lru_bytes.get(t.order)) for t in found.orders]
     names = [" ".join(label.get_text().split()) for label in ax.get_yticklabels()]
     assert len(names) == len(set(shown)) < len(shown)
@@ -50,7 +47,7 @@ def test_schedules_with_one_bar_share_it_and_its_name_says_so(found: Comparison)
 
 def test_a_bar_of_many_says_how_many(found: Comparison) -> None:
     alike = tuple(replace(found.orders[0], order=f"snake-strips-{i + 10}+sawtooth") for i in range(9))
-    ax = comparison_figure(replace(found, orders=alike, beside={})).axes[0]
+    ax = replace(found, orders=alike, beside={}).figure().axes[0]
     assert [label.get_text() for label in ax.get_yticklabels()] == ["snake-strips-10+sawtooth and 8 more"]
 
 
@@ -62,7 +59,7 @@ def test_equals_in_the_table_are_equals_in_the_figure(found: Comparison) -> None
 
 def test_bars_of_a_mark_of_their_own_stay_apart(found: Comparison) -> None:
     lru = {t.order: 1000 * place for place, t in enumerate(found.orders)}
-    ax = comparison_figure(replace(found, beside={"lru": lru})).axes[0]
+    ax = replace(found, beside={"lru": lru}).figure().axes[0]
     assert len(ax.get_yticks()) == len(found.orders)
 
 
@@ -72,7 +69,7 @@ def test_long_names_leave_the_bars_of_a_column_room(found: Comparison, points: i
     many = tuple(replace(first, order=f"separate:thunderkittens-{i % 10}+saw{i}") for i in range(60))
     lru = {t.order: first.dram_bytes + i for i, t in enumerate(many)}
     with looking(replace(COLUMN, points=points)):
-        figure = comparison_figure(replace(found, orders=many, beside={"lru": lru}))
+        figure = replace(found, orders=many, beside={"lru": lru}).figure()
     ax = figure.axes[0]
     labels = list(ax.get_yticklabels())
     at = boxes(figure, [*labels, *ax.texts])
@@ -109,7 +106,7 @@ def test_schedules_of_one_energy_share_a_bar(width: float | None) -> None:
     found = compare_kernels(Gemm(2048, 2048, 2048), "row,row+sawtooth,column,hilbert,morton", gpu="a40", energy="7nm")
     assert len({(t.dram_bytes, t.l2_bytes) for t in found.orders}) < len(found.orders)
     with looking(Look(width_inches=width)):
-        figure = energy_figure(found)
+        figure = found.energy_figure()
     (ax,) = figure.axes
     labels = ax.get_yticklabels()
     shown = [label.get_text() for label in labels]
@@ -170,9 +167,9 @@ def inside(figure: Figure) -> bool:
 
 def test_no_curve_leaves_its_axes(beside: SideBySide) -> None:
     assert beside.splits[0].time.seconds > 3 * beside.in_turn_seconds
-    far = time_figure(beside)
+    far = beside.figure()
     assert inside(far) and far.axes[0].get_yscale() == "log" and "logarithmic" in far.axes[0].get_ylabel()
-    near = time_figure(replace(beside, splits=(beside.splits[1],) * 3))
+    near = replace(beside, splits=(beside.splits[1],) * 3).figure()
     assert inside(near) and near.axes[0].get_yscale() == "linear" and near.axes[0].get_ylim()[0] == 0
 
 

@@ -12,12 +12,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from pebble.api.kernels import cycles
 from pebble.cli import main
 from pebble.cli.figure import FIGURES
 from pebble.plots.buffers import Chip, omega_figure
-from pebble.plots.cycles import cycles_figure
-from pebble.plots.decode import decode_figure
-from pebble.plots.energy import energy_figure
 from pebble.plots.fusion import fusion, fusion_figure
 from pebble.plots.gap import gap, gap_figure
 from pebble.plots.pebbling import gemm_events, pebbling_figure
@@ -27,7 +25,6 @@ from pebble.plots.segments import cut_schedule, segments_figure
 from pebble.plots.ski_slope import ski_slope, ski_slope_figure
 from pebble.plots.stationarity import stationarity, stationarity_figure
 from pebble.plots.walk import reuse_distances, walk_figure
-from pebble.reports.cycles import cycles
 from pebble.reports.decode import decode
 from pebble.reports.kernel_compare import compare_kernels as compare
 from pebble.reports.roofline import roofline
@@ -54,7 +51,7 @@ def figures() -> dict[str, Figure]:
         "roofline, attention": roofline_figure(roofline(Attention(512, 512, 64, heads=4), gpu="a100-sxm4-40gb")),
         "roofline, bound alone": roofline_figure(roofline(Conv2d(2, 8, 8, 16, 16, 3), gpu="b200-sxm")),
         "stationarity": stationarity_figure(stationarity(Gemm(2048, 2048, 1), 2**14)),
-        "energy": energy_figure(compare(Gemm(1024, 1024, 1024), "row,hilbert", gpu="a40", energy="7nm")),
+        "energy": compare(Gemm(1024, 1024, 1024), "row,hilbert", gpu="a40", energy="7nm").energy_figure(),
         "omega": omega_figure(Gemm(512, 512, 512), Chip("a chip", 4, 2**16), Fraction(5, 2)),
         "omega, not measured": omega_figure(Gemm(512, 512, 512), Chip("a chip", 4, 2**16), None),
     }
@@ -71,9 +68,9 @@ def test_these_are_figures_of_the_command(drawn: dict[str, Figure]) -> None:
 
 def test_nothing_is_cut_off(drawn: dict[str, Figure]) -> None:
     others = {
-        "cycles": cycles_figure(cycles("256x128x16", dtype="fp16", gpu="a100-sxm4-40gb")),
-        "cycles, one set": cycles_figure(cycles("128x128x64", gpu="h100-sxm5-80gb")),
-        "decode": decode_figure(decode("llama-3-8b", gpu="a40")),
+        "cycles": cycles("256x128x16", dtype="fp16", gpu="a100-sxm4-40gb").figure(),
+        "cycles, one set": cycles("128x128x64", gpu="h100-sxm5-80gb").figure(),
+        "decode": decode("llama-3-8b", gpu="a40").figure(),
     }
     for name, figure in (drawn | others).items():
         canvas = FigureCanvasAgg(figure)
@@ -215,7 +212,7 @@ def test_stationarity_is_the_schedules_own() -> None:
 
 def test_cycles_bars_add_up_to_the_cycles() -> None:
     found = cycles("256x128x16", dtype="fp16", gpu="a100-sxm4-40gb")
-    (ax,) = cycles_figure(found).axes
+    (ax,) = found.figure().axes
     ends = [float(text.get_text().replace(",", "")) for text in ax.texts]
     for i, step in enumerate(found.steps):
         cycles_of = (step.compute_cycles, step.l2_cycles, step.dram_cycles)

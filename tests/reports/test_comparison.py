@@ -13,7 +13,7 @@ from pebble.reports.bounded import trace_bound
 from pebble.reports.capacity import cache_capacity, chip_capacity, trace_capacity
 from pebble.reports.kernel_compare import compare_kernels as compare
 from pebble.reports.known import best_in_kernel
-from pebble.reports.target import read_kernel
+from pebble.reports.simulated_kernel import read_kernel
 from pebble.schedules.orders import all_schedules, parse_order
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from pebble.api.traffic import compare, simulate
 from pebble.families import kernel_family
 from pebble.models.speeds import LONG_STEPS, LONG_STEPS_ON_SM, drifts_far
-from pebble.reports.compare import compare
-from pebble.reports.drift import what_drifts
-from pebble.reports.simulate import Simulation, simulate
-from pebble.reports.target import read_kernel
+from pebble.reports.kernel_notes import what_drifts
+from pebble.reports.simulate import Simulation
+from pebble.reports.simulated_kernel import read_kernel
 from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm
 from pebble.workloads.base import Workload
 
@@ -56,7 +56,7 @@ def test_the_screens_of_free_running_blocks_say_so() -> None:
     for execution in ("waves", "free"):
         alone = simulate(LONG, "row", execution=execution, **gpu)  # type: ignore[arg-type]
         assert isinstance(alone, Simulation)
-        assert ("not reliable" in " ".join(alone.kernel.notes)) is (execution == "free")
+        assert ("not reliable" in " ".join(alone.notes)) is (execution == "free")
 
 
 def test_the_pages_quote_the_rule_and_how_often_it_holds() -> None:

@@ -9,7 +9,8 @@ from pebble.models.machine import Machine, load_machine, machine_names
 from pebble.models.quantity import Quantity
 from pebble.reports.bounded import trace_bound
 from pebble.reports.capacity import chip_capacity
-from pebble.reports.target import read_kernel
+from pebble.reports.kernel_notes import kernel_notes
+from pebble.reports.simulated_kernel import read_kernel
 from pebble.workloads import Attention, Ffn, Gemm
 from pebble.workloads.base import Workload
 
@@ -72,7 +73,7 @@ def test_a_tile_that_does_not_fit_a_small_chip_is_halved() -> None:
     assert read_kernel(wide, gpu="h100-sxm5-80gb").tile == "128x64"
     kernel = read_kernel(wide, gpu="gb10")
     assert kernel.tile == "64x64"
-    assert any("the tile 128x64 would need" in note for note in kernel.notes)
+    assert any("the tile 128x64 would need" in note for note in kernel_notes(wide, kernel))
     with pytest.raises(InputError, match="shared memory"):
         read_kernel(wide, gpu="gb10", tile="128x64")
 

@@ -15,10 +15,10 @@ from pebble.cli import main
 from pebble.errors import InputError, UnknownNameError
 from pebble.families import kernel_family
 from pebble.reports.kernel_time import Timing
-from pebble.reports.target import read_kernel
+from pebble.reports.simulated_kernel import read_kernel
 from pebble.reports.tune import Tuning, tune
-from pebble.reports.tune_beside import Beyond
 from pebble.reports.tune_target import read_conditions
+from pebble.reports.tuned import Beyond
 from pebble.schedules.tables import TileTable
 from pebble.schedules.tables.checks import check_table
 from pebble.schedules.tables.own import FixedTable

@@ -1,10 +1,10 @@
-"""Beside the schedules that a search found: an operand kept in a set-aside, and other launches."""
+"""Alternatives to the schedules that a search found: an operand kept in a set-aside, and other launches."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -25,78 +25,114 @@ _PAIRS = 4  # of a schedule and an operand, of all schedules and of the daily on
 _STAGGERED = 3  # of the best schedules
 _SPLITS = (2, 4)
 
+Schedule = TypeVar("Schedule")
+Other = TypeVar("Other")
 Trial = TypeVar("Trial")
 Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
-class Pinned:
-    """A schedule with an operand in a set-aside.
+class SetAside(Generic[Schedule]):
+    """A schedule of which an operand is kept in a set-aside of L2, by an access-policy window.
 
     Attributes
     ----------
-    scored : Scored
-        Without it.
+    schedule : Scored
+        Without it; a report puts its own record in the place (`of`).
     operand : str
     share : float
         Of the cache, at most set aside.
     traffic : Traffic
-        Under the first condition, beside what the schedule moves without.
+        Under the first condition, with it; ``saved_bytes`` is what it saves.
     """
 
-    scored: Scored
+    schedule: Schedule
     operand: str
     share: float
     traffic: Traffic
 
     @property
-    def saves(self) -> bool:
-        """Whether it is worth speaking of."""
-        return self.traffic.dram_bytes < (1 - WORTH) * self.scored.traffic[0].dram_bytes
+    def flag(self) -> str:
+        """What runs an exported file with it."""
+        return f"--persist {self.operand}:{self.share:g}"
+
+    def policy(self, plain: str) -> str:
+        """The cache model that simulates it, from the one without."""
+        return f"{plain}+{OPTION}-{self.operand}-{self.share:g}"
+
+    def of(self, schedule: Other) -> SetAside[Other]:
+        """The same of another record of the schedule."""
+        return SetAside(schedule, self.operand, self.share, self.traffic)
 
 
 @dataclass(frozen=True)
-class Launched:
-    """A schedule launched otherwise than it was ranked for."""
+class OtherLaunch(Generic[Schedule]):
+    """A schedule launched otherwise than it was ranked for.
 
-    scored: Scored
+    Attributes
+    ----------
+    schedule : Scored
+        As it was ranked; a report puts its own record in the place (`of`).
+    condition : Condition
+    traffic : Traffic
+    """
+
+    schedule: Schedule
     condition: Condition
     traffic: Traffic
 
+    @property
+    def execution(self) -> str:
+        """The name of the launch."""
+        return self.condition.name
 
-def set_asides(search: Search) -> tuple[Pinned, ...]:
+    def of(self, schedule: Other) -> OtherLaunch[Other]:
+        """The same of another record of the schedule."""
+        return OtherLaunch(schedule, self.condition, self.traffic)
+
+
+def set_asides(search: Search) -> tuple[SetAside[Scored], ...]:
     """What a set-aside saves: with the best, over all schedules, and with a daily one.
 
     The pairs of schedule and operand that could move least are simulated with every share; the answer is the best
     share of the best pair of each kind, if it saves more than 1 % of what the same schedule, and the best of its
     kind, moves without.
     """
-    trials = [(scored, operand, share) for scored, operand in _pairs(search) for share in SHARES]
+    trials = [
+        SetAside(scored, operand, share, scored.traffic[0]) for scored, operand in _pairs(search) for share in SHARES
+    ]
 
-    def pinned(trial: tuple[Scored, str, float]) -> Pinned | None:
-        scored, operand, share = trial
-        policy = f"{scored.candidate.config.policy}+{OPTION}-{operand}-{share:g}"
+    def pinned(trial: SetAside[Scored]) -> SetAside[Scored] | None:
+        scored = trial.schedule
+        policy = trial.policy(scored.candidate.config.policy)
         traffic = _measured(search, scored, search.conditions[0], policy)
-        if traffic is None:
-            return None
-        return Pinned(scored, operand, share, replace(traffic, plain_bytes=scored.traffic[0].dram_bytes))
+        return None if traffic is None else replace(trial, traffic=replace(traffic, plain_bytes=_plain_bytes(trial)))
 
-    found = [p for p in _tried(search, "keeping an operand", pinned, trials) if p.saves]
+    found = [
+        kept
+        for kept in _tried(search, "keeping an operand", pinned, trials)
+        if kept.traffic.dram_bytes < (1 - WORTH) * _plain_bytes(kept)
+    ]
     ranked = search.ranked()
     best, daily = ranked[0], next((s for s in ranked if s.daily), ranked[0])
     kinds = (
         (found, best),
-        ([p for p in found if p.scored is best], best),
-        ([p for p in found if p.scored.daily], daily),
+        ([p for p in found if p.schedule is best], best),
+        ([p for p in found if p.schedule.daily], daily),
     )
     answer = []
     for kind, plain in kinds:
         least = min(
-            kind, key=lambda p: (p.traffic.dram_bytes, p.share, p.operand, p.scored.candidate.key), default=None
+            kind, key=lambda p: (p.traffic.dram_bytes, p.share, p.operand, p.schedule.candidate.key), default=None
         )
         if least is not None and least.traffic.dram_bytes < (1 - WORTH) * plain.traffic[0].dram_bytes:
             answer.append(least)
     return tuple({id(p): p for p in answer}.values())
+
+
+def _plain_bytes(kept: SetAside[Scored]) -> int:
+    """What the schedule moves without."""
+    return kept.schedule.traffic[0].dram_bytes
 
 
 def _pairs(search: Search) -> list[tuple[Scored, str]]:
@@ -136,7 +172,7 @@ def _hopes(search: Search, scored: Scored) -> Iterator[tuple[tuple[float, tuple[
                 yield (traffic.dram_bytes - saved, scored.candidate.key, name), scored, name
 
 
-def launches(search: Search) -> tuple[Launched, ...]:
+def launches(search: Search) -> tuple[OtherLaunch[Scored], ...]:
     """What the best move launched otherwise, the least of each launch first.
 
     Staggered, where the cache is one: blocks then are at different steps of k, which keeps more of a band in an LRU.
@@ -157,14 +193,14 @@ def launches(search: Search) -> tuple[Launched, ...]:
         if rows * cols < config.wave_blocks:
             trials += [(scored, Execution("split-k", splits)) for splits in _SPLITS if splits <= depth]
 
-    def launched(trial: tuple[Scored, Execution]) -> Launched | None:
+    def launched(trial: tuple[Scored, Execution]) -> OtherLaunch[Scored] | None:
         scored, execution = trial
         condition = Condition(execution, first.cache_percent)
         traffic = _measured(search, scored, condition)
-        return None if traffic is None else Launched(scored, condition, traffic)
+        return None if traffic is None else OtherLaunch(scored, condition, traffic)
 
     found = _tried(search, "launching otherwise", launched, trials)
-    return tuple(sorted(found, key=lambda s: (s.condition.name, s.traffic.dram_bytes, s.scored.candidate.key)))
+    return tuple(sorted(found, key=lambda s: (s.execution, s.traffic.dram_bytes, s.schedule.candidate.key)))
 
 
 def _is_one(policy: str) -> bool:

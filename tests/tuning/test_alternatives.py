@@ -14,12 +14,12 @@ from pebble import models
 from pebble.cli import main
 from pebble.models.machine import Machine, load_machine
 from pebble.models.quantity import Quantity
-from pebble.reports.target import read_kernel
+from pebble.reports.simulated_kernel import read_kernel
 from pebble.reports.tune import Tuning, tune
-from pebble.reports.tune_beside import has_set_aside
+from pebble.reports.tuned import has_set_aside
 from pebble.schedules.tables.walk import kernel_of
 from pebble.tuning import space_of
-from pebble.tuning.beside import SHARES, WORTH
+from pebble.tuning.alternatives import SHARES, WORTH
 from pebble.workloads.base import Workload
 
 KIB = 1024
@@ -67,7 +67,7 @@ def test_a_set_aside_moves_what_simulate_says(sku: str, workload: Workload, l2_k
         without = pebble.simulate(workload, str(path), **where)
         assert with_it.traffic.dram_read_bytes == kept.traffic.dram_read_bytes
         assert with_it.traffic.dram_write_bytes == kept.traffic.dram_write_bytes
-        assert with_it.kernel.config.policy == kept.policy
+        assert with_it.kernel.config.policy == kept.policy(found.best.kernel.config.policy)
         assert kept.traffic.saved_bytes == without.traffic.dram_bytes - with_it.traffic.dram_bytes
         assert kept.traffic.saved_bytes > WORTH * without.traffic.dram_bytes
         assert kept.share in SHARES

@@ -1,0 +1,262 @@
+"""`pebble.time`, `pebble.curve`, `pebble.cycles` and `pebble.coalesce`: how kernels run, and what their loads take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Unpack
+
+from pebble.errors import InputError, check_flag
+from pebble.models.machine import Machine
+from pebble.reports.chosen import Own
+from pebble.reports.given import check_residual
+from pebble.reports.options import spelled_out
+from pebble.reports.simulated_kernel import KernelOptions
+from pebble.workloads.base import Workload
+
+if TYPE_CHECKING:
+    from pebble.reports.coalesce import CoalescingReport
+    from pebble.reports.curve import CurveReport
+    from pebble.reports.cycles import Cycles
+    from pebble.reports.kernel_time import Timing
+    from pebble.reports.time_beside import SideBySide
+    from pebble.reports.time_sweep import Sweep
+
+
+@spelled_out(KernelOptions)
+def time(
+    workload: Workload,
+    schedules: str | Sequence[str] = "all",
+    schedule: Own | Sequence[Own] | None = None,
+    *,
+    residual: bool = False,
+    beside: str | Workload | None = None,
+    beside_schedules: str | Sequence[str] | None = None,
+    beside_sms: str | int | Sequence[int] | None = None,
+    sweep: str | Mapping[str, Sequence[int]] | None = None,
+    **options: Unpack[KernelOptions],
+) -> Timing | SideBySide | Sweep:
+    """How long schedules take on a GPU by the model, beside the floor that is proved, and what binds.
+
+    Parameters
+    ----------
+    workload : Gemm, GroupedGemm, Ffn or Attention
+    schedules : str or sequence of str
+        ``"all"``, or names, as for `pebble.compare`.
+    schedule : str, Path, callable or TileTable, or a sequence of these
+        Beside them, tiles of your own; see `pebble.simulate`.
+    residual : bool
+        ffn: read the input again to add it to the output.
+    beside : str or Workload, optional
+        A second workload on the same GPU: is it faster to run both side by side, each on SMs of its own, than one after
+        the other? Text as on the command line: ``"ffn --tokens 512 --d-model 4096 --hidden 11008"``; for a layer of a
+        named model without ``--tokens``, those of the first.
+    beside_schedules : str or sequence of str, optional
+        Of the second; the fastest is taken. By default those in daily use.
+    beside_sms : int, sequence of int or str, optional
+        SMs of the second, by default seven splits.
+    sweep : str or mapping, optional
+        One size in many values: ``"tokens=1,16,256,4096"``. Of each the fastest schedule, and what binds.
+    **options
+        Where and how it runs: `KernelOptions`, ``execution`` waves or free.
+
+    Returns
+    -------
+    Timing, SideBySide or Sweep
+        The second with ``beside``, the third with ``sweep``.
+
+    Raises
+    ------
+    InputError
+        Arguments that are malformed or contradict each other, an execution that has no time, or a chip without rates.
+    UnknownNameError
+        No such schedule, policy or GPU.
+
+    Examples
+    --------
+    >>> import pebble
+    >>> found = pebble.time(pebble.Gemm(2048, 2048, 2048), ["row", "hilbert"], gpu="h100-sxm5-80gb")
+    >>> [t.time.seconds > found.floor.seconds for t in found.orders]
+    [True, True]
+    """
+    check_flag("residual", residual)
+    if beside is not None and sweep is not None:
+        raise InputError("--sweep: got it with --beside, expected one of them.")
+    if beside is None and (beside_schedules is not None or beside_sms is not None):
+        raise InputError("--beside-schedules, --beside-sms: expected --beside WORKLOAD with them.")
+    if beside is None and sweep is None:
+        check_residual(workload, residual)
+        from pebble.reports.kernel_time import time_schedules
+
+        return time_schedules(workload, schedules, schedule, residual, **options)
+    if schedule is not None or residual:
+        raise InputError("--schedule, --residual: got it with --beside or --sweep, expected names of schedules.")
+    named = None if schedules == "all" else schedules
+    if sweep is not None:
+        from pebble.reports.time_sweep import read_sweep, time_sweep
+
+        return time_sweep(workload, read_sweep(sweep), named, **options)
+    assert beside is not None
+    from pebble.reports.time_beside import read_beside, read_splits, time_beside
+
+    other = read_beside(beside, workload)
+    return time_beside(workload, other, named, beside_schedules, read_splits(beside_sms), **options)
+
+
+@spelled_out(KernelOptions)
+def curve(
+    workload: Workload,
+    schedules: str | Sequence[str] = "all",
+    *,
+    least: str | None = None,
+    most: str | None = None,
+    points: int | str = 48,
+    capacities_bytes: Sequence[int] | None = None,
+    residual: bool = False,
+    progress: Callable[[str], None] = lambda name: None,
+    **options: Unpack[KernelOptions],
+) -> CurveReport:
+    """Traffic of every schedule at every cache size, with the proved bound beneath.
+
+    Parameters
+    ----------
+    workload, schedules, residual, **options
+        As for `pebble.compare`.
+    least, most : str, optional
+        Smallest and largest cache, such as ``"1MiB"``; by default the largest tile (64 KiB or more), all operands.
+    points : int
+        Cache sizes between the two.
+    capacities_bytes : sequence of int, optional
+        The cache sizes themselves, instead.
+    progress : callable, optional
+        Called with the name of each schedule that is done.
+
+    Returns
+    -------
+    CurveReport
+        With what was done by then when interrupted by KeyboardInterrupt.
+
+    Raises
+    ------
+    InputError
+        A capacity below the largest tile, more than 4096 of them, or a policy that starts warm.
+    """
+    from pebble.reports.curve import CurveSizes, traffic_curve
+
+    sizes = CurveSizes(least, most, points, capacities_bytes)
+    return traffic_curve(workload, schedules, sizes, residual=residual, progress=progress, **options)
+
+
+def cycles(
+    tile: str,
+    *,
+    dtype: str = "bf16",
+    gpu: str | Machine | None = None,
+    machine: str | None = None,
+    constants: str | None = None,
+    threads: int | str | None = None,
+    registers: int | str | None = None,
+    stages: int | str | None = None,
+    mma: str | None = None,
+    **overrides: float | str | None,
+) -> Cycles:
+    """The arithmetic of one k-tile: cycles of compute, from L2 and from DRAM, and the stages that hide the loads.
+
+    Parameters
+    ----------
+    tile : str
+        ``"256x128x16"``.
+    dtype : str
+        Of A and B.
+    gpu, machine : str
+        A SKU, or a machine file.
+    constants : str, optional
+        On an A100 the set to judge by: ``published`` or ``corrected`` (that); both are told.
+    threads, registers, stages : int, optional
+        Of a block; by default the fewest threads that have the accumulators and keep every tensor core busy. Registers
+        are a budget for each thread.
+    mma : str, optional
+        Instruction, such as ``"16x8x16"`` (16x16x16).
+    **overrides : float, optional
+        ``l2_bandwidth`` and ``dram_bandwidth`` in bytes per clock and SM; ``l2_latency``, ``dram_latency`` and
+        ``mma_cycles`` in cycles; ``tensor_cores`` of an SM.
+
+    Returns
+    -------
+    Cycles
+
+    Raises
+    ------
+    InputError
+        A malformed number; a tile that the SM cannot hold, with the sum; a machine file without what is needed.
+    UnknownNameError
+        An unknown type, set or option.
+
+    Examples
+    --------
+    >>> import pebble
+    >>> print(pebble.cycles("256x128x16", dtype="fp16", gpu="a100-sxm4-40gb", constants="published"))
+    NVIDIA A100-SXM4-40GB, one k-tile of 256x128x16 fp16 (published): 512.0 cycles of compute, 459.2 from L2, \
+1,787.0 from DRAM
+    """
+    from pebble.reports.cycles import BlockSpec, cycles_of
+    from pebble.reports.target import chip_of
+
+    block = BlockSpec(tile, threads, registers, stages)
+    return cycles_of(chip_of(gpu, machine), block, dtype=dtype, constants=constants, mma=mma, overrides=overrides)
+
+
+def coalesce(
+    cols: int,
+    rows: int = 1,
+    *,
+    value_bytes: int = 4,
+    vector: int = 1,
+    stride: int = 1,
+    offset_bytes: int = 0,
+    pitch: int = 0,
+    threads: tuple[int, int] | None = None,
+    each: tuple[int, int] = (1, 1),
+) -> CoalescingReport:
+    """Requests and sectors of the loads or stores of an array.
+
+    Parameters
+    ----------
+    cols, rows : int
+        Values that are touched.
+    value_bytes : int
+        Bytes of a value: 1, 2, 4, 8 or 16.
+    vector : int
+        Values that a lane moves in one instruction.
+    stride : int
+        Distance of neighbouring values, in values.
+    offset_bytes : int
+        Of the first value from a 128-byte line.
+    pitch : int
+        Distance of rows, in values; 0 for what the columns take.
+    threads, each : tuple of int
+        A block's threads along columns and rows, and the values of each thread, side by side; without ``threads``,
+        lanes follow each other along a row.
+
+    Returns
+    -------
+    CoalescingReport
+
+    Raises
+    ------
+    InputError
+        Numbers that make no pattern.
+
+    Examples
+    --------
+    >>> import pebble
+    >>> pebble.coalesce(8192).found.sectors, pebble.coalesce(8192, stride=2).found.sectors
+    (1024, 2048)
+    """
+    from pebble.counters.coalescing import Pattern
+    from pebble.reports.coalesce import coalesced
+
+    try:
+        pattern = Pattern(rows, cols, value_bytes, vector, stride, offset_bytes, pitch, threads, each)
+    except TypeError:
+        raise InputError("coalesce: got something that is no number, expected whole numbers.") from None
+    return coalesced(pattern)

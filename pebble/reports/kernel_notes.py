@@ -1,0 +1,121 @@
+"""What a reader of a kernel's figures must know: sentences on a kernel, its cache and how its blocks run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pebble.families import KernelFamily, kernel_family
+from pebble.models.caches import CachePolicy
+from pebble.models.machine import Machine
+from pebble.reports.cache_model import CacheModel
+from pebble.reports.fit import beyond_chip, why_not
+from pebble.reports.simulated_kernel import Kernel
+from pebble.units import format_capacity
+from pebble.workloads.base import Workload
+
+_WAVES = "blocks run in waves, a barrier before each; those that run free drift apart"
+_FREE = (
+    "blocks run free, without a barrier: each at the pace that its data allow, by speeds fitted once to launches on an "
+    "H100 and an H200; single launches drift by more or less than that"
+)
+
+
+def kernel_notes(workload: Workload, kernel: Kernel, schedules: Sequence[str] = ()) -> tuple[str, ...]:
+    """What was cut or assumed; where blocks run free, also which of the schedules drift unlike the model."""
+    return (
+        *_how_it_was_fitted(kernel_family(workload), workload, kernel),
+        *_how_its_blocks_run(kernel),
+        *what_drifts(workload, kernel, schedules),
+    )
+
+
+def _how_it_was_fitted(family: KernelFamily[Any, Any], workload: Workload, kernel: Kernel) -> Iterator[str]:
+    fitted, text, machine = kernel.fitted, family.tile_text, kernel.target.machine
+    own = family.cut_tile(fitted.asked, workload)
+    if text(own) != text(fitted.asked):
+        yield f"the tile {text(fitted.asked)} is larger than the problem and is cut short to {text(own)}"
+    if fitted.lacks:
+        yield f"the tile {text(own)} would need {fitted.lacks}; {text(fitted.tile)} fits"
+    if machine is not None and fitted.fit is not None and not fitted.fit.fits:
+        why = why_not(kernel.tile, fitted.fit).why
+        yield f"{machine.name} cannot run this kernel, simulated as asked: {why}"
+
+
+def _how_its_blocks_run(kernel: Kernel) -> Iterator[str]:
+    config, execution, model = kernel.config, kernel.config.execution, kernel.cache_model
+    if execution.is_free:
+        yield _FREE
+    elif execution.is_reference:
+        yield _WAVES + (", which execution free simulates" if kernel.simulates_free else " and may move more or less")
+    else:
+        cluster = "x".join(map(str, execution.cluster))
+        yield f"execution {execution.name}, clusters of {cluster}; the reference is waves, 1x1"
+    for each in beyond_chip(kernel.target.machine, config.sms, model.parsed):
+        yield f"no such chip exists, simulated as asked: {each}"
+    yield from cache_notes(model)
+    if not execution.is_reference:
+        return
+    if kernel.no_speeds:
+        yield f"not shown free-running: {kernel.no_speeds}"
+    elif config.speeds is not None and model.parsed.looks_ahead:
+        yield (f"not shown free-running: {model.policy} looks ahead, and what free blocks do next depends on the cache")
+
+
+def cache_notes(model: CacheModel) -> list[str]:
+    """What the simulated cache is, and what of it a profiler does not count."""
+    machine, policy = model.machine, model.parsed
+    counted = _what_counters_leave_out(policy)
+    if machine is not None and model.default:
+        own = machine.default_model
+        return [
+            f"cache model of {machine.name} ({own.mark}): {own.policy}: {policy.description}; {own.source}",
+            counted,
+        ]
+    about = f"cache policy {model.policy}: {policy.description}"
+    if machine is None or policy.structure != "full":
+        return [about, counted]
+    return [_where_the_chip_differs(machine, model.policy.partition("+")[0]), about, counted]
+
+
+def _what_counters_leave_out(policy: CachePolicy) -> str:
+    """Where these figures and those of a profiler count differently."""
+    begin = "warm" if policy.warm else "cold, as at a first launch"
+    return (
+        f"the cache starts {begin}; lines still dirty in it at the end are counted as written, which a counter read "
+        "when the kernel ends does not see"
+    )
+
+
+def _where_the_chip_differs(machine: Machine, policy: str) -> str:
+    """What the simulated cache is, and where the chip differs."""
+    text = f"the cache model is one {policy.upper()} of the nominal L2 size; "
+    partitions = machine.l2_partitions
+    if machine.memory_side_cache_bytes:
+        return text + (
+            f"{machine.name} has {partitions} private L2s, each with its own copies, and a memory-side cache of "
+            f"{format_capacity(machine.memory_side_cache_bytes)}, which is not modelled: traffic is "
+            "what leaves the L2s; `--policy hardware` models both"
+        )
+    if partitions > 1:
+        return text + (
+            f"{machine.name} has {partitions} L2 partitions, which may keep a line twice, so measured traffic can be "
+            "higher; `--policy hardware` models them"
+        )
+    return text + "hardware replacement and set conflicts differ"
+
+
+def what_drifts(workload: Workload, kernel: Kernel, schedules: Sequence[str], column: str = "") -> list[str]:
+    """Of which schedules the figures of free-running blocks are not reliable, and why: a sentence a reason.
+
+    ``column``: where such figures stand beside those of blocks that run otherwise; without one there are none.
+    """
+    found: dict[str, list[str]] = {}
+    figures = "the figures" if kernel.config.execution.is_free else column
+    for name in schedules if figures else ():
+        if why := kernel_family(workload).drifts(workload, name, kernel.config):
+            found.setdefault(why, []).append(name)
+    return [
+        f"not reliable: {figures}{' of ' + ', '.join(names) if len(names) < len(schedules) else ''}: {why}"
+        for why, names in found.items()
+    ]

@@ -1,0 +1,157 @@
+"""The schedules that ``tune`` found, one by one, and what they move where they were not tuned for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pebble.errors import InputError
+from pebble.families import kernel_family
+from pebble.models.machine import Machine
+from pebble.reports.bounded import Bounded
+from pebble.reports.simulated_kernel import Kernel, KernelOptions
+from pebble.reports.tune_target import check_execution
+from pebble.schedules.execution import FREE, WAVES, Execution
+from pebble.simulation import Traffic
+from pebble.tuning import Condition, OtherLaunch, Scored, SetAside, measure
+from pebble.workloads.base import Workload
+
+LESS_CACHE = 10  # percent, to see how near a cliff is
+LESS = f"with {LESS_CACHE} % less cache"
+SAME = 1.005  # times as much is no more
+_SKEWED = Execution("dynamic", 5)
+_CAPABILITY = re.compile(r"(\d+)\.\d+")
+_AMPERE = 8  # compute capability of the first chips with a set-aside
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """One schedule that was found.
+
+    Attributes
+    ----------
+    name : str
+        Of a named schedule, or of the table.
+    words : str
+        What it does, for a reader.
+    kernel : Kernel
+        The kernel that runs it: tile, stages, cache model.
+    schedule : object
+        A named schedule, or a `TileTable`; `pebble.simulate` and `pebble.export` take either.
+    traffic : tuple of Traffic
+        Under each execution that was asked for.
+    bound : Bounded
+        What no schedule of this kernel moves less than.
+    named : bool
+        Whether it has a name of its own.
+    """
+
+    name: str
+    words: str
+    kernel: Kernel
+    schedule: Any
+    traffic: tuple[Traffic, ...]
+    bound: Bounded
+    named: bool
+
+    @property
+    def worst(self) -> Traffic:
+        """Where it moves most."""
+        return max(self.traffic, key=lambda t: t.dram_bytes)
+
+    @property
+    def ratio(self) -> float:
+        """Its worst case over the bound."""
+        return self.worst.dram_bytes / self.bound.bound.bytes
+
+    def to_json(self, executions: Sequence[str]) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "name": self.name,
+            "words": self.words,
+            "tile": self.kernel.tile,
+            "stages": self.kernel.stages,
+            "named": self.named,
+            "executions": {
+                name: {"dram_read_bytes": t.dram_read_bytes, "dram_write_bytes": t.dram_write_bytes}
+                for name, t in zip(executions, self.traffic, strict=True)
+            },
+            "worst_dram_bytes": self.worst.dram_bytes,
+            "lower_bound_bytes": self.bound.bound.bytes,
+            "ratio_to_lower_bound": self.ratio,
+        }
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """What the best and the best daily schedule move where they were not tuned for."""
+
+    what: str
+    best_bytes: int
+    daily_bytes: int
+
+    @property
+    def takes_back(self) -> bool:
+        """Whether the best moves more there than the best daily one, so that its gain is none."""
+        return self.best_bytes > SAME * self.daily_bytes
+
+
+def set_aside_json(kept: SetAside[Tuned]) -> dict[str, Any]:
+    """Plain data."""
+    s = kept.schedule
+    return {
+        "name": s.name, "tile": s.kernel.tile, "operand": kept.operand, "share": kept.share,
+        "policy": kept.policy(s.kernel.config.policy), "run_with": kept.flag, **_moved(kept.traffic),
+        "saved_bytes": kept.traffic.saved_bytes,
+    }  # fmt: skip
+
+
+def launch_json(launch: OtherLaunch[Tuned]) -> dict[str, Any]:
+    """Plain data."""
+    s = launch.schedule
+    about = {"execution": launch.execution, "name": s.name, "tile": s.kernel.tile}
+    return {**about, **_moved(launch.traffic), "ranked_dram_bytes": s.traffic[0].dram_bytes}
+
+
+def _moved(traffic: Traffic) -> dict[str, int]:
+    return {
+        "dram_read_bytes": traffic.dram_read_bytes,
+        "dram_write_bytes": traffic.dram_write_bytes,
+        "dram_bytes": traffic.dram_bytes,
+    }
+
+
+def has_set_aside(machine: Machine | None) -> bool:
+    """Whether a chip can keep a part of its L2 for an address range: NVIDIA's from compute capability 8.0 on."""
+    if machine is None or machine.vendor != "NVIDIA":
+        return False
+    known = _CAPABILITY.fullmatch(machine.compute_capability)
+    return known is not None and int(known[1]) >= _AMPERE
+
+
+def tried_beyond(
+    workload: Workload, options: KernelOptions, best: Scored, daily: Scored, conditions: Sequence[Condition]
+) -> tuple[Beyond, ...]:
+    """What both move with less cache, and without a barrier, or with one where blocks run free."""
+    family = kernel_family(workload)
+    first = conditions[0]
+    other, barrier = WAVES, "with a barrier before each wave"
+    if not first.execution.is_free:
+        other, barrier = _SKEWED if best.candidate.config.speeds is None else FREE, "without a barrier"
+    tried = {
+        LESS: replace(first, cache_percent=first.cache_percent - LESS_CACHE),
+        f"{barrier} ({other.name})": replace(first, execution=other),
+    }
+    found = []
+    for what, condition in tried.items():
+        if condition in conditions or condition.cache_percent < 1:
+            continue
+        try:
+            check_execution(workload, options, condition)
+            moved = [measure(family, workload, s.candidate, condition).dram_bytes for s in (best, daily)]
+        except InputError:  # a family or a schedule that runs in waves only
+            continue
+        found.append(Beyond(what, moved[0], moved[1]))
+    return tuple(found)
