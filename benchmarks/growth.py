@@ -6,18 +6,17 @@ numpy allocates (tracemalloc), measured in a run of its own.
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from pebble.families import simulate
+from pebble.families import kernel_family, simulate
 from pebble.models.caches import parse_policy
 from pebble.models.caches.lru_curve import lru_curve
 from pebble.plots.save import BLUE, GREEN, ORANGE, RED, page, save_figure
-from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.orders import all_schedules, parse_order
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
@@ -30,8 +29,7 @@ TILE = TileShape(128, 128, 64)
 def trace(m: int, n: int, k: int, sms: int) -> Any:
     """Row order, lock step."""
     gemm = Gemm(m, n, k)
-    kernel = GemmKernel(gemm, TILE)
-    return kernel.lockstep(kernel.phase(parse_order("row").tiles(*kernel.grid)), sms)
+    return kernel_family(gemm).trace(gemm, parse_order("row"), KernelConfig(TILE, sms, 1, CACHE))
 
 
 def closed(m: int, n: int, k: int, sms: int) -> object:
@@ -86,15 +84,20 @@ def measured(run: Callable[[], object]) -> tuple[float, float]:
 
 def main() -> int:
     """Measure, print, draw."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("figure", nargs="?", default="docs/figures/growth.svg")
+    parser.add_argument("--smallest", action="store_true", help="one small product of each sweep: does it run?")
+    args = parser.parse_args()
     print("| swept | value | model | CPU s | peak MB |\n|---|---|---|---|---|")
     found: dict[str, dict[str, list[tuple[int, float, float]]]] = {}
     runs = [
         (swept, case[at], name, partial(model, *case))
         for at, (swept, cases) in enumerate(SWEEPS.items())
         for name, model in MODELS.items()
-        for case in cases
+        for case in ([(512, 512, 512, 16)] if args.smallest else cases)
     ]
-    runs += [("orders", count, "LRU, closed form", partial(orders, count)) for count in (1, 2, 4, 8, 16, 28)]
+    counts = (1,) if args.smallest else (1, 2, 4, 8, 16, 28)
+    runs += [("orders", count, "LRU, closed form", partial(orders, count)) for count in counts]
     for swept, value, name, run in runs:
         seconds, peak = measured(run)
         found.setdefault(swept, {}).setdefault(name, []).append((value, seconds, peak))
@@ -104,7 +107,7 @@ def main() -> int:
         draw(axes, found)
         handles, labels = axes[0][0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=7, frameon=False)
-    save_figure(figure, sys.argv[1] if len(sys.argv) > 1 else "docs/figures/growth.svg")
+    save_figure(figure, args.figure)
     return 0
 
 
