@@ -20,7 +20,7 @@ from pebble.models.caches.replacement import Replacing
 from pebble.models.caches.sm_map import PartsOfSms, check_parts
 from pebble.system.memory import check_memory
 from pebble.traces import LINE_BYTES, TraceChunk
-from pebble.traces.jit import jit
+from pebble.traces.jit import inner, jit
 
 
 class Levels(NamedTuple):
@@ -35,7 +35,7 @@ class Levels(NamedTuple):
     limits: Counts  #: the most of them
 
 
-@jit
+@inner
 def _last_level(tile, dirties, lines, operand, newer, older, used, limits, dirty, write_backs):  # type: ignore[no-untyped-def]
     # A touch of the memory-side cache; True on a hit.
     parts, n = newer.shape[0] - 1, lines.shape[0]

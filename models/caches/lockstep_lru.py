@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from pebble.models.caches.base import Bytes, CacheCounts, Counts, Numbers
 from pebble.traces import LockstepGemm
-from pebble.traces.jit import jit
+from pebble.traces.jit import inner, jit
 
 _NONE = -1
 Sizes = NDArray[np.integer[Any]]
@@ -66,7 +66,7 @@ class Wave(NamedTuple):
     at_last: Counts  #: whether it hits at the last step
 
 
-@jit
+@inner
 def _hits(start: np.int64, slope: np.int64, count: np.int64, capacity: np.int64) -> tuple[np.int64, np.int64]:
     # The s in 0 .. count - 1 with start + slope s <= capacity, as an interval [low, high).
     low, high = np.int64(0), np.int64(count)
@@ -82,7 +82,7 @@ def _hits(start: np.int64, slope: np.int64, count: np.int64, capacity: np.int64)
     return low, high
 
 
-@jit
+@inner
 def _listed(shape, stack, wave, w, begin, end, counts):  # type: ignore[no-untyped-def]
     # How many items the wave touches, their lines at a full and at the last step, and lines of C, of the largest tile.
     rows, cols, _, _, _, full, last, heights, spans, c_spans = shape
@@ -110,7 +110,7 @@ def _listed(shape, stack, wave, w, begin, end, counts):  # type: ignore[no-untyp
     return number, total_full, total_last, largest
 
 
-@jit
+@inner
 def _add_up(shape, stack, w, depth):  # type: ignore[no-untyped-def]
     # The lines above each place of the stack, and the places of the items of one wave.
     items, _, wave_of, seen, sums, mine, start, end = stack
@@ -135,7 +135,7 @@ def _add_up(shape, stack, w, depth):  # type: ignore[no-untyped-def]
             beyond = j
 
 
-@jit
+@inner
 def _reuses(shape, stack, wave, w, number, totals, written, capacity, counts):  # type: ignore[no-untyped-def]
     # At which steps each item of the wave hits.
     items, place, wave_of, _, sums, mine, wave_start, wave_end = stack
@@ -180,7 +180,7 @@ def _reuses(shape, stack, wave, w, number, totals, written, capacity, counts):  
         counts[operand] += (steps - 1 - high[item] + low[item]) * full[item] + (1 - at_last[item]) * last[item]
 
 
-@jit
+@inner
 def _both_hit(shape, wave, begin, end):  # type: ignore[no-untyped-def]
     # Steps of a block in which both its tiles hit. The later blocks of a wave find what its first one fetched.
     rows, cols, first_col = shape.rows, shape.cols, shape.heights.shape[0]
@@ -197,7 +197,7 @@ def _both_hit(shape, wave, begin, end):  # type: ignore[no-untyped-def]
     return found
 
 
-@jit
+@inner
 def _renew(shape, stack, w, depth, begin, end):  # type: ignore[no-untyped-def]
     # What the wave touched, last first, goes to the top of the stack; how many items it holds then.
     rows, cols, first_col = shape.rows, shape.cols, shape.heights.shape[0]
@@ -223,7 +223,7 @@ def _renew(shape, stack, w, depth, begin, end):  # type: ignore[no-untyped-def]
     return renewed
 
 
-@jit
+@inner
 def _residue(shape, stack, depth, written, capacity):  # type: ignore[no-untyped-def]
     # Lines of C left in the cache, from the end: the tiles of a wave lie below all that later waves touched.
     items, wave_of, full, last = stack.items, stack.wave_of, shape.full, shape.last

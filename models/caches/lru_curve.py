@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pebble.errors import InputError
 from pebble.traces import Trace
-from pebble.traces.jit import jit
+from pebble.traces.jit import inner, jit
 from pebble.units import ceil_div
 
 _MAX_BINS = 400_000_000
@@ -39,7 +39,7 @@ class LruCurve:
         return int(self.read_misses[at]), int(self.write_misses[at]), int(self.write_backs[at])
 
 
-@jit
+@inner
 def _after(slot, now, sums, offsets):  # type: ignore[no-untyped-def]
     # Sum of the weights at slot and later: up a tree whose nodes add up 16, until few are left. Short steps on purpose:
     # wide loads of numbers stored a moment ago would wait for them.
@@ -57,13 +57,13 @@ def _after(slot, now, sums, offsets):  # type: ignore[no-untyped-def]
     return total
 
 
-@jit
+@inner
 def _add(slot, size, sums, offsets):  # type: ignore[no-untyped-def]
     for level in range(offsets.shape[0]):
         sums[np.uint64(offsets[level] + (slot >> (_SHIFT * level)))] += size
 
 
-@jit
+@inner
 def _pack(room, sums, offsets, holder, slot_of):  # type: ignore[no-untyped-def]
     # Move every tile to the lowest slots, in order.
     at = 0

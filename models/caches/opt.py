@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pebble.models.caches.base import CachePolicy, Counts, Engine, Numbers
 from pebble.system.memory import check_memory
 from pebble.traces import WRITE, Trace, TraceChunk
-from pebble.traces.jit import intrinsic, jit
+from pebble.traces.jit import inner, intrinsic, jit
 
 # Two whole-trace arrays of 4 bytes a touch; beyond this the machine's memory is at risk.
 _TOUCH_BYTES = 20
@@ -48,7 +48,7 @@ def _next_touches(ids: Numbers, following: Numbers, last: Numbers) -> None:
         last[tile] = t
 
 
-@jit
+@inner
 def _mark(words: Words, offsets: Counts, position: int) -> None:
     for level in range(offsets.shape[0] - 1):
         at = np.uint64(offsets[level] + (position >> 6))
@@ -59,7 +59,7 @@ def _mark(words: Words, offsets: Counts, position: int) -> None:
         position >>= 6
 
 
-@jit
+@inner
 def _unmark(words: Words, offsets: Counts, position: int) -> None:
     for level in range(offsets.shape[0] - 1):
         at = np.uint64(offsets[level] + (position >> 6))
@@ -69,7 +69,7 @@ def _unmark(words: Words, offsets: Counts, position: int) -> None:
         position >>= 6
 
 
-@jit
+@inner
 def _farthest(words: Words, offsets: Counts) -> np.int64:
     depth = offsets.shape[0] - 1
     if words[offsets[depth - 1]] == 0:
@@ -81,7 +81,7 @@ def _farthest(words: Words, offsets: Counts) -> np.int64:
     return position
 
 
-@jit
+@inner
 def _drop(tile: int, count: int, tiles: Records, runs: Records) -> None:
     # The highest lines of a tile leave.
     tiles[tile].absent += count
@@ -102,7 +102,7 @@ def _drop(tile: int, count: int, tiles: Records, runs: Records) -> None:
         tiles[tile].runs = last
 
 
-@jit
+@inner
 def _join(begin: int, end: int, count: int, runs: Records) -> int:
     # More lines behind the runs that there are; how many runs there are then.
     if count > 0 and runs[count - 1].end == begin:

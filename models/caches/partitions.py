@@ -26,7 +26,7 @@ from pebble.models.caches.replacement import Replacing
 from pebble.models.caches.sm_map import PartsOfSms, check_parts
 from pebble.system.memory import check_memory
 from pebble.traces import TraceChunk
-from pebble.traces.jit import jit
+from pebble.traces.jit import inner, jit
 
 
 class Parts(NamedTuple):
@@ -39,7 +39,7 @@ class Parts(NamedTuple):
     state: Counts  #: by part: lines used, those of its oldest piece where that is there in part, and its capacity
 
 
-@jit
+@inner
 def _access(part, piece, newer, older, state, sizes, dirty, operand, write_backs):  # type: ignore[no-untyped-def]
     # True on a hit; in any case the piece is the newest of that part afterwards. As in `queues`, the oldest piece of a
     # part may be there with state[1, part] lines only.

@@ -18,7 +18,7 @@ from pebble.models.caches.lockstep_lru import lockstep_lru
 from pebble.models.caches.lru_curve import lru_curve
 from pebble.models.caches.replacement import Replacing
 from pebble.traces import WRITE, LockstepGemm, Trace, TraceChunk, by_lines
-from pebble.traces.jit import jit
+from pebble.traces.jit import inner, jit
 
 _NEVER = -1
 _LEAST_LOG = 1 << 14
@@ -74,7 +74,7 @@ def _fifo(
     state[2], state[3], state[4], state[5] = used, partial, head, tail
 
 
-@jit
+@inner
 def _pack(log: Numbers, last: Numbers, head: int, now: int) -> int:
     # Entries that still count, moved to the front of the log; what left the cache is forgotten.
     for i in range(head):
