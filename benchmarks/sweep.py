@@ -29,7 +29,7 @@ def main() -> None:
     plan = plan_of(read_axes(args.sweep))
     batches = plan.batches()
     answer(batches[0].message(pebble.__version__))  # compiles, or loads what was compiled
-    some = batches[args.every // 2 :: args.every]
+    some = batches[min(args.every // 2, len(batches) - 1) :: args.every]
     wall, cpu = time.perf_counter(), time.process_time()
     for batch in some:
         answer(batch.message(pebble.__version__))

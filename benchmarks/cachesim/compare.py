@@ -3,7 +3,8 @@
     python benchmarks/cachesim/compare.py [--rounds 3] [--small] > benchmarks/cachesim/recorded.md
 
 Both sides run in turn, on one core, in one process; a ratio is that of the medians of CPU seconds. libcachesim (GPL)
-and pycachesim (AGPL) are comparators that the user installs: `pip install libcachesim==0.3.5 pycachesim`.
+and pycachesim (AGPL) are comparators that the user installs: `pip install libcachesim==0.3.5 pycachesim`. With
+``--smallest`` and without them, our side runs alone.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import libcachesim
 import numba
 import numpy as np
 import traces
@@ -37,13 +38,25 @@ from pebble.workloads import Gemm
 
 MIB_LINES = 8192
 OURS = {name: parse_policy(name).simulate for name in ("lru", "fifo", "opt")}
-THEIRS = {"lru": libcachesim.LRU, "fifo": libcachesim.FIFO, "opt": libcachesim.Belady}
+NEEDED = "needs libcachesim 0.3.5 to compare with: pip install libcachesim==0.3.5 pycachesim; --smallest does without."
+
+
+def installed(package: str) -> str:
+    """Its version, empty where it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def theirs(policy: str, path: Path, capacity: int, accesses: int) -> int:
     """Misses of libcachesim's C path."""
+    import libcachesim
+
     reader = libcachesim.TraceReader(str(path), libcachesim.TraceType.ORACLE_GENERAL_TRACE)
-    cache = THEIRS[policy](capacity, hashpower=20)
+    cache = {"lru": libcachesim.LRU, "fifo": libcachesim.FIFO, "opt": libcachesim.Belady}[policy](
+        capacity, hashpower=20
+    )
     ratio, _ = cache.process_trace(reader)
     return round(ratio * accesses)
 
@@ -68,22 +81,19 @@ def seconds(run: Callable[[], object], repeat: int = 1) -> tuple[float, object]:
     return (time.process_time() - begin) / repeat, found
 
 
-def gate(folder: Path) -> None:
+def gate(folder: Path, smallest: bool) -> None:
     """Zero differences, or stop."""
     print("| trace | lines touched | policy | capacity | misses, both |\n|---|---|---|---|---|")
-    for name, trace in (("GEMM 3072x3072x1024", traces.gemm(3072, 3072, 1024)), ("FFN, row-fused-4", traces.ffn()),
-                        ("attention, fa2", traces.attention())):  # fmt: skip
+    for name, trace in traces.gate(smallest).items():
         lines = traces.flat(trace)
         path = folder / "gate.oracle"
         traces.write_oracle(trace, lines, path)
         count = int(trace.tile_lines.sum())
         for policy in OURS:
             for mib in (1, 3, 6):
-                expected = theirs(policy, path, mib * MIB_LINES, len(lines))
-                for found in (
-                    OURS[policy](trace, mib * MIB_LINES).misses_lines,
-                    flat_misses(policy, lines, count, mib * MIB_LINES),
-                ):
+                ours = OURS[policy](trace, mib * MIB_LINES).misses_lines
+                expected = theirs(policy, path, mib * MIB_LINES, len(lines)) if installed("libcachesim") else ours
+                for found in (ours, flat_misses(policy, lines, count, mib * MIB_LINES)):
                     if found != expected:
                         raise SystemExit(f"{name} {policy} {mib} MiB: {found} against {expected}")
                 print(f"| {name} | {len(lines):,} | {policy} | {mib} MiB | {expected:,} |")
@@ -93,11 +103,11 @@ def gate(folder: Path) -> None:
 
 def sets(name: str, lines: np.ndarray) -> None:
     """16 ways, modulo, against pycachesim."""
-    try:
-        import cachesim
-    except ImportError:
+    if not installed("pycachesim"):
         print(f"| {name} | {len(lines):,} | 16-way | - | pycachesim is not installed |")
         return
+    import cachesim
+
     few = lines[:400_000]
     for kib in (256, 512, 2048):
         capacity = kib * MIB_LINES // 1024
@@ -119,9 +129,10 @@ def machine() -> str:
     """What ran."""
     model = next((line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
                   if line.startswith("model name")), platform.processor())  # fmt: skip
+    peer = installed("libcachesim") or "not installed"
     return (
         f"{model}, {os.cpu_count()} cores, {len(os.sched_getaffinity(0))} used; Python {platform.python_version()}, "
-        f"numpy {np.__version__}, numba {numba.__version__}, libcachesim 0.3.5; load {os.getloadavg()[0]:.1f} before"
+        f"numpy {np.__version__}, numba {numba.__version__}, libcachesim {peer}; load {os.getloadavg()[0]:.1f} before"
     )
 
 
@@ -131,26 +142,33 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--small", action="store_true", help="an eighth of the anchor's depth")
     parser.add_argument("--gate-only", action="store_true")
+    parser.add_argument("--smallest", action="store_true", help="one round on small kernels: does it run?")
     args = parser.parse_args()
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    if not args.smallest and not installed("libcachesim"):
+        parser.error(NEEDED)
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(cores)})
     print(f"Machine: {machine()}.\n\n## Zero differences\n")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        gate(folder)
-        if not args.gate_only:
-            measure(folder, args.rounds, 1024 if args.small else 8192)
+        gate(folder, args.smallest)
+        if args.smallest:
+            measure(folder, 1, 1024, 128)
+        elif not args.gate_only:
+            measure(folder, args.rounds, 8192, 1024 if args.small else 8192)
+    os.sched_setaffinity(0, cores)
     return 0
 
 
-def measure(folder: Path, rounds: int, depth: int) -> None:
+def measure(folder: Path, rounds: int, side: int, depth: int) -> None:
     """The table of ratios."""
-    trace = traces.gemm(k=depth)
+    trace = traces.gemm(side, side, depth)
     lines = traces.flat(trace)
     count, n = int(trace.tile_lines.sum()), len(lines)
     path = folder / "anchor.oracle"
     traces.write_oracle(trace, lines, path)
-    problem, tile = Gemm(8192, 8192, depth), TileShape(128, 128, 64)
-    closed = GemmKernel(problem, tile).closed_form(parse_order("row").tiles(64, 64), 132)
+    kernel = GemmKernel(Gemm(side, side, depth), TileShape(128, 128, 64))
+    closed = kernel.closed_form(parse_order("row").tiles(*kernel.grid), 132)
     assert closed is not None
     size = 40 * MIB_LINES
     least, most = int(trace.tile_lines.max()), int(trace.tile_lines.sum())
@@ -175,10 +193,10 @@ def measure(folder: Path, rounds: int, depth: int) -> None:
     ]
     for row in rows:
         row[2]()  # compile, and touch the memory once
-    their: dict[str, list[float]] = {policy: [] for policy in THEIRS}
+    their: dict[str, list[float]] = {policy: [] for policy in OURS}
     our: list[list[float]] = [[] for _ in rows]
     for _ in range(rounds):
-        for policy in THEIRS:
+        for policy in OURS if installed("libcachesim") else ():
             spent, misses = seconds(lambda policy=policy: theirs(policy, path, size, n))  # type: ignore[misc]
             their[policy].append(spent)
             if misses != OURS[policy](trace, size).misses_lines:
@@ -186,12 +204,12 @@ def measure(folder: Path, rounds: int, depth: int) -> None:
             print(f"{policy} {spent:.1f} s", file=sys.stderr)
         for i, row in enumerate(rows):
             our[i].append(seconds(row[2], row[3])[0])
-    print(f"\n## Speed: GEMM 8192x8192x{depth} bf16, tile 128x128x64, 132 blocks a wave, row first, 40 MiB\n")
+    print(f"\n## Speed: GEMM {side}x{side}x{depth} bf16, tile 128x128x64, 132 blocks a wave, row first, 40 MiB\n")
     print(f"{n:,} line accesses, {trace.touches:,} tile touches; medians of {rounds} rounds in turn, CPU seconds.\n")
     print("| what | libcachesim s | pebble s | line accesses/s | ratio | accept | excellent | reached |")
     print("|---|---|---|---|---|---|---|---|")
     for row, spent in zip(rows, our, strict=True):
-        ours_s, theirs_s = statistics.median(spent), statistics.median(their[row[1]])
+        ours_s, theirs_s = statistics.median(spent), statistics.median(their[row[1]] or [float("nan")])
         ratio = theirs_s / ours_s
         reached = "excellent" if ratio >= row[5] else "accept" if ratio >= row[4] else "NO"
         print(

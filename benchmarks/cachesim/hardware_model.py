@@ -1,6 +1,6 @@
 """The chip's own cache model beside its literal form: first zero differences, then speed.
 
-    PYTHONPATH=. python benchmarks/cachesim/hardware_model.py > benchmarks/cachesim/hardware_model.md
+    python benchmarks/cachesim/hardware_model.py > benchmarks/cachesim/hardware_model.md
 
 The literal form (``tests/models/caches/every_granule.py``) keeps every granule's own stamp in every part and draws one
 number at a time. Both run in turn, on one core, in one process; a ratio is that of the least CPU seconds of each.
@@ -10,17 +10,21 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
+from pathlib import Path
 
-from pebble.families import kernel_family
-from pebble.models.caches import parse_policy
-from pebble.models.caches.base import CacheCounts, Engine, counted
-from pebble.models.caches.oldest_of_k import OldestOfKEngine
-from pebble.reports.simulated_kernel import read_kernel
-from pebble.system.parallel import cores
-from pebble.traces import LINE_BYTES
-from pebble.workloads import Gemm
-from tests.models.caches.every_granule import EveryGranule
+sys.path[:0] = [str(Path(__file__).parents[2])]
+
+from pebble.families import kernel_family  # noqa: E402 - beside the tests
+from pebble.models.caches import parse_policy  # noqa: E402
+from pebble.models.caches.base import CacheCounts, Engine, counted  # noqa: E402
+from pebble.models.caches.oldest_of_k import OldestOfKEngine  # noqa: E402
+from pebble.reports.simulated_kernel import read_kernel  # noqa: E402
+from pebble.system.parallel import cores  # noqa: E402
+from pebble.traces import LINE_BYTES  # noqa: E402
+from pebble.workloads import Gemm  # noqa: E402
+from tests.models.caches.every_granule import EveryGranule  # noqa: E402
 
 GPU = "h100-sxm5-80gb"
 ORDERS = ("row", "hilbert", "grouped-8", "snake-strips-16+sawtooth")
@@ -57,14 +61,15 @@ def beside(shape: tuple[int, int, int], order: str, rounds: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--smallest", action="store_true", help="one small product: does it run?")
     args = parser.parse_args()
     print("# The chip's own cache model beside its literal form\n")
-    print(f"`PYTHONPATH=. python benchmarks/cachesim/hardware_model.py --rounds {args.rounds}`,")
+    print(f"`python benchmarks/cachesim/hardware_model.py --rounds {args.rounds}`,")
     print(f"{GPU}, tile 128x128x64.")
     print(f"Load when it began: {os.getloadavg()[0]:.1f} on {cores()} cores. The same counts in every row.\n")
     print("| GEMM | order | read MB | literal, CPU s | by groups, CPU s | ratio |\n|---|---|---|---|---|---|")
-    for shape in SHAPES:
-        for order in ORDERS:
+    for shape in [(1024, 1024, 1024)] if args.smallest else SHAPES:
+        for order in ORDERS[:1] if args.smallest else ORDERS:
             beside(shape, order, args.rounds)
 
 

@@ -7,14 +7,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.schedules.attention import attention_trace, parse_attention_schedule
-from pebble.schedules.ffn import FfnKernel, ffn_trace, parse_ffn_schedule
-from pebble.schedules.gemm import GemmKernel
-from pebble.schedules.orders import parse_order
+from pebble.families import kernel_family
 from pebble.schedules.tile import TileShape
+from pebble.simulation import KernelConfig
 from pebble.traces import Trace, TraceChunk
-from pebble.workloads import Attention, Ffn, Gemm
+from pebble.workloads import Attention, Ffn, Gemm, Workload
 
+CACHE_BYTES = 40 * 2**20
 ORACLE = np.dtype([("time", "<u4"), ("line", "<u8"), ("size", "<u4"), ("next", "<i8")])
 
 
@@ -26,23 +25,27 @@ def in_memory(trace: Trace) -> Trace:
                  operands=trace.operands)  # fmt: skip
 
 
+def waves(problem: Workload, schedule: str, sms: int) -> Trace:
+    """Of a bf16 kernel, tile 128x128x64 (128x64 of attention), one block an SM, in lock step."""
+    family = kernel_family(problem)
+    tile = TileShape.parse("128x64" if isinstance(problem, Attention) else "128x128x64")
+    return in_memory(family.trace(problem, family.parse_schedule(schedule), KernelConfig(tile, sms, 1, CACHE_BYTES)))
+
+
 def gemm(m: int = 8192, n: int = 8192, k: int = 8192) -> Trace:
-    """The anchor: bf16, tile 128x128x64, 132 blocks a wave, lock step, row first."""
-    problem, tile = Gemm(m, n, k), TileShape(128, 128, 64)
-    kernel = GemmKernel(problem, tile)
-    return in_memory(kernel.lockstep(kernel.phase(parse_order("row").tiles(*kernel.grid)), 132))
+    """The anchor: 132 blocks a wave, row first."""
+    return waves(Gemm(m, n, k), "row", 132)
 
 
-def ffn() -> Trace:
-    """A row-fused FFN."""
-    kernel = FfnKernel(Ffn(1024, 1024, 2816), TileShape(128, 128, 64))
-    return in_memory(ffn_trace(kernel, parse_ffn_schedule("row-fused-4"), 66))
-
-
-def attention() -> Trace:
-    """FlashAttention-2 with grouped heads."""
-    problem = Attention(2048, 2048, 128, heads=8, kv_heads=2)
-    return in_memory(attention_trace(problem, parse_attention_schedule("fa2"), 128, 64, 66))
+def gate(small: bool = False) -> dict[str, Trace]:
+    """Three kernels on which there must be no difference; ``small``: the first of them at an eighth of its sides."""
+    if small:
+        return {"GEMM 384x384x128": gemm(384, 384, 128)}
+    return {
+        "GEMM 3072x3072x1024": gemm(3072, 3072, 1024),
+        "FFN, row-fused-4": waves(Ffn(1024, 1024, 2816), "row-fused-4", 66),
+        "attention, fa2": waves(Attention(2048, 2048, 128, heads=8, kv_heads=2), "fa2", 66),
+    }
 
 
 def ids_of(trace: Trace) -> NDArray[np.int32]:

@@ -6,22 +6,27 @@ taken off, with 60 sqrt(S) rows and columns.
 
 from __future__ import annotations
 
+import argparse
+
 from pebble.bounds.chain import Chain
 from pebble.bounds.chain_lines import chain_problems
 from pebble.bounds.line_search import line_bound
 from pebble.bounds.priced import priced_chains
 from pebble.bounds.priced_choice import prices_at
 
-ROOT = 5040
+ROOT = 5040  # of S
 SIDES = 60
 DEPTHS = (1.33, 1.6, 1.8, 2, 2.67, 3.2, 3.58, 5)
 
 
 def main() -> None:
     """One line for each depth."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--smallest", action="store_true", help="one depth: does it run?")
+    depths = DEPTHS[3:4] if parser.parse_args().smallest else DEPTHS
     side, capacity = SIDES * ROOT, ROOT**2
     print(f"{'x':>5} {'Theorem 8':>10} {'Theorem 10':>11}")
-    for x in DEPTHS:
+    for x in depths:
         depth = round(x * ROOT / 2)
         chain = Chain(side, depth, side, depth, side**2)
         lines = line_bound(chain_problems(chain)[0], capacity)

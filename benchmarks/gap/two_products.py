@@ -23,7 +23,7 @@ are what it holds over its left cut and over its right one, for its own use ther
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Iterator
 
 import highspy
@@ -201,9 +201,14 @@ def row_play(x: float) -> float:
 
 def main() -> None:
     """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("x", nargs="*", type=float, default=[1.6, 1.8, 2.0, 2.67, 3.58])
+    parser.add_argument("--smallest", action="store_true", help="one x and one size of segments: does it run?")
+    args = parser.parse_args()
     print("    x  proven  Y at one  Y at two  schedule   one row")
-    for x in [float(word) for word in sys.argv[1:]] or (1.6, 1.8, 2.0, 2.67, 3.58):
-        one, two = (max(least_moves(x, work, again) for work in WORK) for again in (1, 2))
+    for x in args.x[:1] if args.smallest else args.x:
+        sizes = WORK[:1] if args.smallest else WORK
+        one, two = (max(least_moves(x, work, again) for work in sizes) for again in (1, 2))
         best, row = best_schedule(x), row_play(x)
         print(f"{x:5.2f}  {proven(x):6.3f}  {one:8.3f}  {two:8.3f}  {best:8.3f}  {row:8.3f}", flush=True)
 

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
 
@@ -278,6 +279,9 @@ def main() -> int:
     for side in ("--from", "--to"):
         parsers["launch"].add_argument(side, type=int, required=True, dest=side.strip("-") + "_case")
     args = parser.parse_args()
+    absent = [name for name in ("torch", "triton") if find_spec(name) is None]
+    if absent:
+        parser.error(f"needs PyTorch, Triton and an NVIDIA GPU: {' and '.join(absent)} cannot be imported here.")
     if args.command == "time":
         check_and_time(args.plan, args.repeats)
     elif args.command == "launch":

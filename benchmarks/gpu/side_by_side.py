@@ -13,9 +13,12 @@ import statistics
 import sys
 import time
 
-import torch
-import triton
-import triton.language as tl
+try:
+    import torch
+    import triton
+    import triton.language as tl
+except ImportError as missing:
+    sys.exit(f"side_by_side.py needs PyTorch, Triton and an NVIDIA GPU: {missing}.")
 
 
 @triton.jit

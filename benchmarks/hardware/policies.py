@@ -77,8 +77,11 @@ def main() -> int:
     parser.add_argument("--figure", metavar="FILE", help="draw predicted over measured")
     parser.add_argument("--json", action="store_true", help="one JSON document")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
+    parser.add_argument("--smallest", action="store_true", help="the smallest launch: does it run?")
     args = parser.parse_args()
     rows = chosen_rows()
+    if args.smallest:
+        rows = [min(rows, key=measured_bytes)]
     with multiprocessing.Pool(args.jobs) as pool:
         answers = pool.map(predicted, [(row, policy) for policy in POLICIES for row in rows], chunksize=1)
     found = {policy: answers[i * len(rows) : (i + 1) * len(rows)] for i, policy in enumerate(POLICIES)}

@@ -16,11 +16,9 @@ from pebble.traces import LINE_BYTES, LockstepGemm, Trace, TraceChunk, following
 from pebble.traces.jit import jit
 from pebble.units import ceil_div
 
-_LINES_AT_ONCE = 1 << 22  # between two looks at whether somebody interrupts
-Lines = NDArray[np.int32] | NDArray[np.int64]
-_MAX_PARTS, _MAX_DRAWN = 64, 1024
-_OLDEST = "oldest-of-"
-_ORDERS = {"lru": "least recently used", "fifo": "first in, first out"}
+Numbers = NDArray[np.int32]
+Counts = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -76,6 +74,10 @@ class CacheCounts:
         """Lines that were not in the cache, reads and writes (what a plain cache simulator counts)."""
         return sum(self.read_misses) + sum(self.write_misses)
 
+    def in_lines(self, counts: tuple[int, ...]) -> int:
+        """Counts of all operands together, in whole 128-byte lines."""
+        return sum(counts) * self.unit_bytes // LINE_BYTES
+
 
 @dataclass(frozen=True, kw_only=True)
 class CachePolicy(ABC):
@@ -95,12 +97,8 @@ class CachePolicy(ABC):
         ``+seed-N``, of everything that is drawn at random.
     sm_map : str
         ``+map-...``: which SM sits in which part; empty for the model's own choice.
-    replacement : str
-        What stands after the colon: which line leaves.
     parts : int
-        Partitions or chiplets, each with a cache of its own.
-    pad_lines : int
-        ``+pad-N``: lines between the rows of an operand in memory.
+        Caches of equal size that share the capacity.
     last_level_bytes : int
         ``+llc-SIZE``: a cache between these and DRAM.
     """
@@ -125,35 +123,13 @@ class CachePolicy(ABC):
     warm: bool = False
     seed: int = 0
     sm_map: str = ""
-    replacement: str = "lru"
     parts: int = 1
-    pad_lines: int = 0
     last_level_bytes: int = 0
 
-    def __post_init__(self) -> None:
-        if not 1 <= self.parts <= _MAX_PARTS:
-            raise InputError(f"policy: got {self.name!r}, expected 1 to {_MAX_PARTS} parts.")
-        if self.replacement.startswith(_OLDEST) and not 1 <= self.drawn <= _MAX_DRAWN:
-            raise InputError(f"policy: got {self.name!r}, expected {_OLDEST}1 to {_OLDEST}{_MAX_DRAWN}.")
-
     @property
-    def drawn(self) -> int:
-        """Lines drawn at random, the oldest of which leaves; 0 where none is drawn."""
-        return int(self.replacement.removeprefix(_OLDEST)) if self.replacement.startswith(_OLDEST) else (
-            int(self.replacement == "random")
-        )  # fmt: skip
-
-    @property
-    def order(self) -> str:
-        """Which line leaves, in words."""
-        if self.drawn > 1:
-            return f"oldest of {self.drawn} lines drawn at random"
-        return "random replacement" if self.drawn else _ORDERS[self.replacement]
-
-    @property
+    @abstractmethod
     def what(self) -> str:
         """The model in words, without its options."""
-        return f"{self.order}, fully associative"
 
     def view(self, trace: Trace) -> Trace:
         """The trace as the model follows it: tiles, or lines where it tells the lines of a tile apart."""
@@ -170,9 +146,7 @@ class CachePolicy(ABC):
 
     @property
     def curve_note(self) -> str:
-        """How `curve` comes by its values, where it is by simulation."""
-        if type(self).curve is not CachePolicy.curve:
-            return ""
+        """How `curve` comes by its values, where that is by simulation; else empty."""
         return "every cache size was simulated; those in which nothing is ever evicted are alike and simulated once"
 
     @property
@@ -221,7 +195,7 @@ class CachePolicy(ABC):
         rest = sorted({c for c in capacities_lines if c < (largest if enough is None else enough)})
         counts = {rest[at]: found for at, found in each(lambda capacity: self.simulate(trace, capacity), rest)}
         found = [counts.get(capacity, most) for capacity in capacities_lines]
-        return [tuple(sum(x) * c.unit_bytes // LINE_BYTES for x in (c.read_misses, c.write_backs)) for c in found]  # type: ignore[misc]
+        return [(c.in_lines(c.read_misses), c.in_lines(c.write_backs)) for c in found]
 
 
 class Engine(ABC):
@@ -242,6 +216,8 @@ class Engine(ABC):
     """
 
     unit_bytes = LINE_BYTES
+    touches_at_once = 1 << 20
+    """Between two looks at whether somebody interrupts."""
 
     @property
     def enough_lines(self) -> int | None:
@@ -254,7 +230,6 @@ class Engine(ABC):
         self.lines, self.operand, self.tiles = trace.tile_lines, trace.tile_operand, len(trace.tile_lines)
         self.write_backs = self.zeros()
         self._missed = np.empty(0, np.int32)
-        self._touches_at_once = max(1, _LINES_AT_ONCE // max(1, int(self.lines.max(initial=1))))
         self.start()
 
     @abstractmethod
@@ -278,7 +253,7 @@ class Engine(ABC):
         if len(self._missed) < len(chunk.ids):
             self._missed = np.empty(len(chunk.ids), np.int32)
         missed = self._missed[: len(chunk.ids)]
-        for piece, at in chunk.pieces(self._touches_at_once):
+        for piece, at in chunk.pieces(self.touches_at_once):
             check_wanted()
             self.run(piece, missed[at])
         return missed
@@ -306,7 +281,7 @@ class Engine(ABC):
         """What was touched, by operand, given the touches of each tile."""
         return self.by_operand(touched * self.lines)
 
-    def by_operand(self, values: Lines) -> NDArray[np.int64]:
+    def by_operand(self, values: Numbers | Counts) -> NDArray[np.int64]:
         """A number for each tile, added up by operand."""
         sums = self.zeros()
         _sum_by(self.operand, values, sums)
@@ -320,20 +295,27 @@ def _add(ids, ops, missed, step_starts, step_end, counts, lost, steps):  # type:
         tile = np.uint32(ids[t])
         counts[tile] += 1
         lost[ops[t], tile] += missed[t]
+    both_hit = 0
     for s in range(step_starts.shape[0]):
         end = step_starts[s + 1] if s + 1 < step_starts.shape[0] else step_end
-        hit = 1
+        lines = 0
         for t in range(step_starts[s], end):
-            if missed[t]:
-                hit = 0
-        steps[1] += hit
+            lines |= missed[t]
+        both_hit += lines == 0
     steps[0] += step_starts.shape[0]
+    steps[1] += both_hit
 
 
 @jit
 def _sum_by(group, values, sums):  # type: ignore[no-untyped-def]
+    # A group stands in a row, mostly: its sum stays in a register until the next begins.
+    of, total = 0, 0
     for i in range(group.shape[0]):
-        sums[group[i]] += values[i]
+        if group[i] != of:
+            sums[of] += total
+            of, total = group[i], 0
+        total += values[i]
+    sums[of] += total
 
 
 def counted(engine: Engine) -> CacheCounts:

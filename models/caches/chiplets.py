@@ -8,23 +8,37 @@ memory-side cache when it leaves that L2 or another chiplet reads it. Both level
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import CachePolicy, Engine, check_capacity
+from pebble.models.caches.base import Bytes, Counts, Engine, Numbers, check_capacity
 from pebble.models.caches.recency import ABSENT, empty_lists, leave, place
-from pebble.models.caches.sm_map import PartsOfSms
+from pebble.models.caches.replacement import Replacing
+from pebble.models.caches.sm_map import PartsOfSms, check_parts
 from pebble.system.memory import check_memory
 from pebble.traces import LINE_BYTES, TraceChunk
-from pebble.traces.jit import jit
+from pebble.traces.jit import inner, jit
 
 
-@jit
-def _last_level(tile, dirties, parts, lines, operand, newer, older, used, limits, dirty, write_backs):  # type: ignore[no-untyped-def]
-    # A touch of the memory-side cache, level ``parts``; True on a hit.
-    n = lines.shape[0]
+class Levels(NamedTuple):
+    """What is in the L2 of each chiplet, and at the last level in the memory-side cache, by tile."""
+
+    newer: Numbers
+    older: Numbers  #: lists by recency, `recency`
+    stale: Bytes  #: whether the copy in an L2 is out of date, shape (chiplets, tiles)
+    owner: Numbers  #: the chiplet whose L2 has it dirty, or -1
+    dirty: Bytes  #: in the memory-side cache
+    used: Counts  #: lines of each level
+    limits: Counts  #: the most of them
+
+
+@inner
+def _last_level(tile, dirties, lines, operand, newer, older, used, limits, dirty, write_backs):  # type: ignore[no-untyped-def]
+    # A touch of the memory-side cache; True on a hit.
+    parts, n = newer.shape[0] - 1, lines.shape[0]
     hit = newer[parts, tile] != ABSENT
     if hit:
         leave(parts, tile, newer, older)
@@ -45,11 +59,9 @@ def _last_level(tile, dirties, parts, lines, operand, newer, older, used, limits
 
 
 @jit
-def _run(  # type: ignore[no-untyped-def]
-    ids, ops, where, parts, lines, operand, newer, older, stale, owner, used, limits, dirty, missed, write_backs,
-):  # fmt: skip
-    # owner[tile] is the chiplet whose L2 has it dirty, or -1.
-    n = lines.shape[0]
+def _run(ids, ops, where, lines, operand, cache, missed, write_backs):  # type: ignore[no-untyped-def]
+    newer, older, stale, owner, dirty, used, limits = cache
+    parts, n = newer.shape[0] - 1, lines.shape[0]
     for t in range(ids.shape[0]):
         tile, here = ids[t], where[t]
         hit = newer[here, tile] != ABSENT
@@ -64,7 +76,7 @@ def _run(  # type: ignore[no-untyped-def]
                 used[here] -= lines[victim]
                 if owner[victim] == here:
                     owner[victim] = -1
-                    _last_level(victim, True, parts, lines, operand, newer, older, used, limits, dirty, write_backs)
+                    _last_level(victim, True, lines, operand, newer, older, used, limits, dirty, write_backs)
         place(here, tile, newer, older)
         valid = hit and not stale[here, tile]
         stale[here, tile] = 0
@@ -78,8 +90,8 @@ def _run(  # type: ignore[no-untyped-def]
         elif not valid:
             if owner[tile] >= 0:
                 owner[tile] = -1
-                _last_level(tile, True, parts, lines, operand, newer, older, used, limits, dirty, write_backs)
-            if not _last_level(tile, False, parts, lines, operand, newer, older, used, limits, dirty, write_backs):
+                _last_level(tile, True, lines, operand, newer, older, used, limits, dirty, write_backs)
+            if not _last_level(tile, False, lines, operand, newer, older, used, limits, dirty, write_backs):
                 missed[t] = lines[tile]
 
 
@@ -92,27 +104,24 @@ class ChipletEngine(Engine):
         check_capacity(self.trace, last_level_lines)
         self._where = PartsOfSms(self.trace, self.policy, default="interleaved")
         check_memory("policy", self.tiles * (parts + 1), "tiles in parts", 9, "use fewer parts or larger tiles")
-        self._newer, self._older = empty_lists(parts + 1, self.tiles)
-        self._stale = np.zeros((parts, self.tiles), np.uint8)
-        self._owner: NDArray[np.int32] = np.full(self.tiles, -1, np.int32)
-        self._dirty = np.zeros(self.tiles, np.uint8)
-        self._used = np.zeros(parts + 1, np.int64)
-        self._limits = np.array([self.capacity] * parts + [last_level_lines], np.int64)
+        marks, owner = np.zeros((parts + 1, self.tiles), np.uint8), np.full(self.tiles, -1, np.int32)
+        used, limits = np.zeros(parts + 1, np.int64), np.array([self.capacity] * parts + [last_level_lines], np.int64)
+        self._cache = Levels(*empty_lists(parts + 1, self.tiles), marks[:-1], owner, marks[-1], used, limits)
 
     def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
         """A read misses lines fetched from DRAM; a write those that the writer's L2 did not hold."""
         _run(
-            chunk.ids, chunk.ops, self._where.of(chunk), self.policy.parts, self.lines, self.operand, self._newer,
-            self._older, self._stale, self._owner, self._used, self._limits, self._dirty, missed, self.write_backs,
+            chunk.ids, chunk.ops, self._where.of(chunk), self.lines, self.operand, self._cache, missed,
+            self.write_backs,
         )  # fmt: skip
 
     def dirty(self) -> NDArray[np.int64]:
         """At either level, each line counted once."""
-        return self.by_operand(((self._dirty > 0) | (self._owner >= 0)) * self.lines)
+        return self.by_operand(((self._cache.dirty > 0) | (self._cache.owner >= 0)) * self.lines)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chiplets(CachePolicy):
+class Chiplets(Replacing):
     """``chiplets-P+llc-SIZE``: a private LRU on each of P chiplets, and a memory-side cache."""
 
     runs = ChipletEngine
@@ -124,6 +133,7 @@ class Chiplets(CachePolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_parts(self)
         if self.last_level_bytes == 0:
             raise InputError(f"policy: got {self.name!r}, expected +llc-SIZE with chiplets.")
 

@@ -15,17 +15,59 @@ or split-K.
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any, NamedTuple
 
-from pebble.models.caches.base import CacheCounts
+import numpy as np
+from numpy.typing import NDArray
+
+from pebble.models.caches.base import Bytes, CacheCounts, Counts, Numbers
 from pebble.traces import LockstepGemm
-from pebble.traces.jit import jit
+from pebble.traces.jit import inner, jit
 
 _NONE = -1
+Sizes = NDArray[np.integer[Any]]
 
 
-@jit
-def _hits(start, slope, count, capacity):  # type: ignore[no-untyped-def]
+class Shape(NamedTuple):
+    """The trace. An item is a row of A tiles, or behind these a column of B tiles."""
+
+    rows: Numbers  #: of the output tiles, in order
+    cols: Numbers
+    wave: int  #: blocks of one
+    steps: int
+    sawtooth: bool
+    full: Counts  #: lines of each item at a step
+    last: Counts  #: and at the last one
+    heights: Sizes  #: of the rows of tiles
+    spans: Sizes  #: lines across a tile of B, by column
+    c_spans: Sizes  #: lines across a tile of C, by column
+
+
+class Stack(NamedTuple):
+    """Items by recency at one step, the most recent first."""
+
+    items: Counts
+    place: Counts  #: where an item stands
+    wave_of: Counts  #: the last wave that touched it
+    seen: Counts  #: the same while a wave is at work, then -2 less the wave
+    sums: Counts  #: lines above each place, at a full and at the last step
+    mine: Counts  #: the same, of items that this wave touches
+    start: Counts  #: places of the items of one wave, from here
+    end: Counts  #: to here
+
+
+class Wave(NamedTuple):
+    """The items that a wave touches, in the order of their first touch."""
+
+    listed: Counts
+    is_first: Bytes  #: whether a block is the first to touch its A tile, its B tile
+    low: Counts  #: the steps at which an item hits begin here
+    high: Counts  #: and end here
+    at_last: Counts  #: whether it hits at the last step
+
+
+@inner
+def _hits(start: np.int64, slope: np.int64, count: np.int64, capacity: np.int64) -> tuple[np.int64, np.int64]:
     # The s in 0 .. count - 1 with start + slope s <= capacity, as an interval [low, high).
     low, high = np.int64(0), np.int64(count)
     if count <= 0:
@@ -40,142 +82,185 @@ def _hits(start, slope, count, capacity):  # type: ignore[no-untyped-def]
     return low, high
 
 
-@jit
-def _run(  # type: ignore[no-untyped-def]
-    rows, cols, steps, wave, sawtooth, full, last, heights, spans, c_spans, capacity, misses, touched, residue,
-):  # fmt: skip
-    # full[i], last[i]: lines of item i (a row of A tiles or a column of B tiles) at a full and at the last step.
-    # Adds missed lines of A and B to misses, block steps that hit to misses[2]; residue[0]: C lines left in the cache.
-    # touched: rows of A, lines across B and lines of C, added up over all tiles. Returns False when a step or a tile of
-    # C does not fit the cache.
-    first_col = heights.shape[0]
-    items = full.shape[0]
-    tiles = rows.shape[0]
-    count = (tiles + wave - 1) // wave
-    stack, fresh = np.empty(items, np.int64), np.empty(items, np.int64)  # items, most recent first
-    place = np.full(items, _NONE, np.int64)  # where an item stands in the stack
-    wave_of = np.full(items, _NONE, np.int64)  # the last wave that touched it
-    seen = np.full(items, _NONE, np.int64)
-    sums = np.zeros((2, items + 1), np.int64)  # lines above each place of the stack, full and last step
-    mine = np.zeros((2, items + 1), np.int64)  # the same, of items that this wave touches
-    group_start, group_end = np.empty(items + 1, np.int64), np.empty(items + 1, np.int64)
-    low, high, at_last = np.empty(items, np.int64), np.empty(items, np.int64), np.empty(items, np.int64)
-    is_first = np.zeros(2 * wave, np.uint8)
-    listed, was = np.empty(items, np.int64), np.empty(items, np.int64)  # items of the wave; their places before it
-    size_full, size_last = np.empty(items, np.int64), np.empty(items, np.int64)
-    written = np.zeros(count + 1, np.int64)
-    depth = 0
-    for w in range(count):
-        begin, end = w * wave, min(tiles, (w + 1) * wave)
-        number = 0
-        total_full, total_last = np.int64(0), np.int64(0)
-        written[w + 1] = written[w]
-        for b in range(begin, end):
-            c_lines = heights[rows[b]] * c_spans[cols[b]]
-            if c_lines > capacity:
-                return False
-            written[w + 1] += c_lines
-            touched[0] += heights[rows[b]]
-            touched[1] += spans[cols[b]]
-            for side in range(2):
-                item = rows[b] if side == 0 else first_col + cols[b]
-                new = seen[item] != w
-                is_first[2 * (b - begin) + side] = new
-                if new:
-                    seen[item] = w
-                    listed[number] = item
-                    number += 1
-                    total_full += full[item]
-                    total_last += last[item]
-        if total_full > capacity or total_last > capacity:
-            return False
-        for j in range(depth):
-            item = stack[j]
-            here = seen[item] == w
-            sums[0, j + 1] = sums[0, j] + full[item]
-            sums[1, j + 1] = sums[1, j] + last[item]
-            mine[0, j + 1] = mine[0, j] + (full[item] if here else 0)
-            mine[1, j + 1] = mine[1, j] + (last[item] if here else 0)
-            group_start[j] = group_start[j - 1] if j and wave_of[stack[j - 1]] == wave_of[item] else j
-        for j in range(depth - 1, -1, -1):
-            same = j + 1 < depth and wave_of[stack[j + 1]] == wave_of[stack[j]]
-            group_end[j] = group_end[j + 1] if same else j + 1
-        backwards = sawtooth and w % 2 == 1
-        for i in range(number):
-            item = listed[i]
-            was[i] = place[item] if place[item] != _NONE else items
-            size_full[i], size_last[i] = full[item], last[item]
-        for i in range(number):
-            item = listed[i]
-            j = place[item]
-            if j == _NONE:
-                low[item], high[item], at_last[item] = 0, 0, 0
-                misses[1 if item >= first_col else 0] += (steps - 1) * full[item] + last[item]
-                continue
-            before = wave_of[item]
-            was_backwards = sawtooth and before % 2 == 1
-            own_full, own_last = sums[0, j] + full[item], sums[1, j] + last[item]
-            for earlier in range(np.uint64(i)):  # touched before this one in the step, and not yet counted above it
-                below = was[earlier] > j
-                own_full += size_full[earlier] if below else 0
-                own_last += size_last[earlier] if below else 0
-            between = written[w] - written[before]
-            # k above s: in w' after s unless it ran backwards, in w before s only if it runs backwards
-            edge = group_start[j] if was_backwards else group_end[j]
-            up_full, up_last = sums[0, edge], sums[1, edge]
-            if backwards:
-                up_full += total_full - mine[0, edge]
-                up_last += total_last - mine[1, edge]
-            edge = group_end[j] if was_backwards else group_start[j]
-            down_full = sums[0, edge]
-            if not backwards:
-                down_full += total_full - mine[0, edge]
-            start = (steps - 2) * up_full + up_last + own_full + between
-            low[item], high[item] = _hits(start, down_full - up_full, steps - 1, capacity)
-            at_last[item] = (steps - 1) * down_full + own_last + between <= capacity
-            misses[1 if item >= first_col else 0] += (steps - 1 - high[item] + low[item]) * full[item]
-            misses[1 if item >= first_col else 0] += (1 - at_last[item]) * last[item]
-        for b in range(begin, end):  # steps in which both tiles hit
-            a, c = rows[b], first_col + cols[b]
-            bottom, top, ends = np.int64(0), np.int64(steps - 1), np.int64(1)
-            if is_first[2 * (b - begin)]:
-                bottom, top, ends = low[a], high[a], at_last[a]
-            if is_first[2 * (b - begin) + 1]:
-                bottom, top, ends = max(bottom, low[c]), min(top, high[c]), ends & at_last[c]
-            if top > bottom:
-                misses[2] += top - bottom
-            misses[2] += ends
-        renewed = 0
-        for b in range(end - 1, begin - 1, -1):
-            for side in range(1, -1, -1):
-                item = rows[b] if side == 0 else first_col + cols[b]
-                if seen[item] == w:
-                    seen[item] = -2 - w
-                    fresh[renewed] = item
-                    renewed += 1
-        for j in range(depth):
-            if seen[stack[j]] != -2 - w:
-                fresh[renewed] = stack[j]
+@inner
+def _listed(shape, stack, wave, w, begin, end, counts):  # type: ignore[no-untyped-def]
+    # How many items the wave touches, their lines at a full and at the last step, and lines of C, of the largest tile.
+    rows, cols, _, _, _, full, last, heights, spans, c_spans = shape
+    seen, listed, is_first, first_col = stack.seen, wave.listed, wave.is_first, heights.shape[0]
+    number = 0
+    a_rows, b_lines, c_lines, largest = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    total_full, total_last = np.int64(0), np.int64(0)
+    for b in range(begin, end):
+        tile = heights[rows[b]] * c_spans[cols[b]]
+        a_rows, b_lines, c_lines = a_rows + heights[rows[b]], b_lines + spans[cols[b]], c_lines + tile
+        largest = max(largest, tile)
+        for side in range(2):
+            item = rows[b] if side == 0 else first_col + cols[b]
+            new = seen[item] != w
+            is_first[2 * (b - begin) + side] = new
+            if new:
+                seen[item] = w
+                listed[number] = item
+                number += 1
+                total_full += full[item]
+                total_last += last[item]
+    counts[3] += a_rows
+    counts[4] += b_lines
+    counts[5] += c_lines
+    return number, total_full, total_last, largest
+
+
+@inner
+def _add_up(shape, stack, w, depth):  # type: ignore[no-untyped-def]
+    # The lines above each place of the stack, and the places of the items of one wave.
+    items, _, wave_of, seen, sums, mine, start, end = stack
+    full, last = shape.full, shape.last
+    all_full, all_last, my_full, my_last = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    first, before = 0, np.int64(_NONE)
+    for j in range(depth):
+        item = items[j]
+        here = seen[item] == w
+        if wave_of[item] != before:
+            first, before = j, wave_of[item]
+        start[j] = first
+        all_full += full[item]
+        all_last += last[item]
+        my_full += full[item] if here else 0
+        my_last += last[item] if here else 0
+        sums[0, j + 1], sums[1, j + 1], mine[0, j + 1], mine[1, j + 1] = all_full, all_last, my_full, my_last
+    beyond = depth
+    for j in range(depth - 1, -1, -1):
+        end[j] = beyond
+        if start[j] == j:
+            beyond = j
+
+
+@inner
+def _reuses(shape, stack, wave, w, number, totals, written, capacity, counts):  # type: ignore[no-untyped-def]
+    # At which steps each item of the wave hits.
+    items, place, wave_of, _, sums, mine, wave_start, wave_end = stack
+    listed, _, low, high, at_last = wave
+    full, last, steps, first_col = shape.full, shape.last, shape.steps, shape.heights.shape[0]
+    backwards = shape.sawtooth and w % 2 == 1
+    # places before the wave, beyond all others where an item is new, and sizes: the loop inside goes over them in a row
+    was, size_full, size_last = np.empty((3, number), np.int64)
+    for i in range(number):
+        item = listed[i]
+        was[i] = place[item] if place[item] != _NONE else items.shape[0]
+        size_full[i], size_last[i] = full[item], last[item]
+    for i in range(number):
+        item = listed[i]
+        operand = 1 if item >= first_col else 0
+        j = place[item]
+        if j == _NONE:
+            low[item], high[item], at_last[item] = 0, 0, 0
+            counts[operand] += (steps - 1) * full[item] + last[item]
+            continue
+        before = wave_of[item]
+        was_backwards = shape.sawtooth and before % 2 == 1
+        own_full, own_last = sums[0, j] + full[item], sums[1, j] + last[item]
+        for earlier in range(np.uint64(i)):  # touched before this one in the step, and not yet counted above it
+            below = was[earlier] > j
+            own_full += size_full[earlier] if below else 0
+            own_last += size_last[earlier] if below else 0
+        between = written[w] - written[before]
+        # k above s: in w' after s unless it ran backwards, in w before s only if it runs backwards
+        edge = wave_start[j] if was_backwards else wave_end[j]
+        up_full, up_last = sums[0, edge], sums[1, edge]
+        if backwards:
+            up_full += totals[0] - mine[0, edge]
+            up_last += totals[1] - mine[1, edge]
+        edge = wave_end[j] if was_backwards else wave_start[j]
+        down_full = sums[0, edge]
+        if not backwards:
+            down_full += totals[0] - mine[0, edge]
+        start = (steps - 2) * up_full + up_last + own_full + between
+        low[item], high[item] = _hits(start, down_full - up_full, steps - 1, capacity)
+        at_last[item] = (steps - 1) * down_full + own_last + between <= capacity
+        counts[operand] += (steps - 1 - high[item] + low[item]) * full[item] + (1 - at_last[item]) * last[item]
+
+
+@inner
+def _both_hit(shape, wave, begin, end):  # type: ignore[no-untyped-def]
+    # Steps of a block in which both its tiles hit. The later blocks of a wave find what its first one fetched.
+    rows, cols, first_col = shape.rows, shape.cols, shape.heights.shape[0]
+    _, is_first, low, high, at_last = wave
+    found, last_step = np.int64(0), np.int64(shape.steps - 1)
+    for b in range(begin, end):
+        a, c = rows[b], first_col + cols[b]
+        bottom, top, ends = np.int64(0), last_step, np.int64(1)
+        if is_first[2 * (b - begin)]:
+            bottom, top, ends = low[a], high[a], at_last[a]
+        if is_first[2 * (b - begin) + 1]:
+            bottom, top, ends = max(bottom, low[c]), min(top, high[c]), ends & at_last[c]
+        found += max(np.int64(0), top - bottom) + ends
+    return found
+
+
+@inner
+def _renew(shape, stack, w, depth, begin, end):  # type: ignore[no-untyped-def]
+    # What the wave touched, last first, goes to the top of the stack; how many items it holds then.
+    rows, cols, first_col = shape.rows, shape.cols, shape.heights.shape[0]
+    items, place, wave_of, seen, done = stack.items, stack.place, stack.wave_of, stack.seen, -2 - w
+    fresh = np.empty(items.shape[0], np.int64)
+    renewed = 0
+    for b in range(end - 1, begin - 1, -1):
+        for side in range(1, -1, -1):
+            item = rows[b] if side == 0 else first_col + cols[b]
+            if seen[item] == w:
+                seen[item] = done
+                fresh[renewed] = item
                 renewed += 1
-        depth = renewed
-        for j in range(depth):
-            stack[j] = fresh[j]
-            place[stack[j]] = j
-            if seen[stack[j]] == -2 - w:
-                wave_of[stack[j]] = w
-    touched[2] = written[count]
-    # from the end: the C tiles of wave w lie below all that later waves touched
-    j = 0
-    above = np.int64(0)
+    for j in range(depth):
+        if seen[items[j]] != done:
+            fresh[renewed] = items[j]
+            renewed += 1
+    for j in range(renewed):
+        items[j] = fresh[j]
+        place[items[j]] = j
+        if seen[items[j]] == done:
+            wave_of[items[j]] = w
+    return renewed
+
+
+@inner
+def _residue(shape, stack, depth, written, capacity):  # type: ignore[no-untyped-def]
+    # Lines of C left in the cache, from the end: the tiles of a wave lie below all that later waves touched.
+    items, wave_of, full, last = stack.items, stack.wave_of, shape.full, shape.last
+    found, above = np.int64(0), np.int64(0)
+    j, count = 0, written.shape[0] - 1
     for w in range(count - 1, -1, -1):
-        depth_lines = above + written[count] - written[w + 1]
-        if depth_lines >= capacity:
+        below = above + written[count] - written[w + 1]
+        if below >= capacity:
             break
-        residue[0] += min(capacity - depth_lines, written[w + 1] - written[w])
-        while j < depth and wave_of[stack[j]] == w:
-            above += (steps - 1) * full[stack[j]] + last[stack[j]]
+        found += min(capacity - below, written[w + 1] - written[w])
+        while j < depth and wave_of[items[j]] == w:
+            above += (shape.steps - 1) * full[items[j]] + last[items[j]]
             j += 1
-    return True
+    return found
+
+
+@jit
+def _run(shape, capacity, counts):  # type: ignore[no-untyped-def]
+    # Returns lines of C left in the cache, or -1 when a step or a tile of C does not fit. Adds to counts: missed lines
+    # of A and of B, block steps that hit, and over all tiles rows of A, lines across B and lines of C.
+    tiles, items = shape.rows.shape[0], shape.full.shape[0]
+    sums, edges, lists = np.zeros((4, items + 1), np.int64), np.zeros((2, items), np.int64), np.full((8, items), _NONE)
+    stack = Stack(lists[0], lists[1], lists[2], lists[3], sums[:2], sums[2:], edges[0], edges[1])
+    wave = Wave(lists[4], np.zeros(2 * shape.wave, np.uint8), lists[5], lists[6], lists[7])
+    written = np.zeros((tiles + shape.wave - 1) // shape.wave + 1, np.int64)  # lines of C before each wave
+    depth = 0
+    for w in range(written.shape[0] - 1):
+        begin, end = w * shape.wave, min(tiles, (w + 1) * shape.wave)
+        number, total_full, total_last, largest = _listed(shape, stack, wave, w, begin, end, counts)
+        if max(largest, total_full, total_last) > capacity:
+            return -1
+        written[w + 1] = counts[5]
+        _add_up(shape, stack, w, depth)
+        _reuses(shape, stack, wave, w, number, (total_full, total_last), written, capacity, counts)
+        counts[2] += _both_hit(shape, wave, begin, end)
+        depth = _renew(shape, stack, w, depth, begin, end)
+    return _residue(shape, stack, depth, written, capacity)
 
 
 def lockstep_lru(gemm: LockstepGemm, capacity_lines: int) -> CacheCounts | None:
@@ -199,20 +284,19 @@ def lockstep_lru(gemm: LockstepGemm, capacity_lines: int) -> CacheCounts | None:
     col_spans, a_spans, b_heights = g.b.columns[1], g.a.columns[1], g.b.heights
     full = np.concatenate([g.a.heights * a_spans[0], col_spans * b_heights[0]])
     last = np.concatenate([g.a.heights * a_spans[-1], col_spans * b_heights[-1]])
-    misses, touched, residue = np.zeros(3, np.int64), np.zeros(3, np.int64), np.zeros(1, np.int64)
-    if not _run(
-        g.rows, g.cols, steps, g.wave_blocks, g.sawtooth, full, last, g.a.heights, col_spans, g.c.columns[1],
-        capacity_lines, misses, touched, residue,
-    ):  # fmt: skip
+    shape = Shape(g.rows, g.cols, g.wave_blocks, steps, g.sawtooth, full, last, g.a.heights, col_spans, g.c.columns[1])
+    counts = np.zeros(6, np.int64)
+    residue = _run(shape, capacity_lines, counts)
+    if residue < 0:
         return None
-    c = int(touched[2])
+    a_missed, b_missed, both_hit, a_rows, b_lines, c = counts.tolist()
     return CacheCounts(
         operand_names=("A", "B", "C"),
-        accesses=(int(touched[0] * a_spans.sum()), int(touched[1] * b_heights.sum()), c * (1 + g.accumulate)),
-        read_misses=(int(misses[0]), int(misses[1]), c * g.accumulate),
+        accesses=(a_rows * int(a_spans.sum()), b_lines * int(b_heights.sum()), c * (1 + g.accumulate)),
+        read_misses=(a_missed, b_missed, c * g.accumulate),
         write_misses=(0, 0, c * (not g.accumulate)),
         write_backs=(0, 0, c),
         block_steps=len(g.rows) * steps,
-        block_steps_both_hit=int(misses[2]),
-        residue=(0, 0, int(residue[0])),
+        block_steps_both_hit=both_hit,
+        residue=(0, 0, int(residue)),
     )

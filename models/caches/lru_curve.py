@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pebble.errors import InputError
 from pebble.traces import Trace
-from pebble.traces.jit import jit
+from pebble.traces.jit import inner, jit
 from pebble.units import ceil_div
 
 _MAX_BINS = 400_000_000
@@ -39,7 +39,7 @@ class LruCurve:
         return int(self.read_misses[at]), int(self.write_misses[at]), int(self.write_backs[at])
 
 
-@jit
+@inner
 def _after(slot, now, sums, offsets):  # type: ignore[no-untyped-def]
     # Sum of the weights at slot and later: up a tree whose nodes add up 16, until few are left. Short steps on purpose:
     # wide loads of numbers stored a moment ago would wait for them.
@@ -57,13 +57,13 @@ def _after(slot, now, sums, offsets):  # type: ignore[no-untyped-def]
     return total
 
 
-@jit
+@inner
 def _add(slot, size, sums, offsets):  # type: ignore[no-untyped-def]
     for level in range(offsets.shape[0]):
         sums[np.uint64(offsets[level] + (slot >> (_SHIFT * level)))] += size
 
 
-@jit
+@inner
 def _pack(room, sums, offsets, holder, slot_of):  # type: ignore[no-untyped-def]
     # Move every tile to the lowest slots, in order.
     at = 0
@@ -82,10 +82,11 @@ def _pack(room, sums, offsets, holder, slot_of):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _run(ids, ops, weight, slot_of, sums, offsets, holder, state, farthest, reads, writes, backs, cold):  # type: ignore[no-untyped-def]
-    # Every touched tile stands at a slot, later touches at higher ones; when slots run out they are packed.
-    room = holder.shape[0]
-    now = state[0]
+def _run(ids, ops, weight, slot_of, sums, offsets, holder, now, farthest, counts):  # type: ignore[no-untyped-def]
+    # Every touched tile stands at a slot, later touches at higher ones; when slots run out they are packed. counts:
+    # lines read, written and written back by distance; those of no earlier touch last. Returns the slot that is next.
+    reads, writes, backs = counts[0], counts[1], counts[2]
+    room, cold = holder.shape[0], counts.shape[1] - 1
     for t in range(ids.shape[0]):
         tile = np.uint32(ids[t])
         size = weight[tile]
@@ -102,17 +103,14 @@ def _run(ids, ops, weight, slot_of, sums, offsets, holder, state, farthest, read
             if farthest[tile] >= 0:
                 farthest[tile] = max(farthest[tile], distance)
         else:
-            cold[ops[t]] += size
+            counts[ops[t], cold] += size
         if ops[t] == 1:
-            if farthest[tile] >= 0:
-                backs[farthest[tile]] += size
-            else:
-                cold[2] += size
+            backs[farthest[tile] if farthest[tile] >= 0 else cold] += size
             farthest[tile] = 0
         slot_of[tile], holder[now] = now, tile
         _add(now, size, sums, offsets)
         now += 1
-    state[0] = now
+    return now
 
 
 def lru_curve(trace: Trace) -> LruCurve:
@@ -153,14 +151,10 @@ def lru_curve(trace: Trace) -> LruCurve:
     offsets[1:] += room - levels[0]  # the slots themselves come first, exactly room of them
     slot_of, farthest = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
     sums, holder = np.zeros(room + sum(levels[1:]), np.int64), np.zeros(room, np.int32)
-    state, cold = np.zeros(1, np.int64), np.zeros(3, np.int64)
-    reads, writes, backs = (np.zeros(bins, np.int64) for _ in range(3))
+    counts, now = np.zeros((3, bins + 1), np.int64), 0
     for chunk in trace.chunks():
-        _run(
-            chunk.ids, chunk.ops, weight, slot_of, sums, offsets, holder, state, farthest, reads, writes, backs,
-            cold,
-        )  # fmt: skip
-    total = int(reads.sum() + writes.sum() + cold[0] + cold[1])
-    # what misses at capacity c: the cold lines and all with a distance above c
-    curves = [(int(h.sum()) - np.cumsum(h) + int(cold[i])) * unit for i, h in enumerate((reads, writes, backs))]
+        now = _run(chunk.ids, chunk.ops, weight, slot_of, sums, offsets, holder, now, farthest, counts)
+    total = int(counts[:2].sum())
+    # what misses at capacity c: all with a distance above c
+    curves = [(int(h.sum()) - np.cumsum(h[:-1])) * unit for h in counts]
     return LruCurve(unit, curves[0], curves[1], curves[2], total * unit)

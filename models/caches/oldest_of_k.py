@@ -14,17 +14,19 @@ Cost: O(1) for a group that is there, else O(its lines), and k draws for each li
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import CachePolicy, Engine
+from pebble.models.caches.base import Bytes, Counts, Engine, Numbers
 from pebble.models.caches.draws import Draws, refill
+from pebble.models.caches.replacement import Replacing
 from pebble.models.caches.sm_map import PartsOfSms
 from pebble.system.parallel import reserve
 from pebble.traces import TraceChunk
-from pebble.traces.jit import jit
+from pebble.traces.jit import inlined, jit
 
 _MAX_LINES = 2_000_000_000
 _MAX_SHIFT = 6
@@ -32,16 +34,61 @@ _MOST_UNUSED = 1 / 4  # numbers of lines, of those in use
 _LATEST = (1 << 63) - 1
 
 
+class Groups(NamedTuple):
+    """Lines of a tile that stand together, ``1 << shift`` granules but for a tile's last group."""
+
+    first: Counts  #: the first group of each tile, and the end, shape (tiles + 1,)
+    sizes: Counts  #: granules of each
+    ranks: Counts  #: how many granules come before it
+    lasts: Counts  #: lines of its last granule
+    operand: Bytes
+
+
+class Cache(NamedTuple):
+    """What is there. A time is ``touch << bits | granule``."""
+
+    #: (last touch of all of a group's granules << bits) | how many are there and up to date, at group * parts + part
+    groups: Counts
+    #: 0 where absent, else the slot + 1, negative where the copy is out of date, at granule * parts + part
+    slot_of: Numbers
+    slots: Counts  #: the last touch of the granule in it alone; it names the granule
+    dirty: Bytes  #: by slot
+    used: Counts  #: slots of each part
+
+
+class Setting(NamedTuple):
+    """Numbers that stay as they are."""
+
+    parts: int
+    k: int
+    capacity: int  #: slots of a part
+    allocate: bool
+    bits: int
+    shift: int
+    granule_lines: int
+
+
+@inlined
+def _oldest(alone, groups, drawn, at, setting, part):  # type: ignore[no-untyped-def]
+    # The time that is the least of k drawn slots of a part.
+    start = part * setting.capacity
+    number = (np.int64(1) << setting.bits) - 1
+    oldest = np.int64(_LATEST)
+    for i in range(at, at + setting.k):
+        time = alone[np.uint64(start + np.int64(drawn[np.uint64(i)]))]
+        other = time & number
+        together = (groups[np.uint64((other >> setting.shift) * setting.parts + part)] & ~number) | other
+        oldest = min(max(time, together), oldest)
+    return oldest
+
+
 @jit
-def _run(  # type: ignore[no-untyped-def]
-    ids, ops, where, first, sizes, ranks, lasts, parts, k, capacity, allocate, bits, shift, groups, slot_of, slots,
-    dirty, used, drawn, cursor, states, ahead, operand, granule_lines, clock, missed, write_backs,
-):  # fmt: skip
-    # Times are (touch << bits) | granule. groups[group * parts + part]: (the last touch of all its granules << bits) |
-    # how many of its sizes[group] are there and up to date. slot_of[granule * parts + part]: 0 where absent, else the
-    # slot + 1, negative where the copy is out of date. slots: the last touch of the granule in it alone; it names the
-    # granule. ranks[group]: how many granules come before it; lasts[group]: lines of its last one.
+def _run(ids, ops, where, tiles, cache, setting, draws, clock, missed, write_backs):  # type: ignore[no-untyped-def]
     # One loop without calls: arrays that are handed on cost atomic counts, which no processor overlaps.
+    first, sizes, ranks, lasts, operand = tiles
+    groups, slot_of, slots, dirty, used = cache
+    parts, _, capacity, allocate, bits, shift, granule_lines = setting
+    drawn, cursor, states, ahead = draws
     number = (np.int64(1) << bits) - 1
     now = clock[0]
     at = cursor[0]
@@ -86,15 +133,8 @@ def _run(  # type: ignore[no-untyped-def]
                             if at == drawn.shape[0]:
                                 refill(states, ahead, capacity, drawn)
                                 at = 0
-                            start = slot
-                            oldest = np.int64(_LATEST)
-                            for i in range(at, at + k):
-                                alone = slots[np.uint64(start + np.int64(drawn[np.uint64(i)]))]
-                                other = alone & number
-                                together = (groups[np.uint64((other >> shift) * parts + asked)] & ~number) | other
-                                oldest = min(max(alone, together), oldest)
-                            at += k
-                            gone = oldest & number
+                            gone = _oldest(slots, groups, drawn, at, setting, asked) & number
+                            at += setting.k
                             left = np.int64(slot_of[gone * parts + asked])
                             slot = abs(left) - 1
                             slot_of[gone * parts + asked] = 0
@@ -119,9 +159,7 @@ def _run(  # type: ignore[no-untyped-def]
                         if other != home and held != 0 and (held < 0) != (other != part):
                             slot_of[granule * parts + other] = -held
                             groups[group * parts + other] += 1 if held < 0 else -1
-                home += 1
-                if home == parts:
-                    home = 0
+                home = home + 1 if home + 1 < parts else 0
         missed[t] = absent
     clock[0] = now
     cursor[0] = at
@@ -140,6 +178,7 @@ class OldestOfKEngine(Engine):
     have lines; lines are counted as they are. The arrays count these granules.
     """
 
+    policy: Replacing
     most_granule = 16
     most_padding = 1 / 256  # of all lines
 
@@ -159,58 +198,50 @@ class OldestOfKEngine(Engine):
         self._bits = total.bit_length()
         if total * parts > _MAX_LINES or 2 * self.trace.touches >= 1 << (63 - self._bits):  # twice: +warm
             raise InputError(f"policy: got {total} lines to tell apart, expected at most {_MAX_LINES // parts}.")
-        self._first = np.concatenate([[0], np.cumsum(groups_of)])
-        self._group_operand = np.repeat(self.operand, groups_of)
-        last = self._first[1:][counts > 0] - 1  # the last group of each tile
-        self._sizes = np.full(len(self._group_operand), 1 << self._shift)
-        self._sizes[last] -= ((groups_of << self._shift) - counts)[counts > 0]
-        self._ranks = np.cumsum(self._sizes) - self._sizes
-        self._lasts = np.full(len(self._group_operand), self._granule)
-        self._lasts[last] -= (counts * self._granule - lines)[counts > 0]
+        first = np.concatenate([[0], np.cumsum(groups_of)])
+        last = first[1:][counts > 0] - 1  # the last group of each tile
+        sizes, lasts = np.full(first[-1], 1 << self._shift), np.full(first[-1], self._granule)
+        sizes[last] -= ((groups_of << self._shift) - counts)[counts > 0]
+        lasts[last] -= (counts * self._granule - lines)[counts > 0]
         self._most = min(self.capacity // self._granule, total + 1)  # granules of a part; more are never there
-        groups = parts * len(self._group_operand)
-        reserve(8 * groups + 24 * len(self._sizes) + 4 * parts * total + 9 * parts * self._most)
-        self._groups = np.zeros(groups, np.int64)
-        self._slot_of = np.zeros(parts * total, np.int32)
-        self._slots = np.zeros(parts * self._most, np.int64)
-        self._dirty = np.zeros(parts * self._most, np.uint8)
-        self._used = np.zeros(parts, np.int64)
-        self._k = self.policy.drawn
-        self._draws = Draws(self.policy.seed, self._k)
+        groups = parts * len(sizes)
+        reserve(8 * groups + 24 * len(sizes) + 4 * parts * total + 9 * parts * self._most)
+        self._cache = Cache(
+            np.zeros(groups, np.int64), np.zeros(parts * total, np.int32), np.zeros(parts * self._most, np.int64),
+            np.zeros(parts * self._most, np.uint8), np.zeros(parts, np.int64),
+        )  # fmt: skip
+        self._tiles = Groups(first, sizes, np.cumsum(sizes) - sizes, lasts, np.repeat(self.operand, groups_of))
+        p = self.policy
+        self._setting = Setting(parts, p.drawn, self._most, p.write_allocate, self._bits, self._shift, self._granule)
+        self._draws = Draws(p.seed, p.drawn)
         self._clock = np.zeros(1, np.int64)
 
     @property
     def enough_lines(self) -> int | None:
-        fullest = int(self._used.max())
+        fullest = int(self._cache.used.max())
         return fullest * self._granule * self.policy.parts if fullest < self._most else None
 
     def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
-        p, draws = self.policy, self._draws
+        draws = self._draws
         _run(
-            chunk.ids, chunk.ops, self._where.of(chunk), self._first, self._sizes, self._ranks, self._lasts, p.parts,
-            self._k, self._most, p.write_allocate, self._bits, self._shift, self._groups, self._slot_of, self._slots,
-            self._dirty, self._used, draws.drawn, draws.cursor, draws.states, draws.ahead, self._group_operand,
-            self._granule, self._clock, missed, self.write_backs,
+            chunk.ids, chunk.ops, self._where.of(chunk), self._tiles, self._cache, self._setting,
+            (draws.drawn, draws.cursor, draws.states, draws.ahead), self._clock, missed, self.write_backs,
         )  # fmt: skip
 
     def dirty(self) -> NDArray[np.int64]:
-        left = self._slots[self._dirty > 0] & ((1 << self._bits) - 1)
+        left = self._cache.slots[self._cache.dirty > 0] & ((1 << self._bits) - 1)
         groups = left >> self._shift
-        ends = left + 1 == (groups << self._shift) + self._sizes[groups]
-        lines = np.where(ends, self._lasts[groups], self._granule)
+        ends = left + 1 == (groups << self._shift) + self._tiles.sizes[groups]
+        lines = np.where(ends, self._tiles.lasts[groups], self._granule)
         found = self.zeros()
-        np.add.at(found, self._group_operand[groups], lines)
+        np.add.at(found, self._tiles.operand[groups], lines)
         return found
 
 
 @dataclass(frozen=True, kw_only=True)
-class OldestOfK(CachePolicy):
+class OldestOfK(Replacing):
     """``random`` and ``oldest-of-K``: one cache, the oldest of K lines drawn at random leaves."""
 
     runs = OldestOfKEngine
     pattern = "(?P<replacement>random|oldest-of-[0-9]{1,4})"
     examples = ("random", "oldest-of-4")
-
-    @property
-    def what(self) -> str:
-        return f"{self.order}, fully associative"

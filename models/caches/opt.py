@@ -20,10 +20,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.models.caches.base import CachePolicy, Engine
+from pebble.models.caches.base import CachePolicy, Counts, Engine, Numbers
 from pebble.system.memory import check_memory
 from pebble.traces import WRITE, Trace, TraceChunk
-from pebble.traces.jit import intrinsic, jit
+from pebble.traces.jit import inner, intrinsic, jit
 
 # Two whole-trace arrays of 4 bytes a touch; beyond this the machine's memory is at risk.
 _TOUCH_BYTES = 20
@@ -32,16 +32,25 @@ _NEVER = 2**31 - 1
 leading_zeros = intrinsic("numba.cpython.unsafe.numbers", "leading_zeros")
 
 
+# A tile, and what the cache holds of it: lines that are absent, lines that are dirty, the runs of those that are there,
+# and lines written back so far.
+_TILE = np.dtype([("lines", "i4"), ("absent", "i4"), ("dirty", "i4"), ("runs", "i4"), ("backs", "i8")])
+_RUN = np.dtype([("begin", "i4"), ("end", "i4")])  # consecutive lines of a tile
+Records = NDArray[np.void]
+Words = NDArray[np.uint64]
+
+
 @jit
-def _next_touches(ids, following, last):  # type: ignore[no-untyped-def]
+def _next_touches(ids: Numbers, following: Numbers, last: Numbers) -> None:
     for t in range(ids.shape[0] - 1, -1, -1):
-        following[t] = last[ids[t]]
-        last[ids[t]] = t
+        tile = np.uint32(ids[t])  # unsigned: no test for a negative index
+        following[t] = last[tile]
+        last[tile] = t
 
 
-@jit
-def _mark(words, offsets, depth, position):  # type: ignore[no-untyped-def]
-    for level in range(depth):
+@inner
+def _mark(words: Words, offsets: Counts, position: int) -> None:
+    for level in range(offsets.shape[0] - 1):
         at = np.uint64(offsets[level] + (position >> 6))
         word = words[at]
         words[at] = word | np.uint64(1) << np.uint64(position & 63)
@@ -50,128 +59,125 @@ def _mark(words, offsets, depth, position):  # type: ignore[no-untyped-def]
         position >>= 6
 
 
-@jit
-def _unmark(words, offsets, depth, position):  # type: ignore[no-untyped-def]
-    for level in range(depth):
-        at = offsets[level] + (position >> 6)
+@inner
+def _unmark(words: Words, offsets: Counts, position: int) -> None:
+    for level in range(offsets.shape[0] - 1):
+        at = np.uint64(offsets[level] + (position >> 6))
         words[at] &= ~(np.uint64(1) << np.uint64(position & 63))
         if words[at]:
             return
         position >>= 6
 
 
-@jit
-def _farthest(words, offsets, depth):  # type: ignore[no-untyped-def]
+@inner
+def _farthest(words: Words, offsets: Counts) -> np.int64:
+    depth = offsets.shape[0] - 1
     if words[offsets[depth - 1]] == 0:
-        return -1
+        return np.int64(-1)
     position = np.int64(0)
     for level in range(depth - 1, -1, -1):
-        word = words[offsets[level] + position]
+        word = words[np.uint64(offsets[level] + position)]
         position = (position << 6) + 63 - np.int64(leading_zeros(word))
     return position
 
 
-@jit
-def _drop_highest(tile, count, runs, starts, ends):  # type: ignore[no-untyped-def]
+@inner
+def _drop(tile: int, count: int, tiles: Records, runs: Records) -> None:
+    # The highest lines of a tile leave.
+    tiles[tile].absent += count
+    left = tiles[tile].lines - tiles[tile].absent
+    if tiles[tile].dirty > left:  # its clean lines are taken to leave first
+        tiles[tile].backs += tiles[tile].dirty - left
+        tiles[tile].dirty = left
+    if left == 0:
+        tiles[tile].runs = 0
+        return
     while count > 0:
-        last = runs[tile] - 1
-        length = ends[tile, last] - starts[tile, last]
+        last = tiles[tile].runs - 1
+        length = runs[tile, last].end - runs[tile, last].begin
         if length > count:
-            ends[tile, last] -= count
+            runs[tile, last].end -= count
             return
         count -= length
-        runs[tile] = last
+        tiles[tile].runs = last
+
+
+@inner
+def _join(begin: int, end: int, count: int, runs: Records) -> int:
+    # More lines behind the runs that there are; how many runs there are then.
+    if count > 0 and runs[count - 1].end == begin:
+        runs[count - 1].end = end
+        return count
+    runs[count].begin, runs[count].end = begin, end
+    return count + 1
 
 
 @jit
-def _run(  # type: ignore[no-untyped-def]
-    ids, ops, following, lines, operand, kept, dirty, runs, starts, ends, words, offsets, depth, capacity,
-    missed, write_backs,
-):  # fmt: skip
+def _run(ids, ops, following, capacity, tiles, runs, found, words, offsets, missed):  # type: ignore[no-untyped-def]
     # A mark at position t says: the tile touched at t has resident lines until then. Marks that have passed stay: they
     # are never the farthest while there is a later one, and without one the tile at hand is the farthest itself.
-    # Returns False when a tile needs more runs than there is room for.
-    room = starts.shape[1]
-    new_starts, new_ends = np.empty(3 * room + 4, np.int32), np.empty(3 * room + 4, np.int32)
+    # Returns False when a tile needs more runs than there is room for. found: room for the runs of one tile.
+    room = runs.shape[1]
     total = 0
     for t in range(ids.shape[0]):
         tile = np.uint32(ids[t])
-        size = lines[tile]
-        had = kept[tile]
-        missed[t] = size - had
-        upcoming = following[t] if following[t] >= 0 else _NEVER
-        if had == size and upcoming != _NEVER:
-            _mark(words, offsets, depth, upcoming)
-            if ops[t] == 1:
-                dirty[tile] = size
+        absent = tiles[tile].absent
+        missed[t] = absent
+        upcoming = following[t]
+        if absent == 0 and upcoming != _NEVER:
+            _mark(words, offsets, upcoming)
+            if ops[t] == WRITE:
+                tiles[tile].dirty = tiles[tile].lines
             continue
+        size = tiles[tile].lines
         count = 0
         at = 0
-        for r in range(runs[tile] + 1):
-            begin = starts[tile, r] if r < runs[tile] else size
-            finish = ends[tile, r] if r < runs[tile] else size
+        for r in range(tiles[tile].runs + 1):
+            begin = runs[tile, r].begin if r < tiles[tile].runs else size
+            end = runs[tile, r].end if r < tiles[tile].runs else size
             gap = begin - at
             if gap > 0:
                 placed = min(gap, capacity - total)
                 total += placed
                 while placed < gap:
-                    position = _farthest(words, offsets, depth)
+                    position = _farthest(words, offsets)
                     own = position <= upcoming  # this tile's own lines are the farthest
                     if own and count + placed > 0:
                         break
-                    victim = ids[position]
-                    drop = min(gap - placed, kept[victim])
-                    if own:
-                        drop = 1
-                    _drop_highest(victim, drop, runs, starts, ends)
-                    kept[victim] -= drop
-                    if dirty[victim] > kept[victim]:
-                        write_backs[operand[victim]] += dirty[victim] - kept[victim]
-                        dirty[victim] = kept[victim]
-                    if kept[victim] == 0:
-                        _unmark(words, offsets, depth, position)
+                    victim = np.uint32(ids[position])
+                    drop = 1 if own else min(gap - placed, tiles[victim].lines - tiles[victim].absent)
+                    _drop(victim, drop, tiles, runs)
+                    if tiles[victim].runs == 0:
+                        _unmark(words, offsets, position)
                     placed += drop
                 if placed > 0:
-                    if count > 0 and new_ends[count - 1] == at:
-                        new_ends[count - 1] = at + placed
-                    else:
-                        new_starts[count], new_ends[count] = at, at + placed
-                        count += 1
+                    count = _join(at, at + placed, count, found)
                 if placed < gap:  # each further line replaces the one before it; the gap's last line stays
-                    new_ends[count - 1] -= 1
-                    if new_ends[count - 1] == new_starts[count - 1]:
-                        count -= 1
-                    if count > 0 and new_ends[count - 1] == begin - 1:
-                        new_ends[count - 1] = begin
-                    else:
-                        new_starts[count], new_ends[count] = begin - 1, begin
-                        count += 1
-            if finish > begin:
-                if count > 0 and new_ends[count - 1] == begin:
-                    new_ends[count - 1] = finish
-                else:
-                    new_starts[count], new_ends[count] = begin, finish
-                    count += 1
-            at = finish
+                    found[count - 1].end -= 1
+                    count -= found[count - 1].end == found[count - 1].begin
+                    count = _join(begin - 1, begin, count, found)
+            if end > begin:
+                count = _join(begin, end, count, found)
+            at = end
         if count > room:
             return False
         now = 0
         for r in range(count):
-            starts[tile, r], ends[tile, r] = new_starts[r], new_ends[r]
-            now += new_ends[r] - new_starts[r]
+            runs[tile, r].begin, runs[tile, r].end = found[r].begin, found[r].end
+            now += found[r].end - found[r].begin
         if upcoming == _NEVER:  # nothing of it is needed again: its lines are free at once
             total -= now
             now = 0
             count = 0
-        runs[tile] = count
-        kept[tile] = now
-        if ops[t] == 1:
-            dirty[tile] = size
-        if dirty[tile] > now:  # where a tile is dirty in part, its clean lines are taken to leave first
-            write_backs[operand[tile]] += dirty[tile] - now
-            dirty[tile] = now
+        tiles[tile].runs = count
+        tiles[tile].absent = size - now
+        if ops[t] == WRITE:
+            tiles[tile].dirty = size
+        if tiles[tile].dirty > now:
+            tiles[tile].backs += tiles[tile].dirty - now
+            tiles[tile].dirty = now
         if now > 0:
-            _mark(words, offsets, depth, upcoming)
+            _mark(words, offsets, upcoming)
     return True
 
 
@@ -189,17 +195,16 @@ class OptEngine(Engine):
         advice = "OPT must see the whole trace, so use larger tiles or --policy lru"
         check_memory("policy opt", trace.touches, "touches", _TOUCH_BYTES, advice)
         self._chunks = list(trace.chunks_alone())
-        one = len(self._chunks) == 1
-        self._ids, self._ops = (
-            getattr(self._chunks[0], name) if one else np.concatenate([getattr(c, name) for c in self._chunks])
-            for name in ("ids", "ops")
-        )
+        whole, *more = self._chunks
+        self._ids, self._ops = whole.ids, whole.ops
+        if more:
+            self._ids = np.concatenate([chunk.ids for chunk in self._chunks])
+            self._ops = np.concatenate([chunk.ops for chunk in self._chunks])
         self._following = np.empty(len(self._ids), np.int32)
-        _next_touches(self._ids, self._following, np.full(self.tiles, -1, np.int32))
+        _next_touches(self._ids, self._following, np.full(self.tiles, _NEVER, np.int32))
         sizes = [len(self._ids) // 64 + 1]
         while sizes[-1] > 1:
             sizes.append((sizes[-1] - 1) // 64 + 1)
-        self._depth = len(sizes)
         self._offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self._all_missed = np.empty(len(self._ids), np.int32)
         self._most_runs = (int(self.lines.max()) + 1) // 2
@@ -213,14 +218,15 @@ class OptEngine(Engine):
     def _at_capacity(self, capacity_lines: int) -> NDArray[np.int32]:
         """Missed lines of each touch; the array is used again by the next run."""
         while True:
-            self.write_backs[:] = 0
+            tiles = np.zeros(self.tiles, _TILE)
+            tiles["lines"] = tiles["absent"] = self.lines
+            runs, found = np.zeros((self.tiles, self._room), _RUN), np.zeros(3 * self._room + 4, _RUN)
             words = np.zeros(self._offsets[-1], np.uint64)
-            kept, dirty, runs = np.zeros((3, self.tiles), np.int32)
-            starts, ends = np.zeros((2, self.tiles, self._room), np.int32)
             if _run(
-                self._ids, self._ops, self._following, self.lines, self.operand, kept, dirty, runs, starts, ends, words,
-                self._offsets, self._depth, capacity_lines, self._all_missed, self.write_backs,
+                self._ids, self._ops, self._following, capacity_lines, tiles, runs, found, words, self._offsets,
+                self._all_missed,
             ):  # fmt: skip
+                self.write_backs[:] = self.by_operand(np.ascontiguousarray(tiles["backs"]))
                 return self._all_missed
             self._room = min(4 * self._room, self._most_runs)
 
@@ -286,6 +292,10 @@ class Opt(CachePolicy):
     @property
     def what(self) -> str:
         return "fewest misses possible for this touch order (Belady), fully associative, exact at line level"
+
+    @property
+    def curve_note(self) -> str:
+        return ""
 
     def curve(self, trace: Trace, capacities_lines: Sequence[int]) -> list[tuple[int, int]]:
         """From a few exact runs, where every written tile is touched that one time only."""

@@ -13,25 +13,37 @@ the rest is the simplest rule that agrees with measurements (``benchmarks/hardwa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import CachePolicy, Engine
+from pebble.models.caches.base import Bytes, Counts, Engine, Numbers
 from pebble.models.caches.oldest_of_k import OldestOfKEngine
 from pebble.models.caches.recency import ABSENT, empty_lists, leave, place
-from pebble.models.caches.sm_map import PartsOfSms
+from pebble.models.caches.replacement import Replacing
+from pebble.models.caches.sm_map import PartsOfSms, check_parts
 from pebble.system.memory import check_memory
 from pebble.traces import TraceChunk
-from pebble.traces.jit import jit
+from pebble.traces.jit import inner, jit
 
 
-@jit
-def _access(part, piece, parts, capacity, newer, older, state, sizes, dirty, operand, write_backs):  # type: ignore[no-untyped-def]
-    # True on a hit; in any case the piece is the newest of that part afterwards. As in `lru`, the oldest piece of a
+class Parts(NamedTuple):
+    """What is in each part, by piece: the lines of a tile that have their home in one."""
+
+    newer: Numbers
+    older: Numbers  #: lists by recency, `recency`
+    stale: Bytes  #: whether a copy is out of date, shape (parts, pieces)
+    dirty: Bytes  #: at home
+    state: Counts  #: by part: lines used, those of its oldest piece where that is there in part, and its capacity
+
+
+@inner
+def _access(part, piece, newer, older, state, sizes, dirty, operand, write_backs):  # type: ignore[no-untyped-def]
+    # True on a hit; in any case the piece is the newest of that part afterwards. As in `queues`, the oldest piece of a
     # part may be there with state[1, part] lines only.
-    n = newer.shape[1] - 1
+    parts, n = newer.shape[0], newer.shape[1] - 1
     hit = False
     if newer[part, piece] != ABSENT:
         partial = state[1, part]
@@ -45,10 +57,10 @@ def _access(part, piece, parts, capacity, newer, older, state, sizes, dirty, ope
             state[1, part] = 0
     else:
         state[0, part] += sizes[piece]
-    while state[0, part] > capacity:
+    while state[0, part] > state[2, part]:
         victim = newer[part, n]
         kept = state[1, part] if state[1, part] else sizes[victim]
-        gone = min(kept, state[0, part] - capacity)
+        gone = min(kept, state[0, part] - state[2, part])
         home = victim % parts == part
         if home and dirty[victim]:
             write_backs[operand[victim // parts]] += gone
@@ -64,9 +76,9 @@ def _access(part, piece, parts, capacity, newer, older, state, sizes, dirty, ope
 
 
 @jit
-def _run(  # type: ignore[no-untyped-def]
-    ids, ops, where, parts, sizes, operand, newer, older, stale, dirty, state, capacity, missed, write_backs,
-):  # fmt: skip
+def _run(ids, ops, where, sizes, operand, cache, missed, write_backs):  # type: ignore[no-untyped-def]
+    newer, older, stale, dirty, state = cache
+    parts = newer.shape[0]
     for t in range(ids.shape[0]):
         here = where[t]
         absent = 0
@@ -76,7 +88,7 @@ def _run(  # type: ignore[no-untyped-def]
             if size == 0:
                 continue
             if ops[t] == 1:
-                if not _access(home, piece, parts, capacity, newer, older, state, sizes, dirty, operand, write_backs):
+                if not _access(home, piece, newer, older, state, sizes, dirty, operand, write_backs):
                     absent += size
                 dirty[piece] = 1
                 for other in range(parts):
@@ -84,12 +96,12 @@ def _run(  # type: ignore[no-untyped-def]
                         stale[other, piece] = other != here
                 continue
             if home != here:
-                copied = _access(here, piece, parts, capacity, newer, older, state, sizes, dirty, operand, write_backs)
+                copied = _access(here, piece, newer, older, state, sizes, dirty, operand, write_backs)
                 copied = copied and not stale[here, piece]
                 stale[here, piece] = 0
                 if copied:
                     continue
-            if not _access(home, piece, parts, capacity, newer, older, state, sizes, dirty, operand, write_backs):
+            if not _access(home, piece, newer, older, state, sizes, dirty, operand, write_backs):
                 absent += size
         missed[t] = absent
 
@@ -118,28 +130,29 @@ class PartitionedLruEngine(Engine):
         self._sizes = piece_lines(self.lines, parts)
         places = len(self._sizes) * (parts + 2)
         check_memory("policy", places, "tiles in parts", 9, "use fewer parts or larger tiles")
-        self._newer, self._older = empty_lists(parts, len(self._sizes))
-        self._stale = np.zeros((parts, len(self._sizes)), np.uint8)
-        self._dirty = np.zeros(len(self._sizes), np.uint8)
-        self._state = np.zeros((2, parts), np.int64)
+        marks = np.zeros((parts + 1, len(self._sizes)), np.uint8)
+        state = np.zeros((3, parts), np.int64)
+        state[2] = self.capacity
+        self._cache = Parts(*empty_lists(parts, len(self._sizes)), marks[:-1], marks[-1], state)
 
     def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
         _run(
-            chunk.ids, chunk.ops, self._where.of(chunk), self.policy.parts, self._sizes, self.operand, self._newer,
-            self._older, self._stale, self._dirty, self._state, self.capacity, missed, self.write_backs,
+            chunk.ids, chunk.ops, self._where.of(chunk), self._sizes, self.operand, self._cache, missed,
+            self.write_backs,
         )  # fmt: skip
 
     def dirty(self) -> NDArray[np.int64]:
-        left, parts = self._dirty * self._sizes, self.policy.parts
+        cache, parts = self._cache, self.policy.parts
+        left = cache.dirty * self._sizes
         for part in range(parts):
-            oldest, partial = int(self._newer[part, -1]), int(self._state[1, part])
+            oldest, partial = int(cache.newer[part, -1]), int(cache.state[1, part])
             if partial and oldest % parts == part and left[oldest]:
                 left[oldest] = partial
         return self.by_operand(left.reshape(-1, parts).sum(axis=1))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Partitions(CachePolicy):
+class Partitions(Replacing):
     """``partitions-P``: P parts; a line has a home in one and copies in others. LRU, or oldest of K drawn lines."""
 
     pattern = "partitions-(?P<parts>[0-9]{1,2})"
@@ -149,6 +162,7 @@ class Partitions(CachePolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_parts(self)
         if self.drawn == 0 and not self.write_allocate:
             raise InputError(f"policy: got {self.name!r}, expected +no-write-allocate with oldest-of-K only.")
 

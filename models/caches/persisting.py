@@ -141,7 +141,6 @@ class Persisting(CachePolicy):
     end: float = 1.0
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if not 0 < self.share <= MOST:
             raise InputError(f"policy: got {self.name!r}, expected a share of the cache above 0 and up to {MOST:g}.")
         if not 0 <= self.begin < self.end <= 1:

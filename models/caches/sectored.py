@@ -7,12 +7,14 @@ sectors that it means. Counts are in sectors.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pebble.models.caches.base import CachePolicy, Engine
+from pebble.models.caches.base import Bytes, Counts, Engine, Numbers
 from pebble.models.caches.recency import ABSENT, empty_lists, leave, place
+from pebble.models.caches.replacement import Replacing
 from pebble.traces import Trace, TraceChunk, by_lines
 from pebble.traces.jit import jit
 from pebble.traces.layout import SECTOR_BYTES
@@ -21,17 +23,26 @@ _ALL = 0b1111
 _SET_BITS = np.array([mask.bit_count() for mask in range(16)], np.int64)
 
 
+class Held(NamedTuple):
+    """What is there, by line."""
+
+    newer: Numbers
+    older: Numbers  #: lists by recency, `recency`
+    valid: Bytes  #: sectors that are there
+    dirty: Bytes  #: those of them that are dirty
+    used: Counts  #: lines, and the most of them
+
+
 @jit
-def _run(  # type: ignore[no-untyped-def]
-    ids, ops, sectors, bits, operand, newer, older, valid, dirty, used, capacity, missed, touched, write_backs,
-):  # fmt: skip
+def _run(ids, ops, sectors, bits, operand, cache, missed, touched, write_backs):  # type: ignore[no-untyped-def]
+    newer, older, valid, dirty, used = cache
     n = operand.shape[0]
     for t in range(ids.shape[0]):
         line = ids[t]
         mask = sectors[t]
         if newer[0, line] != ABSENT:
             leave(0, line, newer, older)
-        elif used[0] < capacity:
+        elif used[0] < used[1]:
             used[0] += 1
         else:
             victim = newer[0, n]
@@ -54,16 +65,15 @@ class SectoredEngine(Engine):
     unit_bytes = SECTOR_BYTES
 
     def start(self) -> None:
-        self._newer, self._older = empty_lists(1, self.tiles)
-        self._valid, self._dirty = np.zeros((2, self.tiles), np.uint8)
-        self._used = np.zeros(1, np.int64)
+        valid, dirty = np.zeros((2, self.tiles), np.uint8)
+        self._cache = Held(*empty_lists(1, self.tiles), valid, dirty, np.array([0, self.capacity], np.int64))
         self._touched = self.zeros()
 
     def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
         sectors = np.full(len(chunk.ids), _ALL, np.uint8) if chunk.sectors is None else chunk.sectors
         _run(
-            chunk.ids, chunk.ops, sectors, _SET_BITS, self.operand, self._newer, self._older, self._valid, self._dirty,
-            self._used, self.capacity, missed, self._touched, self.write_backs,
+            chunk.ids, chunk.ops, sectors, _SET_BITS, self.operand, self._cache, missed, self._touched,
+            self.write_backs,
         )  # fmt: skip
 
     def begin(self) -> None:
@@ -74,11 +84,11 @@ class SectoredEngine(Engine):
         return self._touched
 
     def dirty(self) -> NDArray[np.int64]:
-        return self.by_operand(_SET_BITS[self._dirty])
+        return self.by_operand(_SET_BITS[self._cache.dirty])
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sectored(CachePolicy):
+class Sectored(Replacing):
     """``sectored``: room for 128-byte lines, data in 32-byte sectors, LRU."""
 
     runs = SectoredEngine

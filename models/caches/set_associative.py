@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.models.caches.base import CachePolicy, Engine
+from pebble.models.caches.base import Engine
 from pebble.models.caches.draws import draw, seeded
+from pebble.models.caches.replacement import Replacing
 from pebble.system.memory import check_memory
 from pebble.traces import Trace, TraceChunk, by_lines
 from pebble.traces.jit import inlined, jit
@@ -31,8 +32,9 @@ def set_of(line, sets, hashed):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _run(ids, ops, operand, tags, sets, ways, hashed, order, allocate, random, missed, write_backs):  # type: ignore[no-untyped-def]
+def _run(ids, ops, operand, tags, sets, ways, settings, random, missed, write_backs):  # type: ignore[no-untyped-def]
     # A tag is 2 (line + 1) + dirty; 0 is free. Newest first within a set.
+    hashed, order, allocate = settings
     for t in range(ids.shape[0]):
         line = ids[t]
         row = tags[set_of(line, sets, hashed)]
@@ -78,10 +80,11 @@ class SetAssociativeEngine(Engine):
         self._random = seeded(self.policy.seed)
 
     def run(self, chunk: TraceChunk, missed: NDArray[np.int32]) -> None:
-        order = ("lru", "fifo", "random").index(self.policy.replacement)
+        p = self.policy
+        settings = bool(p.hashed), ("lru", "fifo", "random").index(p.replacement), p.write_allocate
         _run(
-            chunk.ids, chunk.ops, self.operand, self._tags, *self._tags.shape, bool(self.policy.hashed), order,
-            self.policy.write_allocate, self._random, missed, self.write_backs,
+            chunk.ids, chunk.ops, self.operand, self._tags, *self._tags.shape, settings, self._random, missed,
+            self.write_backs,
         )  # fmt: skip
 
     def dirty(self) -> NDArray[np.int64]:
@@ -90,8 +93,18 @@ class SetAssociativeEngine(Engine):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SetAssociative(CachePolicy):
-    """``set-W`` and ``set-W-hashed``: W ways, row-major addresses; LRU, FIFO or random within a set."""
+class SetAssociative(Replacing):
+    """``set-W`` and ``set-W-hashed``: W ways, row-major addresses; LRU, FIFO or random within a set.
+
+    Attributes
+    ----------
+    ways : int
+        Lines of a set.
+    hashed : str
+        Not empty: the set of a line is a hash of its address.
+    pad_lines : int
+        ``+pad-N``: lines between the rows of an operand in memory.
+    """
 
     runs = SetAssociativeEngine
     pattern = "set-(?P<ways>[0-9]{1,2})(?P<hashed>-hashed)?"
@@ -102,6 +115,7 @@ class SetAssociative(CachePolicy):
 
     ways: int
     hashed: str = ""
+    pad_lines: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()

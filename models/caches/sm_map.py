@@ -15,6 +15,13 @@ from pebble.models.caches.base import CachePolicy
 from pebble.traces import Trace, TraceChunk
 
 SM_MAPS = ("random", "interleaved", "halves")
+_MAX_PARTS = 64
+
+
+def check_parts(policy: CachePolicy) -> None:
+    """Refuse a model that is cut into none or into too many parts."""
+    if not 1 <= policy.parts <= _MAX_PARTS:
+        raise InputError(f"policy: got {policy.name!r}, expected 1 to {_MAX_PARTS} parts.")
 
 
 class PartsOfSms:

@@ -1,0 +1,116 @@
+"""Every benchmark runs: its smallest case, from its own folder, so that what is recorded can be made again."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+HERE = ROOT / "benchmarks"
+PREDICTED = str(HERE / "hardware/predicted")
+# what it is asked, {} for a folder of its own; and what it must print
+RUNS = {
+    "buffers_table.py": ("1x1x2 3 --time-limit 5", "| pooled | 5 |"),
+    "cachesim/compare.py": ("--smallest", "lock-step LRU, closed form"),
+    "cachesim/hardware_model.py": ("--smallest --rounds 1", "| 1024x1024x1024 | row | 4.2 |"),
+    "exact/against_cpsat.py": ("--smallest --time-limit 5", "gemm -m 2 -n 2 -k 2 in-place        4      14"),
+    "exact/ladder.py": ("gemm 1x2x2 --time-limit 5 --out {}/ladder.csv", "2 of 2 proved"),
+    "exact_table.py": ("--smallest --solver heuristic", "1 cases; proved: heuristic 1"),
+    "first_call.py": ("--smallest --rounds 1", "| Ffn(8192, 4096, 11008) | 6MiB |"),
+    "gap/gap.py": ("table {}/gap.csv --smallest --certificates", "1 of 1"),
+    "gap/long_chains.py": ("--smallest", "2.00       2.98        3.42"),
+    "gap/refute.py": ("gemm 20", "0 violations"),
+    "gap/two_products.py": ("--smallest", "1.60   2.270"),
+    "gap/wide.py": ("{}/wide.csv --smallest --certificates", "1 of 1"),
+    "gpu/make_tables.py": ("plan {}/plan --which small", "52 cases in"),
+    "growth.py": ("--smallest {}/growth.svg", "| orders | 1 to 1 | LRU, closed form |"),
+    "hardware/beside.py": ("", "h200-sxm-141gb   8192"),
+    "hardware/beside_clocks.py": (f"--recorded {PREDICTED}/side_by_side.csv", "1.19 at 32"),
+    "hardware/clocks.py": (f"--recorded {PREDICTED}/clocks.csv", "1.19 at 32"),
+    "hardware/fit.py": ("--every 1000 --spread 0.001 --jobs 1", "(1 kernels)"),
+    "hardware/fit_clocks.py": ("--every 400", "with the rates in use"),
+    "hardware/policies.py": ("--smallest --jobs 1", "1 launches"),
+    "hardware/predict.py": (f"--recorded {PREDICTED}/rows.csv", "rows kept out of it"),
+    "hardware/tuned.py": ("", "of the library's bytes"),
+    "hardware_check.py": ("--smallest", "H20 fp16 4096^3, persistent"),
+    "prove_optima.py": (f"{ROOT}/tests/solvers/optima.csv --solver heuristic --only diamond.2", "0 s"),
+    "sweep.py": ("--sweep {}/sweep.toml", "measured 1 rows in 1 batches"),
+}
+NEED_A_GPU = {"gpu/measure.py": "check plan", "gpu/side_by_side.py": "out.csv"}
+# in a process of their own: one loads a second HiGHS beside that of OR-Tools, one replaces a function of a solver
+ALONE = {"exact/against_cpsat.py", "gap/two_products.py"}
+SWEEP = 'workloads = [{family = "gemm", m = 256, n = 256, k = 256}]\nmachines = ["a100-sxm4-80gb"]\norders = ["row"]\n'
+
+
+def run(script: str, arguments: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process, as from the script's own folder; its neighbours are forgotten, as folders share names."""
+    path, before = HERE / script, set(sys.modules)
+    monkeypatch.chdir(path.parent)
+    monkeypatch.setattr(sys, "path", [str(path.parent), *sys.path])
+    monkeypatch.setattr(sys, "argv", [str(path), *arguments.split()])
+    try:
+        runpy.run_path(str(path), run_name="__main__")
+    except SystemExit as end:
+        if end.code:
+            raise
+    finally:
+        for name in set(sys.modules) - before:
+            if str(HERE) in str(getattr(sys.modules[name], "__file__", "")):
+                del sys.modules[name]
+
+
+def test_every_script_is_here() -> None:
+    scripts = {str(path.relative_to(HERE)) for path in HERE.rglob("*.py") if "__main__" in path.read_text()}
+    assert scripts == {*RUNS, *NEED_A_GPU}
+
+
+@pytest.mark.parametrize("script", RUNS)
+def test_its_smallest_case(
+    script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "sweep.toml").write_text(SWEEP)
+    arguments, told = RUNS[script]
+    if script in ALONE:
+        command = [sys.executable, str(HERE / script), *arguments.split()]
+        assert told in subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path).stdout
+        return
+    run(script, arguments.format(tmp_path), monkeypatch)
+    assert told in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("script", NEED_A_GPU)
+def test_without_a_gpu_it_says_what_it_needs(
+    script: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("torch", "triton"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(SystemExit) as end:
+        run(script, NEED_A_GPU[script], monkeypatch)
+    assert "needs PyTorch, Triton and an NVIDIA GPU" in f"{end.value}{capsys.readouterr().err}"
+
+
+def test_without_its_peer_the_comparison_says_what_it_needs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "")
+    with pytest.raises(SystemExit):
+        run("cachesim/compare.py", "", monkeypatch)
+    assert "needs libcachesim 0.3.5" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("script", sorted(HERE.rglob("*.sh")), ids=lambda path: path.name)
+def test_a_shell_script_without_arguments_says_what_it_takes(script: Path) -> None:
+    done = subprocess.run(["bash", str(script)], capture_output=True, text=True)
+    assert done.returncode and "usage:" in done.stderr
+
+
+def test_pages_name_scripts_that_are_there() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.rst"), *(ROOT / "docs").glob("*.md"), *HERE.rglob("*.md")]
+    named = {name for page in pages for name in re.findall(r"benchmarks/[\w/]+\.(?:py|sh)\b", page.read_text())}
+    assert len(named) > 20
+    assert not {name for name in named if not (ROOT / name).exists()}
