@@ -2,8 +2,8 @@
 
 Names:
 
-- ``waves`` (or ``lockstep``): waves of P blocks, a barrier before each; the reference.
-- ``free``: no barrier; tiles go, in order, to whichever slot is free, and each block runs at the pace that its data
+- ``waves`` (or ``wave-synchronous``): waves of P blocks, a barrier before each; the reference.
+- ``free`` (or ``asynchronous``): no barrier; tiles go, in order, to whichever slot is free, and each block runs at the pace that its data
   allow (`pebble.traces.free`). What most kernels in daily use do. For every family.
 - ``persistent``: P blocks stay and take every P-th tile, without a barrier. With equal speeds these are waves.
 - ``staggered``: the same, but slot s of P begins s/P of a tile late, so that k phases stay spread over the blocks.
@@ -93,7 +93,7 @@ class Execution:
 
 
 WAVES, FREE = Execution(), Execution("free")
-_SPELLINGS = {"lockstep": "waves"}
+_SPELLINGS = {"lockstep": "waves", "wave-synchronous": "waves", "asynchronous": "free"}
 
 
 def parse_execution(text: str, cluster: str = "1x1", seed: int = 0) -> Execution:

@@ -1,3 +1,13 @@
-"""What the order of tests must not decide: PuLP imports highspy, and ortools cannot be loaded after it, only before."""
+"""What the order of tests must not decide, and what the operating system does."""
 
-import ortools.sat.python.cp_model  # noqa: F401
+import sys
+
+import ortools.sat.python.cp_model  # noqa: F401  # PuLP imports highspy, and ortools can only be loaded before that
+import pytest
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if sys.platform == "win32":
+        for item in items:
+            if item.get_closest_marker("posix"):
+                item.add_marker(pytest.mark.skip(reason="needs POSIX"))

@@ -44,6 +44,22 @@ def test_version_is_told_once() -> None:
     assert f"## {pebble.__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
 
+def test_every_python_that_is_promised_is_tried() -> None:
+    promised = [name.rpartition(" :: ")[2] for name in PROJECT["project"]["classifiers"] if ":: Python :: 3." in name]
+    assert PROJECT["project"]["requires-python"] == f">={promised[0]}"
+    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text()
+    tried = re.search(r"python: \[(.*)\]", workflow)
+    assert tried is not None and json.loads(f"[{tried[1]}]") == promised
+    for system in ("ubuntu", "macos", "windows"):
+        assert workflow.count(f"{system}-latest") >= 2  # installed, and in place
+
+
+def test_an_entry_of_the_changelog_is_two_lines_at_most() -> None:
+    entries = re.split(r"^(?=- |#|\n)", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
+    lines = [entry.strip().splitlines() for entry in entries if entry.startswith("- ")]
+    assert lines and not [entry for entry in lines if len(entry) > 2 or max(map(len, entry)) > 125]
+
+
 def test_every_dependency_has_bounds_and_a_version_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["versions", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -12,6 +12,7 @@ import json
 import os
 import queue
 import signal
+import sys
 import threading
 from contextlib import suppress
 from typing import Any
@@ -26,6 +27,7 @@ _CONNECT_SECONDS = 20
 _CLOSE_SECONDS = 0.3
 _AHEAD = 2  # batches for each thread of a worker, so that none waits for the client
 _LOOPBACK = "127.0.0.1"
+_KILL = signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL  # Windows ends a process by any signal
 _EXPECTED = "tcp://HOST:PORT, tls://HOST:PORT, a scheduler file that ends in .json, dask, or local:N"
 
 
@@ -218,7 +220,7 @@ class Cluster:
         self._cluster.shutdown_on_close = False  # or the end of this process waits
         for nanny in self._cluster.workers.values():
             with suppress(AttributeError, OSError, TypeError):
-                os.kill(nanny.process.pid, signal.SIGKILL)
+                os.kill(nanny.process.pid, _KILL)
 
     def _close(self) -> None:
         with suppress(Exception):

@@ -91,7 +91,7 @@ def load_energy_table(name: str) -> EnergyTable:
     names = energy_tables()
     if check_text("--energy", name, " or ".join(names)) not in names:
         raise UnknownNameError("energy table", name, names, "pebble compare --help")
-    data = tomllib.loads((_FOLDER / f"{name}.toml").read_text())
+    data = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
     prices: dict[str, dict[str, Any]] = {}
     for key, entry in data.items():
         if isinstance(entry, dict):

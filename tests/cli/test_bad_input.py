@@ -174,6 +174,7 @@ def test_full_disk_is_one_sentence() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.posix
 def test_closed_standard_output() -> None:
     done = subprocess.run(
         f"{sys.executable} -m pebble schedules >&-", shell=True, stderr=subprocess.PIPE, text=True, check=False
@@ -184,6 +185,7 @@ def test_closed_standard_output() -> None:
     ]
 
 
+@pytest.mark.posix
 def test_closed_standard_error() -> None:
     run = f"{sys.executable} -m pebble {{}} 2>&-"
     compared = "compare gemm -m 512 -n 512 -k 512 --gpu a40 --schedules row"

@@ -45,6 +45,7 @@ def test_the_time_limit_counts_while_the_dag_is_built(capsys):
     assert main([*LARGE, "--time-limit", "0.2", "--require-optimal"]) == 3
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("command", [LARGE, ["solve", "fft", "--size", "16", "--capacity", "5", "--solver", "cpsat"]])
 def test_ctrl_c_ends_with_what_is_known(command):
     run = subprocess.Popen(

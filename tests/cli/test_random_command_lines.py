@@ -6,6 +6,8 @@ import pytest
 
 from tests.cli.random_command_lines import faults
 
+pytestmark = pytest.mark.posix
+
 
 @pytest.mark.parametrize("seed", [1])
 def test_a_few_command_lines(seed):

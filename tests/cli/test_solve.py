@@ -83,6 +83,7 @@ def test_wrong_use_is_one_sentence(options, word, capsys):
     assert len(err.strip().splitlines()) == 1
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("solver", ["cpsat", "milp"])
 def test_interrupt_prints_the_interval(solver):
     command = [sys.executable, "-m", "pebble", *GEMM_333, "--solver", solver, "--json"]

@@ -289,6 +289,7 @@ def test_row_without_an_order_has_no_prediction(tmp_path):
     assert found.predicted_bytes is None and found.row["order"] == "" and found.row["launch"] == "block-per-tile"
 
 
+@pytest.mark.posix
 def test_one_command_from_launch_to_row(tmp_path):
     """The kit's script, with stand-ins for the GPU's side of it."""
     import library

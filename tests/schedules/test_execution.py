@@ -145,7 +145,8 @@ def test_names() -> None:
     for name in EXECUTIONS:
         assert parse_execution(name).name == name
     assert parse_execution("dynamic").number == 5
-    assert parse_execution("lockstep") == parse_execution("waves") == Execution()
+    assert parse_execution("lockstep") == parse_execution("wave-synchronous") == parse_execution("waves") == Execution()
+    assert parse_execution("asynchronous") == parse_execution("free")
     assert Execution().is_reference
     for bad in ("split-k-0", "dynamic-101"):
         with pytest.raises(InputError, match=r"expected (split-k|dynamic)-N with N from [01] to"):

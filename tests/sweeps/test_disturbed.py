@@ -26,7 +26,7 @@ from pebble.sweeps.store import Store, reading  # noqa: E402
 from tests.sweeps.kills import Here  # noqa: E402
 from tests.sweeps.small import SWEEP, TASKS, exported  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("in_this_process")
+pytestmark = [pytest.mark.posix, pytest.mark.usefixtures("in_this_process")]
 
 
 def test_an_interrupted_sweep_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

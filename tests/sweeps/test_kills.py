@@ -16,6 +16,7 @@ import pebble
 from tests.sweeps.kills import TASKS
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.posix
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ def folder(**environment: str) -> Path:
     return Path(run("import os, pebble; print(os.environ['NUMBA_CACHE_DIR'])", **environment).stdout.strip())
 
 
+@pytest.mark.posix
 def test_the_choice_of_the_user_then_their_cache(tmp_path: Path) -> None:
     chosen = str(tmp_path / "chosen")
     assert folder(NUMBA_CACHE_DIR=chosen) == tmp_path / "chosen"
@@ -41,6 +42,7 @@ def test_the_choice_of_the_user_then_their_cache(tmp_path: Path) -> None:
     assert folder(XDG_CACHE_HOME="", HOME=chosen).is_relative_to(chosen)
 
 
+@pytest.mark.posix
 def test_a_home_that_cannot_be_written_leaves_a_folder_for_the_next_call(tmp_path: Path) -> None:
     for _ in range(2):
         found = folder(TMPDIR=str(tmp_path), **NOWHERE)
@@ -48,6 +50,7 @@ def test_a_home_that_cannot_be_written_leaves_a_folder_for_the_next_call(tmp_pat
         assert found.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.posix
 @pytest.mark.parametrize("kind", ["open to others", "a link"])
 def test_a_folder_that_others_could_fill_is_not_used(tmp_path: Path, kind: str) -> None:
     mine = folder(TMPDIR=str(tmp_path), **NOWHERE).parent
@@ -72,6 +75,7 @@ def test_what_is_compiled_is_told_once_and_found_by_the_next_call(tmp_path: Path
     assert second.stderr == ""
 
 
+@pytest.mark.posix
 def test_what_is_not_kept_says_which_variable_helps(tmp_path: Path) -> None:
     mine = folder(TMPDIR=str(tmp_path), **NOWHERE).parent
     mine.chmod(0o777)
