@@ -3,8 +3,8 @@
 Names:
 
 - ``waves`` (or ``wave-synchronous``): waves of P blocks, a barrier before each; the reference.
-- ``free`` (or ``asynchronous``): no barrier; tiles go, in order, to whichever slot is free, and each block runs at the pace that its data
-  allow (`pebble.traces.free`). What most kernels in daily use do. For every family.
+- ``free`` (or ``asynchronous``): no barrier; tiles go, in order, to whichever slot is free, and each block runs at the
+  pace that its data allow (`pebble.traces.free`). What most kernels in daily use do. For every family.
 - ``persistent``: P blocks stay and take every P-th tile, without a barrier. With equal speeds these are waves.
 - ``staggered``: the same, but slot s of P begins s/P of a tile late, so that k phases stay spread over the blocks.
 - ``dynamic-S``: tiles go, in order, to the first free slot; a slot starts up to S percent of a tile late, and a tile
