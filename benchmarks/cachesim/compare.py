@@ -148,6 +148,8 @@ def main() -> int:
         parser.error(NEEDED)
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(cores)})
+    print("# pebble beside libcachesim and pycachesim\n")
+    print(f"`python benchmarks/cachesim/compare.py --rounds {args.rounds}`, both sides in turn on one core.\n")
     print(f"Machine: {machine()}.\n\n## Zero differences\n")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -57,15 +57,16 @@ def _fifo(
             victim = np.uint32(queue[head])
             kept = partial if partial else lines[victim]
             gone = min(kept, used - capacity)
-            if dirty[victim]:
-                write_backs[operand[victim]] += gone
             used -= gone
             partial = kept - gone
-            there[victim] = _PARTIAL
-            if partial == 0:
-                head = head + 1 if head + 1 < size else 0
-                there[victim] = 0
-                dirty[victim] = 0
+            if dirty[victim]:
+                write_backs[operand[victim]] += gone
+                dirty[victim] = partial > 0
+            if partial:
+                there[victim] = _PARTIAL
+                break
+            there[victim] = 0
+            head = head + 1 if head + 1 < size else 0
         there[tile] = _WHOLE
         queue[tail] = tile
         tail = tail + 1 if tail + 1 < size else 0
