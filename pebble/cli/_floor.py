@@ -42,9 +42,14 @@ def print_floor(floor: TimeFloor, verdict: str, dtype: str) -> None:
             "what is needed at the start and of dirty lines at the end",
             "  ",
         )
+    known = {part.name: part.sustained for part in floor.parts if part.sustained is not None}
     reached = ", ".join(_rate_text(part, part.sustained) for part in floor.parts if part.sustained is not None)
+    unknown = [title for name, title in TITLES.items() if name not in known]
+    without = f"; {' and '.join(unknown)} left out, whose rates are not known" if unknown else ""
     say(
-        f"sustained  {format_seconds(floor.sustained_seconds)} at rates that kernels reach, not proved: {reached}", "  "
+        f"sustained  {format_seconds(floor.sustained_seconds)} at rates that kernels reach, not proved: "
+        f"{reached}{without}",
+        "  ",
     )
 
 

@@ -104,9 +104,11 @@ def print_sm_bound(found: SmBound) -> None:
     _print_boundaries(document)
     for other in document["other_capacities"]:
         bound = other["lower_bound"]
+        beyond = "; a kernel also holds values in registers and may go below this"
+        if bound["bytes"] <= lower["bytes"]:
+            beyond = ", the same"
         say(
-            f"for {other['capacity']['detail']}: {bound['elements']:,} elements, {format_bytes(bound['bytes'])}; "
-            "a kernel also holds values in registers and may go below this"
+            f"for {other['capacity']['detail']}: {bound['elements']:,} elements, {format_bytes(bound['bytes'])}{beyond}"
         )
     print()
     rows = [

@@ -150,10 +150,10 @@ def _print(found: Bound) -> None:
     for other in document["other_capacities"]:
         bound = other["lower_bound"]
         memory = other["capacity"]["detail"].removeprefix("one explicitly managed memory of ")
-        say(
-            f"for a memory of {memory}: {bound['elements']:,} elements, {format_bytes(bound['bytes'])}; real kernels "
-            "also hold values on the SMs and may go below this"
-        )
+        beyond = "; real kernels also hold values on the SMs and may go below this"
+        if bound["bytes"] <= found.lower.bytes:
+            beyond = ", the same"
+        say(f"for a memory of {memory}: {bound['elements']:,} elements, {format_bytes(bound['bytes'])}{beyond}")
     if found.timed is not None:
         print()
         print_floor(found.timed.floor, found.verdict, workload.dtype)

@@ -151,9 +151,12 @@ def _print_bounds(result: Comparison) -> None:
             f"separate kernels {format_bytes(result.separate.bound.bytes)}: the least when every intermediate goes "
             f"through DRAM ({_times(result.ratio(result.separate.bound.bytes))} the bound)"
         )
+    beyond = "; a kernel also holds values on its SMs and may go below"
+    if cache.bound.bytes <= result.trace.bound.bytes:  # all of what a kernel holds proves no less
+        beyond = ", and for what a kernel holds besides"
     say(
         f"cache-only bound {format_bytes(cache.bound.bytes)}: for one explicitly managed memory of "
-        f"{format_capacity(cache.capacity.bytes)} alone; a kernel also holds values on its SMs and may go below"
+        f"{format_capacity(cache.capacity.bytes)} alone{beyond}"
     )
     band = result.best_band
     if band is not None:

@@ -130,7 +130,8 @@ def _print(found: Timing) -> None:
     )
     best = found.orders[0]
     say(
-        f"fastest          {unit(best.time.seconds)} {unit.name} by the model, of tile {found.kernel.tile} alone: "
+        f"fastest          {unit(best.time.seconds)} {unit.name} by the model, of {len(found.orders)} timed with tile "
+        f"{found.kernel.tile}: "
         f"{best.order}, {found.workload.flops / best.time.seconds / 1e12:,.0f} TFLOPS; `pebble tile` times other tiles"
     )
     waves = len(best.time.waves)

@@ -74,7 +74,7 @@ class Cycles(Report):
             if transfer > compute:
                 share = (
                     f"; hidden if {math.ceil(100 * step.least_hit_share - 1e-9)}% of the bytes hit L2"
-                    if name == "DRAM"
+                    if name == "DRAM" and step.l2_transfer <= compute
                     else ""
                 )
                 parts.append(

@@ -95,14 +95,14 @@ def verdict_on_reads(
     most = max((t.dram_read_bytes for t in compared.orders), default=0)
     if best is not None and len(compared.orders) > 1 and most <= (1 + _ROUNDING) * best.dram_read_bytes < measured:
         text += (
-            f"; every simulated order reads about {format_bytes(best.dram_read_bytes)}: what is beyond is not the "
+            f". By the model every order reads about {format_bytes(best.dram_read_bytes)}: what is beyond is not the "
             "order's doing but other traffic, whole lines fetched for a sector, or another cache"
         )
     elif best is not None and best.dram_read_bytes < 0.97 * measured:
         saved = 1 - best.dram_read_bytes / measured
-        text += f"; order {best.order} would read {format_bytes(best.dram_read_bytes)}, {saved:.0%} less"
+        text += f". By the model order {best.order} would read {format_bytes(best.dram_read_bytes)}, {saved:.0%} less"
     elif best is not None:
-        text += "; none of the simulated orders reads notably less (`pebble tune` searches for more)"
+        text += ". By the model no order reads notably less (`pebble tune` searches for more)"
     return Verdict(kind, measured, least, text)
 
 

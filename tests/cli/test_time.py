@@ -184,3 +184,31 @@ def test_a_screen_says_where_tile_and_stages_come_from(capsys: pytest.CaptureFix
     assert exported["notes"][-1] == (
         "tile: default; stages: what shared memory holds, at most 4; `pebble tile` ranks others by modelled time"
     )
+
+
+def test_no_bound_may_be_gone_below_where_more_memory_proves_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    """Compulsory traffic: the L2 alone proves as much as all that a kernel holds."""
+    for shape, may in (("256", False), ("8192", True)):
+        assert (
+            main(["compare", "gemm", "-m", shape, "-n", shape, "-k", shape, "--gpu", "a40", "--schedules", "row"]) == 0
+        )
+        text = " ".join(capsys.readouterr().out.split())
+        assert ("may go below" in text) is may
+        assert main(["bound", *asked]) == 0
+        text = " ".join(capsys.readouterr().out.split())
+        assert ("may go below" in text) is may
+
+
+def test_rates_that_are_not_known_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    for gpu, unknown in (("gb10", "operations"), ("a100-sxm4-40gb", "")):
+        assert main(["bound", "gemm", "-m", "512", "-n", "512", "-k", "512", "--gpu", gpu]) == 0
+        text = " ".join(capsys.readouterr().out.split())
+        assert ("left out, whose rates are not known" in text) == bool(unknown)
+        assert f"{unknown}" in text
+
+
+def test_dram_hides_behind_l2_only_where_l2_hides(capsys: pytest.CaptureFixture[str]) -> None:
+    for gpu, tile, hidden in (("b200-sxm", "128x256x64", False), ("a100-sxm4-40gb", "128x128x32", True)):
+        assert main(["cycles", "--tile", tile, "--gpu", gpu]) == 0
+        text = " ".join(capsys.readouterr().out.split())
+        assert ("hidden if" in text) is hidden, text

@@ -41,7 +41,7 @@ def test_the_front_door_gives_the_same(capsys: pytest.CaptureFixture[str]) -> No
 def test_the_text_shows_floor_and_times(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["time", *GEMM, *CHIP, "--schedules", "row"]) == 0
     text = capsys.readouterr().out
-    assert "by the model, of tile 128x128x64 alone: row" in " ".join(text.split())
+    assert "by the model, of 1 timed with tile 128x128x64: row" in " ".join(text.split())
     assert "proved floor" in text and "binds in waves" in text and "estimates" in text
 
 
