@@ -18,12 +18,18 @@ it, flash-decoding csrc/flash_attn/flash_api.cpp, fa3 hopper/tile_scheduler.hpp)
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pebble.errors import InputError, UnknownNameError, check_text
-from pebble.schedules.tile import operand_reads
+from pebble.schedules.grid import Tiles
+from pebble.schedules.kernel import Product, TableKernel, Work
+from pebble.schedules.tables.table import Blocks, Launch
+from pebble.schedules.tile import TileShape, operand_reads
 from pebble.traces import READ, WRITE, Layout, Trace
 from pebble.traces.layout import Index
 from pebble.traces.program import Group, Phase, Steps, program_trace
@@ -36,6 +42,7 @@ _SPLIT = re.compile(r"split-kv-([0-9]{1,4})")
 _L2_SECTION_BYTES = 32 * 2**20
 _MAX_SPLITS = 128
 _PARTIAL_BYTES = 4
+_LOOKED_AT = 1024  # tiles of queries, to know how many keys one sees on the mean
 
 
 @dataclass(frozen=True)
@@ -86,8 +93,12 @@ def all_attention_schedules() -> list[AttentionSchedule]:
     return [AttentionSchedule(kind, 0, saw) for kind, saw in kinds if (kind, saw) != ("fa1", True)]
 
 
-class AttentionKernel:
+class AttentionKernel(TableKernel):
     """The layout of one attention under Q tiles of ``bm`` rows and KV tiles of ``bn`` rows."""
+
+    shape = Attention
+    direction = -1
+    library, template, entry = "torch attention", "attention", "attention_kernel"
 
     def __init__(self, attention: Attention, bm: int, bn: int) -> None:
         self.attention = a = attention
@@ -106,6 +117,47 @@ class AttentionKernel:
         reads = operand_reads(self.bm, self.bn, a.head_dim)
         reads += operand_reads(self.bm, a.value_dim, self.bn, rows_in_registers=True)
         self._shared_bytes = a.in_bytes * (reads + self.bn * (a.head_dim + a.value_dim))
+
+    @classmethod
+    def of(cls, workload: Attention, tile: TileShape, residual: bool = False) -> Self:
+        return cls(workload, tile.bm, tile.bn)
+
+    @classmethod
+    def work(cls, workload: Attention, tile: TileShape) -> list[Work]:
+        kernel = cls(workload, tile.bm, tile.bn)
+        some = np.linspace(0, kernel.q_tiles - 1, min(kernel.q_tiles, _LOOKED_AT)).astype(np.int64)
+        steps = float(kernel.visible(some).mean())
+        blocks, both = kernel.q_tiles * kernel.copies, workload.head_dim + workload.value_dim
+        loads = round(blocks * (steps * tile.bn * both + tile.bm * workload.head_dim)) * workload.in_bytes
+        scores = tile.bm * tile.bn
+        return [Work(blocks, steps, 2 * scores * both, scores, loads)]
+
+    @classmethod
+    def extents(cls, workload: Attention) -> tuple[int, int, int]:
+        return workload.queries, workload.keys, 1
+
+    @classmethod
+    def exported_shape(cls, workload: Attention) -> Mapping[str, object]:
+        return {**super().exported_shape(workload), "causal": workload.causal}
+
+    @classmethod
+    def exported_stages(cls, tile: TileShape) -> int:
+        return 2
+
+    @property
+    def products(self) -> tuple[Product, ...]:
+        seen = self.visible(np.arange(self.q_tiles, dtype=np.int64))
+        return (Product("O (Q tile, head)", (self.q_tiles, self.copies), seen.astype(np.int64)),)
+
+    def blocks_of(self, product: int, tiles: Tiles, walk: Walk, adds: NDArray[np.bool_]) -> Phase:
+        return self.flash(tiles[:, 0].astype(np.int64), tiles[:, 1].astype(np.int64), walk)
+
+    def named_blocks(self, schedule: AttentionSchedule, launch: Launch) -> list[Blocks] | None:
+        if schedule.kind not in ("fa2", "fa2-heads-first", "fa3"):
+            return None
+        longest = schedule.kind == "fa3"
+        tile, head = self.longest_first() if longest else self.blocks(schedule.kind == "fa2-heads-first")
+        return [Blocks(np.stack([tile, head], axis=1), self.visible(tile), k_direction=-1)]
 
     def visible(self, q_tile: Index) -> Index:
         """KV tiles that some query of a Q tile sees."""

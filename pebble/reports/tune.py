@@ -32,7 +32,6 @@ from pebble.simulation import Traffic
 from pebble.system.clock import Clock, check_seconds
 from pebble.tuning import Launched, Pinned, Progress, Scored, Search, launches, runnable, set_asides, silent
 from pebble.units import format_bytes
-from pebble.workloads import Attention
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
@@ -319,8 +318,6 @@ def tune(
     """
     if "execution" in options:
         raise InputError("execution: expected robust instead, the executions to rank by, such as 'waves,dynamic-5'.")
-    if isinstance(workload, Attention) and workload.softmax == "strict":
-        raise InputError("--softmax: got strict, expected online: all orders that are tried rescale sums as they go.")
     conditions, why = default_conditions(workload, options) if robust is None else (read_conditions(robust), ())
     clock = Clock(check_seconds("--time-limit", time_limit))
     for condition in conditions:  # refused before any work is done for it

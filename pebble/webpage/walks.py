@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pebble.errors import InputError
-from pebble.families import kernel_family
+from pebble.families import KernelFamily, family_of
 from pebble.models.caches import parse_policy
 from pebble.schedules.grid import round_up
 from pebble.schedules.tile import TileShape
@@ -22,13 +22,12 @@ from pebble.traces import LINE_BYTES, WRITE, Trace
 from pebble.units import ceil_div
 from pebble.webpage.documents import Document, Fields
 from pebble.webpage.shapes import workload_of
-from pebble.workloads import Attention, Ffn, Gemm
 from pebble.workloads.base import Workload
 
 SIDE = 24  # tiles on the longer side of the grid
 DEPTH = 4  # steps of k that are kept
 MAX_ORDERS = 12
-_MAX_HEADS = _LEAST_SMS = 4
+_LEAST_SMS = 4
 _MOST_BLOCKS, _MOST_TOUCHES = 5_000, 200_000
 _MOST_CACHE_BYTES = 2**40
 
@@ -69,11 +68,13 @@ def walks_of(document: Document) -> Walks | None:
     """
     fields = Fields(document.data, document.name)
     workload, kernel = workload_of(fields), fields.part("kernel")
-    if not isinstance(workload, Gemm | Ffn | Attention):
+    family = family_of(workload).simulated
+    if family is None:
         return None
-    tile = TileShape.parse(kernel.text("tile"), 1)
-    small, config = _reduced(workload, tile, kernel)
-    family = kernel_family(small)
+    found = _reduced(family, workload, TileShape.parse(kernel.text("tile"), 1), kernel)
+    if found is None:
+        return None
+    small, config = found
     names = [row.text("name") for row in fields.parts("schedules")]
     orders: list[dict[str, Any]] = []
     left_out = []
@@ -99,12 +100,16 @@ def walks_of(document: Document) -> Walks | None:
     return Walks(fields.part("workload").text("label", ""), about, orders, tuple(left_out))
 
 
-def _reduced(workload: Workload, tile: TileShape, kernel: Fields) -> tuple[Workload, KernelConfig]:
-    """The same workload with at most ``SIDE`` tiles a side, and SMs and cache cut in proportion."""
+def _reduced(
+    family: KernelFamily[Any, Any], workload: Workload, tile: TileShape, kernel: Fields
+) -> tuple[Workload, KernelConfig] | None:
+    """The same workload with at most ``SIDE`` tiles a side, and SMs and cache cut in proportion; None if not drawn."""
     lines = round_up(tile.bk, LINE_BYTES // workload.in_bytes)  # so that no two tiles share a line
-    tile = kernel_family(workload).cut_tile(replace(tile, bk=lines), workload)
-    small = _cut(workload, tile)
-    tile = kernel_family(small).cut_tile(tile, small)
+    tile = family.cut_tile(replace(tile, bk=lines), workload)
+    small = family.reduced(workload, tile, SIDE, DEPTH)
+    if small is None:
+        return None
+    tile = family.cut_tile(tile, small)
     blocks, fewer = (_blocks(w, tile) for w in (workload, small))
     if fewer > _MOST_BLOCKS:
         raise InputError(f"report: {small.label}: got {fewer:,} tiles, expected at most {_MOST_BLOCKS:,} for a walk.")
@@ -115,33 +120,6 @@ def _reduced(workload: Workload, tile: TileShape, kernel: Fields) -> tuple[Workl
     # room for the tiles of one step of every block: below that nothing is ever found again
     floor = largest + sms * (tile.bm + tile.bn) * tile.bk * workload.narrowest_bytes
     return small, KernelConfig(tile, sms, 1, min(_MOST_CACHE_BYTES, max(cache, floor, LINE_BYTES)))
-
-
-def _cut(workload: Workload, tile: TileShape) -> Workload:
-    def share(value: int, side: int, longest: int) -> int:
-        tiles = ceil_div(value, side)
-        return min(value, side * min(SIDE, max(1, round(tiles / max(1, longest / SIDE)))))
-
-    if isinstance(workload, Gemm):
-        longest = max(ceil_div(workload.m, tile.bm), ceil_div(workload.n, tile.bn))
-        m, n = share(workload.m, tile.bm, longest), share(workload.n, tile.bn, longest)
-        return replace(workload, m=m, n=n, k=min(workload.k, DEPTH * tile.bk), name="")
-    if isinstance(workload, Ffn):
-        hidden_side = tile.bn // workload.up_products  # a block of a gated network computes a gate and an up tile
-        longest = max(ceil_div(workload.tokens, tile.bm), ceil_div(workload.hidden, max(1, hidden_side)))
-        tokens, hidden = share(workload.tokens, tile.bm, longest), share(workload.hidden, tile.bn, longest)
-        wide, out = share(workload.d_model, tile.bn, longest), share(workload.d_out, tile.bn, longest)
-        return replace(workload, tokens=tokens, hidden=hidden, d_model=wide, d_out=out, name="")
-    assert isinstance(workload, Attention)
-    queries, keys = (min(value, SIDE * side) for value, side in ((workload.queries, tile.bm), (workload.keys, tile.bn)))
-    if workload.causal:
-        queries = keys = min(queries, keys)
-    group = workload.heads // workload.kv_heads
-    heads = max(group, _MAX_HEADS // group * group)
-    return replace(
-        workload, queries=queries, keys=keys, heads=min(workload.heads, heads),
-        kv_heads=min(workload.heads, heads) // group, batch=1, name="",
-    )  # fmt: skip
 
 
 def _blocks(workload: Workload, tile: TileShape) -> int:

@@ -16,7 +16,7 @@ from pebble.models.quantity import Quantity
 from pebble.reports.target import read_kernel
 from pebble.reports.tune import Tuning, tune
 from pebble.reports.tune_beside import has_set_aside
-from pebble.schedules.tables.walk import kernel_of
+from pebble.schedules.tables.registry import kernel_of
 from pebble.tuning import space_of
 from pebble.tuning.beside import SHARES, WORTH
 from pebble.workloads.base import Workload

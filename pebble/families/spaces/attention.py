@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from pebble.families.spaces.space import Space, flipped, spread
 from pebble.schedules.attention import AttentionKernel, AttentionSchedule
 from pebble.schedules.recipes import AttentionBands
 from pebble.schedules.tables import TileTable
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
-from pebble.tuning.base import Space, flipped, spread
 from pebble.units import ceil_div
 from pebble.workloads import Attention
 
@@ -24,6 +24,11 @@ _STEPS = 32  # over the keys, in a quick look
 
 class AttentionSpace(Space[Attention, AttentionBands]):
     """Groups of heads, bands of query tiles, and the way through the keys."""
+
+    def refusal(self, workload: Attention) -> str:
+        if workload.softmax != "strict":
+            return ""
+        return "--softmax: got strict, expected online: all orders that are tried rescale sums as they go."
 
     def tiles(self, workload: Attention, default: TileShape) -> Iterable[TileShape]:
         return dict.fromkeys([default, *(TileShape(bm, bn, default.bk) for bm in _QUERIES for bn in _KEYS)])
