@@ -1,7 +1,7 @@
 """What a tiled kernel answers for itself: its tables, what its blocks touch, its work at a glance, its exported file.
 
 Whoever walks, checks, simulates or exports a table asks the kernel through `TableKernel` and knows no workload family.
-A new kernel is a subclass and a line in `pebble.schedules.tables.registry`.
+A new kernel is a subclass; defining it makes it the kernel of its workloads.
 """
 
 from __future__ import annotations
@@ -72,6 +72,10 @@ class Work:
         return cls(rows * cols, steps, flops, 0, loads, product_bytes(tile, width, products))
 
 
+KERNELS: dict[str, type[TableKernel]] = {}
+"""The kernels by the word of their family; `pebble.schedules.tables.registry` has all of them."""
+
+
 class TableKernel(ABC):
     """The layout of a workload under a tile, and what its blocks do.
 
@@ -94,6 +98,11 @@ class TableKernel(ABC):
     library: ClassVar[str]
     template: ClassVar[str]
     entry: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "shape" in vars(cls):
+            KERNELS[cls.shape.FAMILY] = cls
 
     @classmethod
     @abstractmethod

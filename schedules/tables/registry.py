@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from pebble.errors import InputError
-from pebble.schedules.attention import AttentionKernel
-from pebble.schedules.ffn import FfnKernel
-from pebble.schedules.gemm import GemmKernel
-from pebble.schedules.grouped import GroupedKernel
-from pebble.schedules.kernel import TableKernel
+from pebble.schedules import attention, ffn, gemm, grouped
+from pebble.schedules.kernel import KERNELS, TableKernel
 from pebble.schedules.tables.table import TileTable
 from pebble.schedules.tile import TileShape
 from pebble.workloads.base import Workload
 
-KERNELS: dict[str, type[TableKernel]] = {
-    kernel.shape.FAMILY: kernel for kernel in (GemmKernel, GroupedKernel, FfnKernel, AttentionKernel)
-}
+__all__ = ["KERNELS", "kernel_of", "table_kernel"]
+_DEFINED_IN = (gemm, grouped, ffn, attention)  # a kernel registers itself when its module is read
 
 
 def kernel_of(workload: Workload, tile: TileShape, residual: bool = False, name: str = "schedule") -> TableKernel:
