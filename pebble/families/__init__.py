@@ -19,6 +19,7 @@ from pebble.families.conv2d import CONV2D
 from pebble.families.ffn import FFN
 from pebble.families.gemm import GEMM
 from pebble.families.grouped import GROUPED
+from pebble.families.latent import LATENT
 from pebble.families.layer import LAYER
 from pebble.families.schedules import BALANCED, Explicit, OnSms
 from pebble.game import Variant
@@ -51,7 +52,9 @@ __all__ = [
     "workload",
 ]
 
-FAMILIES: dict[str, Family[Any]] = {family.name: family for family in (GEMM, GROUPED, FFN, ATTENTION, LAYER, CONV2D)}
+FAMILIES: dict[str, Family[Any]] = {
+    family.name: family for family in (GEMM, GROUPED, FFN, ATTENTION, LATENT, LAYER, CONV2D)
+}
 DAG_FAMILIES: dict[str, DagFamily] = {
     **{name: family.dag for name, family in FAMILIES.items() if family.dag is not None},
     **PATTERNS,
@@ -175,7 +178,7 @@ def workload(name: str, **parameters: Any) -> Workload:
 
     Returns
     -------
-    Gemm, GroupedGemm, Ffn, Attention, Conv2d or TransformerLayer
+    Gemm, GroupedGemm, Ffn, Attention, LatentAttention, Conv2d or TransformerLayer
 
     Raises
     ------

@@ -160,10 +160,7 @@ class Family(ABC, Generic[W]):
         return None
 
     def reduced(self, workload: W, tile: TileShape, side: int, depth: int) -> Workload | None:
-        """The same shape with at most ``side`` tiles a side, and ``depth`` steps of a long k; None where none is drawn.
-
-        For pictures of a walk: sides are cut in proportion.
-        """
+        """For pictures: at most ``side`` tiles a side, in proportion, ``depth`` steps of k; None for no picture."""
         return None
 
     def best_on_sms(self, workload: W, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:
