@@ -18,24 +18,32 @@ it, flash-decoding csrc/flash_attn/flash_api.cpp, fa3 hopper/tile_scheduler.hpp)
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pebble.errors import InputError, UnknownNameError, check_text
-from pebble.schedules.tile import operand_reads
+from pebble.schedules.grid import Tiles
+from pebble.schedules.kernel import Product, TableKernel, Work
+from pebble.schedules.tables.table import Blocks, Launch
+from pebble.schedules.tile import TileShape, operand_reads
 from pebble.traces import READ, WRITE, Layout, Trace
 from pebble.traces.layout import Index
 from pebble.traces.program import Group, Phase, Steps, program_trace
 from pebble.traces.walk import Script, Walk
 from pebble.units import ceil_div
-from pebble.workloads import Attention
+from pebble.workloads import Attention, LatentAttention
+from pebble.workloads.base import Workload
 
 ATTENTION_SCHEDULES = ("fa1", "fa2", "fa2-heads-first", "fa3", "flash-decoding", "unfused")
 _SPLIT = re.compile(r"split-kv-([0-9]{1,4})")
 _L2_SECTION_BYTES = 32 * 2**20
 _MAX_SPLITS = 128
 _PARTIAL_BYTES = 4
+_LOOKED_AT = 1024  # tiles of queries, to know how many keys one sees on the mean
 
 
 @dataclass(frozen=True)
@@ -86,38 +94,125 @@ def all_attention_schedules() -> list[AttentionSchedule]:
     return [AttentionSchedule(kind, 0, saw) for kind, saw in kinds if (kind, saw) != ("fa1", True)]
 
 
-class AttentionKernel:
-    """The layout of one attention under Q tiles of ``bm`` rows and KV tiles of ``bn`` rows."""
+class Heads(Protocol):
+    """What a kernel of attention asks of its workload; `Attention` and `LatentAttention` have it."""
 
-    def __init__(self, attention: Attention, bm: int, bn: int) -> None:
+    @property
+    def queries(self) -> int: ...
+    @property
+    def keys(self) -> int: ...
+    @property
+    def head_dim(self) -> int: ...
+    @property
+    def value_dim(self) -> int: ...
+    @property
+    def heads(self) -> int: ...
+    @property
+    def batch(self) -> int: ...
+    @property
+    def groups(self) -> int: ...
+    @property
+    def causal(self) -> bool: ...
+    @property
+    def in_bytes(self) -> int: ...
+    @property
+    def out_bytes(self) -> int: ...
+
+
+class AttentionKernel(TableKernel):
+    """The layout of one attention under Q tiles of ``bm`` rows and KV tiles of ``bn`` rows.
+
+    ``rows``: of Q and O in each of ``copies`` matrices, which number batch by batch; ``stacked`` rows are of one query.
+    """
+
+    shape: ClassVar[type[Workload]] = Attention
+    direction = -1
+    library, template, entry = "torch attention", "attention", "attention_kernel"
+
+    def __init__(self, attention: Heads, bm: int, bn: int) -> None:
         self.attention = a = attention
-        self.bm, self.bn = min(bm, a.queries), min(bn, a.keys)
+        self.stacked = self.rows_of_query(a)
+        self.rows, self.copies = a.queries * self.stacked, a.batch * a.heads // self.stacked
+        self.group = self.copies // a.groups  # matrices of Q that share keys and values
+        self.bm, self.bn = min(bm, self.rows), min(bn, a.keys)
         self.layout = Layout()
         add = self.layout.add
-        self.copies = a.batch * a.heads
-        self.q = add("Q", a.queries, a.head_dim, self.bm, a.head_dim, a.in_bytes, self.copies)
-        self.k = add("K", a.keys, a.head_dim, self.bn, a.head_dim, a.in_bytes, a.groups)
-        self.v = add("V", a.keys, a.value_dim, self.bn, a.value_dim, a.in_bytes, a.groups)
-        self.o = add("O", a.queries, a.value_dim, self.bm, a.value_dim, a.out_bytes, self.copies)
+        self.q = add("Q", self.rows, a.head_dim, self.bm, a.head_dim, a.in_bytes, self.copies)
+        # what a block loads of each tile of keys
+        self.streamed = [add(x, a.keys, d, self.bn, d, a.in_bytes, a.groups) for x, d in self.key_matrices(a).items()]
+        self.k, self.v = self.streamed[0], self.streamed[-1]
+        self.o = add("O", self.rows, a.value_dim, self.bm, a.value_dim, a.out_bytes, self.copies)
         self.q_tiles, self.kv_tiles = self.q.grid[0], self.k.grid[0]
         self._scores = self.bm * self.bn
         self._flops = 2 * self._scores * (a.head_dim + a.value_dim)
         # scores from Q in shared memory, values with the probabilities in registers; loads write K and V
         reads = operand_reads(self.bm, self.bn, a.head_dim)
         reads += operand_reads(self.bm, a.value_dim, self.bn, rows_in_registers=True)
-        self._shared_bytes = a.in_bytes * (reads + self.bn * (a.head_dim + a.value_dim))
+        self._key_width = sum(self.key_matrices(a).values())
+        self._shared_bytes = a.in_bytes * (reads + self.bn * self._key_width)
+
+    @staticmethod
+    def rows_of_query(attention: Heads) -> int:
+        """Rows of Q side by side that are of one query: 1, or its heads where all read the same keys."""
+        return 1
+
+    @staticmethod
+    def key_matrices(attention: Heads) -> dict[str, int]:
+        """The matrices with a row for each key, with their columns: first that of the keys, last that of the values."""
+        return {"K": attention.head_dim, "V": attention.value_dim}
+
+    @classmethod
+    def of(cls, workload: Heads, tile: TileShape, residual: bool = False) -> Self:
+        return cls(workload, tile.bm, tile.bn)
+
+    @classmethod
+    def work(cls, workload: Heads, tile: TileShape) -> list[Work]:
+        kernel = cls(workload, tile.bm, tile.bn)
+        some = np.linspace(0, kernel.q_tiles - 1, min(kernel.q_tiles, _LOOKED_AT)).astype(np.int64)
+        steps = float(kernel.visible(some).mean())
+        blocks, both = kernel.q_tiles * kernel.copies, workload.head_dim + workload.value_dim
+        loads = steps * tile.bn * sum(cls.key_matrices(workload).values()) + tile.bm * workload.head_dim
+        scores = tile.bm * tile.bn
+        return [Work(blocks, steps, 2 * scores * both, scores, round(blocks * loads) * workload.in_bytes)]
+
+    @classmethod
+    def extents(cls, workload: Heads) -> tuple[int, int, int]:
+        return workload.queries * cls.rows_of_query(workload), workload.keys, 1
+
+    @classmethod
+    def exported_shape(cls, workload: Any) -> Mapping[str, object]:
+        return {**super().exported_shape(workload), "causal": workload.causal}
+
+    @classmethod
+    def exported_stages(cls, tile: TileShape) -> int:
+        return 2
+
+    @property
+    def products(self) -> tuple[Product, ...]:
+        seen = self.visible(np.arange(self.q_tiles, dtype=np.int64))
+        return (Product("O (Q tile, head)", (self.q_tiles, self.copies), seen.astype(np.int64)),)
+
+    def blocks_of(self, product: int, tiles: Tiles, walk: Walk, adds: NDArray[np.bool_]) -> Phase:
+        return self.flash(tiles[:, 0].astype(np.int64), tiles[:, 1].astype(np.int64), walk)
+
+    def named_blocks(self, schedule: AttentionSchedule, launch: Launch) -> list[Blocks] | None:
+        if schedule.kind not in ("fa2", "fa2-heads-first", "fa3"):
+            return None
+        longest = schedule.kind == "fa3"
+        tile, head = self.longest_first() if longest else self.blocks(schedule.kind == "fa2-heads-first")
+        return [Blocks(np.stack([tile, head], axis=1), self.visible(tile), k_direction=-1)]
 
     def visible(self, q_tile: Index) -> Index:
         """KV tiles that some query of a Q tile sees."""
         a = self.attention
         if not a.causal:
             return np.full(q_tile.shape, self.kv_tiles, np.int64)
-        last_query = np.minimum((q_tile + 1) * self.bm, a.queries) - 1
+        last_query = (np.minimum((q_tile + 1) * self.bm, self.rows) - 1) // self.stacked
         return np.asarray((a.keys - a.queries + last_query) // self.bn + 1, np.int64)
 
     def kv_copy(self, copy: Index) -> Index:
         """The K and V matrix of a query head; copies are numbered batch by batch, head by head."""
-        return np.asarray(copy // self.attention.group, np.int64)
+        return np.asarray(copy // self.group, np.int64)
 
     def blocks(self, heads_first: bool) -> tuple[Index, Index]:
         """(Q tile, head copy) of each block in issue order."""
@@ -129,9 +224,9 @@ class AttentionKernel:
     def longest_first(self) -> tuple[Index, Index]:
         """FlashAttention-3's order: sections of heads that fit L2 together, in each the longest Q tiles first."""
         a = self.attention
-        head_bytes = a.keys * (a.head_dim + a.value_dim) * a.in_bytes
+        head_bytes = a.keys * self._key_width * a.in_bytes
         fit = _L2_SECTION_BYTES // head_bytes
-        section = (1 << (fit.bit_length() - 1) if fit else 1) * a.group
+        section = (1 << (fit.bit_length() - 1) if fit else 1) * self.group
         tiles, heads = [], []
         for start in range(0, self.copies, section):
             here = np.arange(start, min(start + section, self.copies), dtype=np.int64)
@@ -149,7 +244,7 @@ class AttentionKernel:
         source = self.kv_copy(copy)
         load = Steps([self.q.ids(tile, 0, copy)], (READ,))
         return Phase(
-            Steps((self.k.down(0, source), self.v.down(0, source)), (READ, READ), walk),
+            Steps([tile.down(0, source) for tile in self.streamed], (READ,) * len(self.streamed), walk),
             load,
             write,
             0,
@@ -184,7 +279,7 @@ class AttentionKernel:
         if splits == 1:
             return [self.flash(*self.blocks(heads_first=False))]
         width = a.value_dim + 1
-        part = self.layout.add("Opart", a.queries, width, self.bm, width, _PARTIAL_BYTES, self.copies * splits)
+        part = self.layout.add("Opart", self.rows, width, self.bm, width, _PARTIAL_BYTES, self.copies * splits)
         length = ceil_div(self.kv_tiles, splits)
         number = np.arange(self.q_tiles * splits * self.copies, dtype=np.int64)
         tile, split, copy = number % self.q_tiles, number // self.q_tiles % splits, number // self.q_tiles // splits
@@ -244,6 +339,24 @@ class AttentionKernel:
                 flops=2 * self._scores * a.value_dim,
             ),
         ]
+
+
+class LatentKernel(AttentionKernel):
+    """The same where all heads of a sequence read one latent matrix: a tile of it is loaded once for both products.
+
+    Rows of Q are stacked query by query, the heads of a query side by side, so that they share what a block loads.
+    """
+
+    shape = LatentAttention
+    library, template, entry = "torch attention, keys and values copied apart", "latent", "latent_kernel"
+
+    @staticmethod
+    def rows_of_query(attention: Heads) -> int:
+        return attention.heads
+
+    @staticmethod
+    def key_matrices(attention: Heads) -> dict[str, int]:
+        return {"KV": attention.head_dim}
 
 
 def attention_groups(kernel: AttentionKernel, schedule: AttentionSchedule, sms: int, wave_blocks: int) -> list[Group]:

@@ -17,12 +17,18 @@ backwards in every second wave. H has the inputs' type. All dirty lines are writ
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pebble.errors import InputError, UnknownNameError, check_text
+from pebble.schedules.grid import Tiles
+from pebble.schedules.kernel import Product, TableKernel, Work
 from pebble.schedules.orders import ALL_ORDERS, OrderParams, parse_order
+from pebble.schedules.tables.table import Blocks, Launch, TileTable
 from pebble.schedules.tile import TileShape, product_bytes
 from pebble.traces import READ, WRITE, Layout, OperandTiles, Trace
 from pebble.traces.layout import Index
@@ -104,8 +110,11 @@ def all_ffn_schedules(ffn: Ffn, tile: TileShape) -> list[FfnSchedule]:
     return [FfnSchedule(s.kind, s.order, s.band, s.split, saw) for s in plain for saw in (False, True)]
 
 
-class FfnKernel:
+class FfnKernel(TableKernel):
     """The layout of one FFN under one tile, and the phases that schedules are made of."""
+
+    shape = Ffn
+    library, template, entry = "torch (two products)", "ffn", "ffn_kernel"
 
     def __init__(self, ffn: Ffn, tile: TileShape, residual: bool = False) -> None:
         if residual and ffn.d_out != ffn.d_model:
@@ -133,6 +142,72 @@ class FfnKernel:
         self.hidden_cols, self.units = self.ups[0].grid[1], self.h.grid[1]
         self.per_tile = max(1, bn // bk)
         self._step_flops = 2 * bm * bn * bk
+
+    @classmethod
+    def of(cls, workload: Ffn, tile: TileShape, residual: bool = False) -> Self:
+        return cls(workload, tile, residual)
+
+    @classmethod
+    def work(cls, workload: Ffn, tile: TileShape) -> list[Work]:
+        m, f, width = workload.tokens, workload.hidden, workload.in_bytes
+        return [
+            Work.product(m, f, workload.d_model, tile, width, workload.up_products),
+            Work.product(m, workload.d_out, f, tile, width),
+        ]
+
+    @classmethod
+    def extents(cls, workload: Ffn) -> tuple[int, int, int]:
+        f = workload.hidden
+        return workload.tokens, max(f, workload.d_out), max(f, workload.d_model)
+
+    @classmethod
+    def exported_shape(cls, workload: Ffn) -> Mapping[str, object]:
+        return {**super().exported_shape(workload), "gated": workload.gated}
+
+    @property
+    def products(self) -> tuple[Product, ...]:
+        hidden = Product.even("H", (self.rows, self.hidden_cols), self.x.grid[1])
+        return hidden, Product.even("Y", (self.rows, self.out_cols), self.units)
+
+    def blocks_of(self, product: int, tiles: Tiles, walk: Walk, adds: NDArray[np.bool_]) -> Phase:
+        at = tiles.astype(np.int64)
+        return self.gemm1(at, walk, adds) if product else self.gemm0(at, walk=walk)
+
+    def named_blocks(self, schedule: FfnSchedule, launch: Launch) -> list[Blocks] | None:
+        depth, units, per_tile = self.x.grid[1], self.units, self.per_tile
+        if schedule.kind == "separate":
+            order = parse_order(schedule.order)
+            params = OrderParams(sms=launch.wave_blocks, tile_m=self.tile.bm, tile_n=self.tile.bn)
+            tiles = [order.tiles(self.rows, cols, params) for cols in (self.hidden_cols, self.out_cols)]
+            return [Blocks(tiles[0], depth), Blocks(tiles[1], units, phase=1, product=1)]
+        if schedule.kind != "row-fused":
+            return None
+        part = ceil_div(self.hidden_cols, min(schedule.split, self.hidden_cols))
+        blocks: list[Blocks] = []
+        for rows in self.bands(schedule.band):
+            for start in range(0, self.hidden_cols, part):
+                end, phase = min(start + part, self.hidden_cols), len(blocks)
+                first, last = start * per_tile, min(end * per_tile, units)
+                h, y = (by_columns(rows, cols) for cols in (range(start, end), range(self.out_cols)))
+                blocks.append(Blocks(h, depth, phase=phase))
+                blocks.append(Blocks(y, last - first, first, phase=phase + 1, product=1, adds=start > 0))
+        return blocks
+
+    def too_early(self, table: TileTable) -> NDArray[np.bool_]:
+        """Tiles of Y that are computed before a tile of H that they read."""
+        product, row, col, first, steps, phase = (
+            table.column(name) for name in ("product", "row", "col", "first", "steps", "phase")
+        )
+        written = np.zeros((self.rows, self.hidden_cols), np.int64)
+        h = product == 0
+        written[row[h], col[h]] = phase[h]
+        at = np.flatnonzero(~h)
+        left, right = first[at] // self.per_tile, -(-(first[at] + steps[at]) // self.per_tile)
+        keys, which = np.unique(np.stack([row[at], left, right], axis=1), axis=0, return_inverse=True)
+        latest = np.array([written[r, a:b].max() for r, a, b in keys.tolist()])
+        wrong = np.zeros(table.blocks, np.bool_)
+        wrong[at] = latest[which.ravel()] >= phase[at]
+        return wrong
 
     def gemm0(self, tiles: Index, after: int = 0, walk: Walk | None = None) -> Phase:
         """H tiles (row, column) in this order."""

@@ -12,13 +12,16 @@ second kernel, reads the partial tiles when the last of them is there.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pebble.schedules.execution import Execution, Segments, run_segments
 from pebble.schedules.grid import Tiles, check_grid
+from pebble.schedules.kernel import Product, TableKernel, Work
 from pebble.schedules.orders import OrderParams, TileOrder
+from pebble.schedules.tables.table import Blocks, Launch
 from pebble.schedules.tile import TileShape, product_bytes
 from pebble.system.memory import check_memory
 from pebble.traces import READ, WRITE, Layout, LockstepGemm, Trace
@@ -48,7 +51,7 @@ def cluster_tiles(
     return np.ascontiguousarray(every[there].astype(np.int32)), which[there]
 
 
-class GemmKernel:
+class GemmKernel(TableKernel):
     """The layout of one GEMM under one tile, and the ways to run it.
 
     Raises
@@ -56,6 +59,9 @@ class GemmKernel:
     InputError
         More tiles than an order may have or than fit in memory, or 4e9 touches of tiles.
     """
+
+    shape = Gemm
+    library, template, entry = "torch.matmul", "gemm", "gemm_kernel"
 
     def __init__(self, gemm: Gemm, tile: TileShape) -> None:
         self.gemm = gemm
@@ -68,6 +74,25 @@ class GemmKernel:
         self.c = add("C", gemm.m, gemm.n, tile.bm, tile.bn, gemm.out_bytes)
         self.grid, self.depth = self.c.grid, self.a.grid[1]
         check_length(self.c.tiles * (2 * self.depth + 1 + gemm.accumulate))
+
+    @classmethod
+    def of(cls, workload: Gemm, tile: TileShape, residual: bool = False) -> Self:
+        return cls(workload, tile)
+
+    @classmethod
+    def work(cls, workload: Gemm, tile: TileShape) -> list[Work]:
+        return [Work.product(workload.m, workload.n, workload.k, tile, workload.in_bytes)]
+
+    @classmethod
+    def extents(cls, workload: Gemm) -> tuple[int, int, int]:
+        return workload.m, workload.n, workload.k
+
+    @property
+    def products(self) -> tuple[Product, ...]:
+        return (Product.even("C", self.grid, self.depth),)
+
+    def named_blocks(self, schedule: TileOrder, launch: Launch) -> list[Blocks]:
+        return [Blocks(schedule.tiles(*self.grid, launch.order_params), self.depth)]
 
     def phase(
         self, tiles: Tiles, walk: Walk | None = None, results: Steps | None = None, cluster: tuple[int, int] = (1, 1)
@@ -103,8 +128,7 @@ class GemmKernel:
         c = self.c.ids(tiles[:, 0], tiles[:, 1])
         return Steps([*pieces, *[c] * (reads + 1)], (READ,) * (len(pieces) + reads) + (WRITE,))
 
-    def piece(self, tiles: Tiles, walk: Walk, adds: NDArray[np.bool_]) -> Phase:
-        """Blocks that each compute some k of one output tile; where ``adds``, C is read and added to."""
+    def blocks_of(self, product: int, tiles: Tiles, walk: Walk, adds: NDArray[np.bool_]) -> Phase:
         adds = adds & (not self.gemm.accumulate)  # which reads C in any case
         c = self.c.ids(tiles[:, 0], tiles[:, 1])
         return self.phase(tiles, walk, self._results(tiles, [np.where(adds, c, -1)] if adds.any() else ()))

@@ -17,6 +17,24 @@ Index = NDArray[np.int64]
 MAX_TILES = 2**23  # every order is made in seconds; a grid above this is a mistyped tile size
 
 
+def cut_sides(most: int, *sides: tuple[int, int], longest: int = 0) -> list[int]:
+    """Lengths cut in proportion so that the longest has at most ``most`` tiles; each is (length, side of its tile).
+
+    ``longest``: tiles on the longest side, where that is none of these.
+
+    Examples
+    --------
+    >>> cut_sides(8, (4096, 128), (1024, 128))
+    [1024, 256]
+    """
+    counts = [ceil_div(length, side) for length, side in sides]
+    share = max(1, (longest or max(counts)) / most)
+    return [
+        min(length, side * min(most, max(1, round(count / share))))
+        for (length, side), count in zip(sides, counts, strict=True)
+    ]
+
+
 def round_up(a: int, multiple: int) -> int:
     """The least multiple of ``multiple`` that is not below a.
 

@@ -8,12 +8,17 @@ the next; every group has a B of its own.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pebble.schedules.grid import Tiles, check_grid
+from pebble.schedules.kernel import Product, TableKernel, Work
 from pebble.schedules.orders import OrderParams, TileOrder
+from pebble.schedules.tables.table import Blocks, Launch
 from pebble.schedules.tile import TileShape, product_bytes
 from pebble.traces import READ, WRITE, Layout
 from pebble.traces.layout import Strided
@@ -23,7 +28,7 @@ from pebble.units import ceil_div
 from pebble.workloads import GroupedGemm
 
 
-class GroupedKernel:
+class GroupedKernel(TableKernel):
     """The layout of a group of products under one tile, and its trace.
 
     Raises
@@ -31,6 +36,9 @@ class GroupedKernel:
     InputError
         More tiles than an order may have or than fit in memory, or 4e9 touches of tiles.
     """
+
+    shape = GroupedGemm
+    library, template, entry = "torch.matmul of each group", "grouped", "gemm_kernel"
 
     def __init__(self, grouped: GroupedGemm, tile: TileShape) -> None:
         self.grouped, self.tile = grouped, tile
@@ -58,6 +66,31 @@ class GroupedKernel:
             seen[m] += 1
         self._a, self._c = (np.concatenate(first) for first in zip(*firsts, strict=True))  # first tile of each tile row
 
+    @classmethod
+    def of(cls, workload: GroupedGemm, tile: TileShape, residual: bool = False) -> Self:
+        return cls(workload, tile)
+
+    @classmethod
+    def work(cls, workload: GroupedGemm, tile: TileShape) -> list[Work]:
+        parts = [Work.product(g.m, g.n, g.k, tile, workload.in_bytes) for g in workload.gemms]
+        blocks, moved = sum(part.blocks for part in parts), sum(part.bytes for part in parts)
+        return [replace(parts[0], blocks=blocks, bytes=moved)]
+
+    @classmethod
+    def extents(cls, workload: GroupedGemm) -> tuple[int, int, int]:
+        return max(workload.rows), workload.n, workload.k
+
+    @classmethod
+    def exported_shape(cls, workload: GroupedGemm) -> Mapping[str, object]:
+        return {**super().exported_shape(workload), "rows": list(workload.rows)}
+
+    @property
+    def products(self) -> tuple[Product, ...]:
+        return (Product.even("C", self.grid, self.depth),)
+
+    def named_blocks(self, schedule: TileOrder, launch: Launch) -> list[Blocks]:
+        return [Blocks(self.tiles(schedule, launch.order_params), self.depth)]
+
     def walks(self, order: TileOrder, params: OrderParams | None = None) -> dict[int, Tiles]:
         """The tiles of a group of each size, in order."""
         return {m: order.tiles(*c.grid, params or OrderParams()) for m, c in self.c.items()}
@@ -68,8 +101,7 @@ class GroupedKernel:
         parts = [walks[m] + np.array([first, 0]) for m, first in zip(self.grouped.rows, self._first_row, strict=True)]
         return np.concatenate(parts).astype(np.int32)
 
-    def piece(self, tiles: Tiles, walk: Walk, adds: NDArray[np.bool_]) -> Phase:
-        """Blocks that each compute some k of a tile of `grid`; where ``adds``, C is read and added to."""
+    def blocks_of(self, product: int, tiles: Tiles, walk: Walk, adds: NDArray[np.bool_]) -> Phase:
         rows, cols = tiles.T.astype(np.int64)
         reads = self.grouped.accumulate
         adds = adds & (not reads)
@@ -86,5 +118,5 @@ class GroupedKernel:
     def group(self, order: TileOrder, wave_blocks: int, params: OrderParams | None = None) -> Group:
         """All products in one phase on ``wave_blocks`` block slots."""
         tiles = self.tiles(order, params)
-        phase = self.piece(tiles, Walk(0, self.depth), np.zeros(len(tiles), np.bool_))
+        phase = self.blocks_of(0, tiles, Walk(0, self.depth), np.zeros(len(tiles), np.bool_))
         return Group([phase], wave_blocks, order.sawtooth)

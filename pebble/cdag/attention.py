@@ -1,4 +1,4 @@
-"""Attention, with strict or online softmax."""
+"""Attention, with strict or online softmax; and with one latent matrix as keys and values."""
 
 from __future__ import annotations
 
@@ -88,6 +88,64 @@ def attention_dag(
                     add_input(dag, "V", (*shared, j, x), cols[j] * depth * in_bytes)
             for i, height in enumerate(rows):
                 _add_row(dag, form, softmax, own, shared, i, height, cols, inner, pairs[i], in_bytes, out_bytes)
+    return dag
+
+
+def latent_dag(
+    queries: int,
+    keys: int,
+    latent: int = 1,
+    rope: int = 1,
+    *,
+    heads: int = 1,
+    batch: int = 1,
+    causal: bool = False,
+    form: str = "in-place",
+) -> Dag:
+    """O := softmax(Q KV^T) V in all heads of a sequence, V the first ``latent`` columns of KV; online softmax.
+
+    Parameters
+    ----------
+    queries, keys, latent, rope : int
+        Q is queries x (latent + rope) in each head, KV keys x (latent + rope).
+    heads, batch, causal, form
+        As in :func:`attention_dag`.
+
+    Raises
+    ------
+    InputError
+        A dimension below 1, causal with fewer keys than queries, or a DAG too large.
+
+    Examples
+    --------
+    >>> latent_dag(1, 2).number_of_nodes()
+    19
+    """
+    sizes = {"queries": queries, "keys": keys, "latent": latent, "rope": rope, "heads": heads, "batch": batch}
+    for name, size in sizes.items():
+        check_dimension(name, size)
+    if causal and keys < queries:
+        raise InputError(f"keys: got {keys} for {queries} causal queries, expected at least as many keys.")
+    both, seen = latent + rope, [keys - queries + i + 1 if causal else keys for i in range(queries)]
+    dag = new_dag(batch * (keys * both + heads * sum((both + latent + 2) * n + 2 * both + 2 for n in seen)))
+    for b in range(batch):
+        here = (b,) if batch > 1 else ()
+        for j in range(keys):
+            for t in range(both):
+                add_input(dag, "KV", (*here, j, t))
+        for h, i in ((h, i) for h in range(heads) for i in range(queries)):
+            own = (*here, h, i) if heads > 1 else (*here, i)
+            row = [add_input(dag, "Q", (*own, t)) for t in range(both)]
+            vectors = [[name_of("KV", (*here, j, t)) for t in range(both)] for j in range(seen[i])]
+            scores = [
+                add_sum(dag, form, "S", (*own, j), list(zip(row, vector, strict=True)))
+                for j, vector in enumerate(vectors)
+            ]
+            total = add_sum(dag, form, "r", own, [(score,) for score in scores])
+            finish = [Finish("divide", "/=", (total,), ordered=False)]
+            for t in range(latent):
+                terms = [(score, vector[t]) for score, vector in zip(scores, vectors, strict=True)]
+                add_sum(dag, form, "O", (*own, t), terms, finish=finish, output=True)
     return dag
 
 

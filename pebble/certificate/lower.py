@@ -34,7 +34,7 @@ from .lines import MAX_KERNEL, Kind, Lines, by_lines, read_times
 from .passes import prove_passes, row_and_column
 from .priced_lines import Units, by_prices
 from .reading import RefusedError, array, choice, equal, fields, fraction, integer, tagged
-from .statement import Piece, Workload
+from .statement import Piece, Workload, strict_stores
 from .tied import prove_tied
 
 MAX_SEGMENTS = 2**128
@@ -58,7 +58,7 @@ def check_lower(workload: Workload, claim: dict[str, Any], at: str) -> str:
     game = fields(claim["game"], f"{at}.game", ("recompute", "kernels"))
     redo = choice(game["recompute"], f"{at}.game.recompute", ("allowed", "forbidden")) == "allowed"
     separate = choice(game["kernels"], f"{at}.game.kernels", ("fused", "separate")) == "separate"
-    if separate and not workload.linked:
+    if separate and not workload.apart:
         raise RefusedError(f"{at}.game.kernels", f"a {workload.family} is one kernel")
     if separate and redo and workload.pieces:
         raise RefusedError(f"{at}.game", "kernel by kernel is about a layer whose values are computed once")
@@ -129,7 +129,7 @@ def _fused(workload: Workload, redo: bool, capacity: int, proof: Any, at: str) -
     spilled = 0 if redo else strict_stores(workload, capacity)
     certain = 2 * spilled * workload.groups
     among: tuple[str, ...] = ("compulsory", "segments", "lines")
-    if workload.linked:
+    if workload.apart:
         among = (*among, "passes", "priced lines", *REDONE)
     if workload.streams == 2 and not redo:
         among = (*among, "tied segments")
@@ -232,6 +232,8 @@ def line_forms(workload: Workload) -> LineForms:
 
 def _chain_lines(workload: Workload) -> LineForms:
     """Two products in a row: nothing where a mask leaves cells out, since lines then differ in length."""
+    if not workload.apart:
+        return {"latent": _latent_lines(workload)}
     m, k, f, l, cells = _chain(workload)
     if cells != m * f:
         return {}
@@ -243,6 +245,15 @@ def _chain_lines(workload: Workload) -> LineForms:
     both: list[Kind] = [Lines(m * k, 2 * f), Lines((2 * k + l) * f, m), outputs, hidden]
     both.append(Lines(cells, k, 0, again=2))
     return {"gated chain": (both, cells * (2 * k + l), 0), "gate's chain": (plain, cells * (k + l), k * f)}
+
+
+def _latent_lines(workload: Workload) -> tuple[list[Kind], int, int]:
+    """Of the keys that all queries see, others loaded besides; a value of both products stands for a line of each."""
+    m, k, f, l = workload.latent_sides
+    late = workload.size["queries"] - 1 if workload.option["causal"] else 0
+    f -= late
+    inputs = [Lines(m * k, f), Lines(l * f, 2 * m, overlap=2), Lines((k - l) * f, m)]
+    return [*inputs, Lines(m * l, f, again=2), Hidden(m * f, k, l)], m * f * (k + l), late * k
 
 
 def kernel_lines(workload: Workload, number: int) -> LineForms:
@@ -260,8 +271,13 @@ def kernel_lines(workload: Workload, number: int) -> LineForms:
 
 
 def _chain(workload: Workload) -> tuple[int, int, int, int, int]:
-    """m, k, f, l and the cells of H, for H = act(A B), Y = H D with A m x k, B k x f, D f x l; of one group."""
+    """m, k, f, l and the cells of H, for H = act(A B), Y = H D with A m x k, B k x f, D f x l; of one group.
+
+    What is proved of a chain charges B and D apart, so it is refused for a workload where they are one matrix.
+    """
     size = workload.size
+    if not workload.apart:
+        raise RefusedError("statement.workload.family", "this theorem is about two products with operands of their own")
     if workload.family == "ffn":
         m, f = size["tokens"], size["hidden"]
         return m, size["d_model"], f, size["d_out"], m * f
@@ -281,6 +297,9 @@ def _parts(workload: Workload) -> dict[str, Part]:
         overlap = ((size["kernel"] + size["stride"] - 1) // size["stride"]) ** 2
         box = Box(pixels, size["out_channels"], taps, overlap)
         return {"convolution": Part(box, pixels * size["out_channels"] * taps, 0)}
+    if not workload.apart:  # a value (j, t) of the latent is met at t and, where it is a value too, at k + t
+        m, k, f, l = workload.latent_sides
+        return {"latent": Part(Box(f, m, k + l, 2), workload.pairs * (k + l), workload.pairs)}
     m, k, f, l, cells = _chain(workload)
     # a product of A B is a triple (i, j, t), one of H D a triple (i, j, k + q): one box
     plain = Part(Box(m, f, k + l), cells * (k + l), cells)
@@ -378,19 +397,3 @@ def _prove_kept(box: Box, k: int, start: int, kept: Fraction, proof: Any, at: st
             prove_by_means(kept + Fraction(v, k), box.least(v), Fraction(v * v), leaf["multipliers"], where)
         start = to
     equal(start, end, at, "end of the last leaf")
-
-
-def strict_stores(workload: Workload, capacity: int) -> int:
-    """Scores of a group that a strict softmax must store.
-
-    When the last score of a row enters its sum, all scores of the row are computed and none is used; beside the sum
-    at most S - 1 are held.
-    """
-    if workload.family != "attention" or not workload.option["strict"]:
-        return 0
-    queries, keys = workload.size["queries"], workload.size["keys"]
-    over = max(0, keys + 1 - capacity)  # of the last query, which sees all keys
-    if not workload.option["causal"]:
-        return workload.sharing * queries * over
-    rows = min(queries, over)  # over, over - 1, ...: one key less for each query before
-    return workload.sharing * (rows * (2 * over - rows + 1) // 2)

@@ -15,7 +15,7 @@ from typing import Any
 
 from .corner import Corner, read_turn
 from .reading import RefusedError, array, equal, fields, flag, integer, tagged
-from .statement import ALIKE, Widths, Workload, read_widths
+from .statement import ALIKE, LATENT, Widths, Workload, keys_and_values_apart, read_widths
 from .upper import Moved, check_claim, check_gemm, fits
 from .upper_apart import check_apart
 from .upper_banded import check_banded
@@ -105,6 +105,8 @@ def moved_by(workload: Workload, memory: Memory, schedule: Any, at: str) -> Move
             times = piece.count // piece.workload.groups  # one schedule moves all groups
             whole = whole.and_then(moved.times(times, f"{piece.name}.{{}}".format))
         return whole
+    if workload.family == LATENT:
+        return _latent(workload, memory, schedule, at)
     if workload.family == "gemm":
         return _product(workload.size, workload.option["accumulate_into"], memory, schedule, at)
     kind = tagged(schedule, at, "kind", (*_FUSED, "kernels", "kernels with row state"))
@@ -140,6 +142,53 @@ def product_of_windows(workload: Workload, at: str) -> dict[str, int]:
     rows, columns = (1 + (size[x] - size["kernel"]) // size["stride"] for x in ("height", "width"))
     taps = size["in_channels"] * size["kernel"] ** 2
     return {"m": size["batch"] * rows * columns, "n": size["out_channels"], "k": taps}
+
+
+def _latent(workload: Workload, memory: Memory, schedule: Any, at: str) -> Moved:
+    """Latent attention: every vector of KV once a panel of rows, or once in all; or as keys and values apart.
+
+    ``latent panels``: rows of Q and O stay with two values of state each, rows stacked query by query. Key by key, the
+    columns of KV that are keys alone pass, each through one place, then the others come and stay until the scores of
+    the panel are complete and used. ``latents stay``: all of KV is held; a row of Q passes value by value, its scores
+    are summed up and used, and each value of O is made and stored.
+    """
+    if type(schedule) is not dict or schedule.get("kind") not in ("latent panels", "latents stay"):
+        moved = moved_by(keys_and_values_apart(workload), memory, schedule, at)
+
+        def joined(by_name: Mapping[str, int]) -> dict[str, int]:
+            values = {"KV": by_name.get("K", 0) + by_name.get("V", 0)} if {"K", "V"} & by_name.keys() else {}
+            return {name: count for name, count in by_name.items() if name not in ("K", "V")} | values
+
+        return replace(moved, loads=joined(moved.loads), stores=joined(moved.stores))
+    (rows, k, keys, l), of = workload.latent_sides, memory.widths
+    seen = keys
+    if schedule["kind"] == "latents stay":
+        fields(schedule, at, ("kind",))
+        scores = max(of.hidden * keys + of.read, of.read * keys + of.partial)
+        peak = of.read * keys * k + scores + 2 * of.state
+    else:
+        fields(schedule, at, ("kind", "rows"))
+        panel = integer(schedule["rows"], f"{at}.rows", 1, rows)
+        seen = _seen_by_panels(workload, panel)
+        peak = panel * (of.read * k + of.partial * l + 2 * of.state + of.hidden) + of.read * l
+    fits(peak, memory.size, of, at)
+    return Moved({"Q": rows * k, "KV": seen * k}, {"O": rows * l}, peak).times(workload.groups)
+
+
+def _seen_by_panels(workload: Workload, panel: int) -> int:
+    """Keys that the last row of each panel sees, all panels of one sequence."""
+    size, rows = workload.size, workload.rows_of_group
+    panels = -(-rows // panel)
+    if not workload.option["causal"]:
+        return panels * size["keys"]
+    # panel i < last ends with the query ((i + 1) panel - 1) // heads; the sum of floors, by Euclid's steps
+    total, count, a, b, c = 0, panels - 1, panel, panel - 1, size["heads"]
+    while count:
+        total += count * (count - 1) // 2 * (a // c) + count * (b // c)
+        a, b = a % c, b % c
+        count, b = divmod(a * count + b, c)
+        a, c = c, a
+    return panels * (size["keys"] - size["queries"] + 1) + total + size["queries"] - 1
 
 
 def chain_shape(workload: Workload) -> Shape:

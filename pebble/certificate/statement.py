@@ -13,6 +13,7 @@ WIDTHS = {"bf16": 2, "fp16": 2, "fp32": 4, "fp8": 1}
 MAX_DIMENSION = 2**32
 MAX_GROUPS = 4096
 MAX_WIDTH = 64
+LATENT = "latent-attention"
 
 
 class Widths(NamedTuple):
@@ -100,7 +101,12 @@ class Workload:
     @property
     def linked(self) -> bool:
         """Whether one product uses what another computes."""
-        return self.family in ("ffn", "attention", "layer")
+        return self.family in ("ffn", "attention", LATENT, "layer")
+
+    @property
+    def apart(self) -> bool:
+        """Whether the operands of these products are matrices of their own, not columns of one."""
+        return self.linked and self.family != LATENT
 
     @property
     def streams(self) -> int:
@@ -111,13 +117,13 @@ class Workload:
 
     @property
     def groups(self) -> int:
-        """Independent pieces: key/value heads of all sequences; 1 for other families."""
-        return self.size["batch"] * self.size["kv_heads"] if self.family == "attention" else 1
+        """Independent pieces: key/value heads of all sequences, one in each where they are latent; else 1."""
+        return self.size["batch"] * self.size.get("kv_heads", 1) if self.family in ("attention", LATENT) else 1
 
     @property
     def sharing(self) -> int:
         """Query heads that share a key/value head."""
-        return self.size["heads"] // self.size["kv_heads"]
+        return self.size["heads"] // self.size.get("kv_heads", 1)
 
     @property
     def rows_of_group(self) -> int:
@@ -131,6 +137,27 @@ class Workload:
         if self.option["causal"]:
             return self.sharing * (queries * (2 * keys - queries + 1) // 2)
         return self.sharing * queries * keys
+
+    @property
+    def latent_sides(self) -> tuple[int, int, int, int]:
+        """Of a sequence of latent attention: rows of Q, columns of KV, keys, and columns that are values too."""
+        return self.rows_of_group, self.size["latent"] + self.size["rope"], self.size["keys"], self.size["latent"]
+
+
+def strict_stores(workload: Workload, capacity: int) -> int:
+    """Scores of a group that a strict softmax must store.
+
+    When the last score of a row enters its sum, all scores of the row are computed and none is used; beside the sum
+    at most S - 1 are held.
+    """
+    if workload.family != "attention" or not workload.option["strict"]:
+        return 0
+    queries, keys = workload.size["queries"], workload.size["keys"]
+    over = max(0, keys + 1 - capacity)  # of the last query, which sees all keys
+    if not workload.option["causal"]:
+        return workload.sharing * queries * over
+    rows = min(queries, over)  # over, over - 1, ...: one key less for each query before
+    return workload.sharing * (rows * (2 * over - rows + 1) // 2)
 
 
 def read_workload(value: Any, at: str) -> Workload:
@@ -192,6 +219,22 @@ def _attention(w: Workload, at: str) -> dict[str, Operand]:
     d, e = size["head_dim"], size["value_dim"]
     inputs = {"Q": Operand(above * d, i, 1), "K": Operand(below * d, i, 1), "V": Operand(below * e, i, 1)}
     return {**inputs, "O": Operand(above * e, w.out_width, 1)}
+
+
+def _latent(w: Workload, at: str) -> dict[str, Operand]:
+    size, i = w.size, w.in_width
+    if w.option["causal"] and size["keys"] < size["queries"]:
+        raise RefusedError(f"{at}.keys", "a causal mask needs at least as many keys as queries")
+    above, both = size["batch"] * size["heads"] * size["queries"], size["latent"] + size["rope"]
+    inputs = {"Q": Operand(above * both, i, 1), "KV": Operand(size["batch"] * size["keys"] * both, i, 1)}
+    return {**inputs, "O": Operand(above * size["latent"], w.out_width, 1)}
+
+
+def keys_and_values_apart(w: Workload) -> Workload:
+    """The attention whose keys and values are matrices of their own: a schedule of it is one of latent attention."""
+    size = {name: w.size[name] for name in ("queries", "keys", "heads", "batch")}
+    size |= {"head_dim": w.size["latent"] + w.size["rope"], "value_dim": w.size["latent"], "kv_heads": 1}
+    return _workload("workload", "attention", size, {**w.option, "strict": False}, w.in_width, w.out_width)
 
 
 def _conv2d(w: Workload, at: str) -> dict[str, Operand]:
@@ -262,6 +305,7 @@ _FAMILIES = {
     "gemm": _Family(("m", "n", "k"), ("accumulate_into",), (), _gemm),
     "ffn": _Family(("tokens", "d_model", "hidden", "d_out"), ("gated",), (), _ffn),
     "attention": _Family(_HEADS, ("causal",), ("softmax",), _attention),
+    LATENT: _Family(("queries", "keys", "latent", "rope", "heads", "batch"), ("causal",), (), _latent),
     "conv2d": _Family(_IMAGES, (), (), _conv2d),
     "grouped": _Family(("n", "k"), ("accumulate_into",), ("rows",), _grouped),
     "layer": _Family(_WIDE, ("gated",), (), _layer),

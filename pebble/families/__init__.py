@@ -19,6 +19,7 @@ from pebble.families.conv2d import CONV2D
 from pebble.families.ffn import FFN
 from pebble.families.gemm import GEMM
 from pebble.families.grouped import GROUPED
+from pebble.families.latent import LATENT
 from pebble.families.layer import LAYER
 from pebble.families.schedules import BALANCED, Explicit, OnSms
 from pebble.game import Variant
@@ -42,6 +43,7 @@ __all__ = [
     "command_words",
     "family_of",
     "find_dag_family",
+    "find_family",
     "kernel_family",
     "lower_bound",
     "read_workload",
@@ -50,7 +52,9 @@ __all__ = [
     "workload",
 ]
 
-FAMILIES: dict[str, Family[Any]] = {family.name: family for family in (GEMM, GROUPED, FFN, ATTENTION, LAYER, CONV2D)}
+FAMILIES: dict[str, Family[Any]] = {
+    family.name: family for family in (GEMM, GROUPED, FFN, ATTENTION, LATENT, LAYER, CONV2D)
+}
 DAG_FAMILIES: dict[str, DagFamily] = {
     **{name: family.dag for name, family in FAMILIES.items() if family.dag is not None},
     **PATTERNS,
@@ -64,6 +68,11 @@ NAMED = {
 TOKENS = needed(tokens="rows of the activations")
 
 
+def find_family(workload: object) -> Family[Any] | None:
+    """The family of a workload; None of what is none."""
+    return next((family for family in FAMILIES.values() if isinstance(workload, family.shape)), None)
+
+
 def family_of(workload: Workload) -> Family[Any]:
     """The family of a workload.
 
@@ -72,9 +81,9 @@ def family_of(workload: Workload) -> Family[Any]:
     InputError
         Not a workload.
     """
-    for family in FAMILIES.values():
-        if isinstance(workload, family.shape):
-            return family
+    family = find_family(workload)
+    if family is not None:
+        return family
     raise InputError(
         f"workload: got {type(workload).__name__} {str(workload)[:60]!r}, expected a workload such as "
         "pebble.Gemm(8192, 8192, 8192) or pebble.workload('llama-2-7b:mlp', tokens=8192)."
@@ -113,10 +122,10 @@ def kernel_family(workload: Workload) -> KernelFamily[Any, Any]:
         It has none.
     """
     family = family_of(workload)
-    if not isinstance(family, KernelFamily):
-        traced = ", ".join(name for name, other in FAMILIES.items() if isinstance(other, KernelFamily))
+    if family.simulated is None:
+        traced = ", ".join(name for name, other in FAMILIES.items() if other.simulated)
         raise InputError(f"got {workload.label}, expected one of {traced}: {family.instead(workload)}.")
-    return family
+    return family.simulated
 
 
 def simulate(workload: Workload, schedule: Any, config: KernelConfig, residual: bool = False) -> Traffic:
@@ -169,7 +178,7 @@ def workload(name: str, **parameters: Any) -> Workload:
 
     Returns
     -------
-    Gemm, GroupedGemm, Ffn, Attention, Conv2d or TransformerLayer
+    Gemm, GroupedGemm, Ffn, Attention, LatentAttention, Conv2d or TransformerLayer
 
     Raises
     ------
@@ -191,8 +200,8 @@ def workload(name: str, **parameters: Any) -> Workload:
 
 def schedules_help() -> str:
     """What names ``--schedules`` takes, for every family."""
-    kinds = [f"{name}: {f.schedules_help}" for name, f in FAMILIES.items() if isinstance(f, KernelFamily)]
-    return "; ".join(kinds)
+    kinds = [(name, family.simulated) for name, family in FAMILIES.items()]
+    return "; ".join(f"{name}: {kernels.schedules_help}" for name, kernels in kinds if kernels is not None)
 
 
 def command_words(workload: Workload) -> list[str]:

@@ -21,6 +21,7 @@ leaving them out is a relaxation.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from pebble.bounds import Accounting, Chain, Grid
@@ -31,6 +32,7 @@ from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InfeasibleError, InputError
 from pebble.families.base import KernelFamily
 from pebble.families.schedules import Explicit, OnSms
+from pebble.families.spaces.attention import AttentionSpace
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.attention import (
     AttentionKernel,
@@ -50,6 +52,8 @@ from pebble.workloads import Attention
 from pebble.workloads.attention import SOFTMAX
 from pebble.workloads.parameters import Parameter, flag, needed, optional
 from pebble.workloads.widths import Room
+
+_DRAWN_HEADS = 4
 
 
 def strict_spills(attention: Attention, capacity: int) -> int:
@@ -88,6 +92,8 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
     chained = True
     schedules_help = "fa1, fa2, fa2-heads-first, fa3, flash-decoding, split-kv-N, unfused"
     daily = ("fa2", "fa3", "flash-decoding")
+    hides_phases = True  # FlashAttention-3 computes exponentials of one tile beside products of another
+    space = AttentionSpace()
 
     def accounting(self, workload: Attention) -> Accounting:
         m, k, f, l = workload.stacked_queries, workload.head_dim, workload.keys, workload.value_dim
@@ -150,6 +156,18 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
         head, value = workload.head_dim, workload.value_dim
         kept = tile.bm * (value + tile.bn + 2)
         return KernelNeeds(kept, tile.bm * head, tile.bn * (head + value), stages, workload.in_bytes)
+
+    def k_tile(self, workload: Attention, tile: TileShape) -> tuple[int, int, bool]:
+        """Q stays; a step brings K and V of a tile of keys."""
+        return tile.bn, workload.head_dim + workload.value_dim, True
+
+    def reduced(self, workload: Attention, tile: TileShape, side: int, depth: int) -> Attention:
+        queries, keys = min(workload.queries, side * tile.bm), min(workload.keys, side * tile.bn)
+        if workload.causal:
+            queries = keys = min(queries, keys)
+        group = workload.group
+        heads = min(workload.heads, max(group, _DRAWN_HEADS // group * group))
+        return replace(workload, queries=queries, keys=keys, heads=heads, kv_heads=heads // group, batch=1, name="")
 
     def named_program(
         self, workload: Attention, schedule: AttentionSchedule, config: KernelConfig, residual: bool

@@ -12,19 +12,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from pebble.bounds import Accounting, Formula, LowerBound, in_bytes, lower_bound, separate_bound
 from pebble.bounds.published import compulsory_formula
 from pebble.cdag.catalogue import SUMS, DagFamily
 from pebble.errors import InputError, UnknownNameError
 from pebble.families.schedules import Explicit, Named, OnSms
+from pebble.families.spaces.space import Space
 from pebble.game.buffer_model import BufferModel
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.models.speeds import LONG_STEPS, LONG_STEPS_ON_SM, drifts_far
+from pebble.schedules.kernel import TableKernel
 from pebble.schedules.tables import Launch, TileTable
 from pebble.schedules.tables.named import named_table
 from pebble.schedules.tables.own import OwnSchedule
+from pebble.schedules.tables.registry import KERNELS
 from pebble.schedules.tables.source import own_schedule, packaged_order
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig, Traffic, simulate_trace
@@ -61,6 +64,8 @@ class Family(ABC, Generic[W]):
         Beside the data types.
     chained : bool
         Whether its workloads have intermediates, which separate kernels would pass through memory.
+    has_residual : bool
+        Whether an input can be read again and added to the output.
     recompute_helps : bool
         Whether computing a value twice may lower the optimum, so that a bound must say which game it is for.
     """
@@ -71,6 +76,7 @@ class Family(ABC, Generic[W]):
     example: ClassVar[str]
     parameters: ClassVar[tuple[Parameter, ...]]
     chained: ClassVar[bool] = False
+    has_residual: ClassVar[bool] = False
     recompute_helps: ClassVar[bool] = True
 
     def make(self, **values: Any) -> Workload:
@@ -89,6 +95,15 @@ class Family(ABC, Generic[W]):
             An unknown choice.
         """
         return self.make(**read_values(self.name, (*self.parameters, *DTYPES), values))
+
+    def own(self, workload: Workload) -> W | None:
+        """The workload, if it is one of this family."""
+        return cast(W, workload) if isinstance(workload, self.shape) else None
+
+    @property
+    def simulated(self) -> KernelFamily[Any, Any] | None:
+        """The family itself where it has kernels to simulate; else None."""
+        return None
 
     @abstractmethod
     def accounting(self, workload: W) -> Accounting:
@@ -142,6 +157,10 @@ class Family(ABC, Generic[W]):
 
     def stateless_schedule(self, workload: W, room: Room) -> Explicit | None:
         """The best schedule known if what it keeps beside operands takes no room; None where it keeps nothing."""
+        return None
+
+    def reduced(self, workload: W, tile: TileShape, side: int, depth: int) -> Workload | None:
+        """For pictures: at most ``side`` tiles a side, in proportion, ``depth`` steps of k; None for no picture."""
         return None
 
     def best_on_sms(self, workload: W, sms: int, capacity: int, omega: Fraction, group: int) -> OnSms:
@@ -199,12 +218,27 @@ class KernelFamily(Family[W], Generic[W, S]):
         Whether they also run under the execution models of `pebble.schedules.execution`; all run in lock step.
     rounds_partial_sums : bool
         Whether some of its kernels pass a partial sum of the output on through memory at the output's width.
+    hides_phases : bool
+        Whether the phases of a block step overlap in the fastest kernels and do not in those modelled here.
+    space : Space, optional
+        What a search can try; None where no search is written.
     """
 
     schedules_help: ClassVar[str]
     daily: ClassVar[tuple[str, ...]]
     timed: ClassVar[bool] = False
     rounds_partial_sums: ClassVar[bool] = False
+    hides_phases: ClassVar[bool] = False
+    space: ClassVar[Space[Any, Any] | None] = None
+
+    @property
+    def simulated(self) -> KernelFamily[Any, Any]:
+        return self
+
+    @property
+    def kernel(self) -> type[TableKernel]:
+        """The kernel that walks its tables."""
+        return KERNELS[self.name]
 
     def default_tile(self, workload: W) -> TileShape:
         """128 x 128 and 128 bytes of k."""
@@ -261,6 +295,14 @@ class KernelFamily(Family[W], Generic[W, S]):
     def kernel_needs(self, workload: W, tile: TileShape, stages: int = 1) -> KernelNeeds:
         """What a block keeps on its SM; the most that any kernel of the family keeps."""
 
+    def advised_needs(self, workload: W, tile: TileShape, stages: int = 1) -> KernelNeeds:
+        """The same of a kernel that an advisor offers."""
+        return self.kernel_needs(workload, tile, stages)
+
+    def k_tile(self, workload: W, tile: TileShape) -> tuple[int, int, bool]:
+        """Of a step of a block: columns that its rows meet, values of each, and whether the rows stay on the SM."""
+        return tile.bn, tile.bk, False
+
     def values_held(self, workload: W, config: KernelConfig, stages: int = 1) -> int:
         """Values that all running blocks hold together, besides the cache."""
         return config.wave_blocks * self.kernel_needs(workload, config.tile, stages).values
@@ -303,7 +345,7 @@ class KernelFamily(Family[W], Generic[W, S]):
         )
         if isinstance(schedule, OwnSchedule):
             return schedule.table(workload, launch, config.order_params)
-        return named_table(workload, schedule, launch)  # type: ignore[arg-type]  # each family names one of these
+        return named_table(workload, schedule, launch)
 
     def simulate(self, workload: W, schedule: S | OwnSchedule, config: KernelConfig, residual: bool = False) -> Traffic:
         """What one schedule moves; errors as for `trace`."""

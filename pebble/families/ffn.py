@@ -6,6 +6,7 @@ r"""A feed-forward network, Y := act(X W1) W2, or gated.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from pebble.bounds import Accounting, Chain, Formula, Grid
@@ -15,10 +16,12 @@ from pebble.cdag.catalogue import DagFamily
 from pebble.cdag.ffn import ffn_dag
 from pebble.families.base import KernelFamily
 from pebble.families.schedules import Explicit, OnSms
+from pebble.families.spaces.ffn import FfnSpace
 from pebble.models.kernel_fit import KernelNeeds
 from pebble.schedules.explicit.ffn import best_ffn_schedule
 from pebble.schedules.explicit.parallel_chain import best_ffn_on_sms
 from pebble.schedules.ffn import FfnKernel, FfnSchedule, all_ffn_schedules, ffn_groups, parse_ffn_schedule
+from pebble.schedules.grid import cut_sides
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.traces.program import Program
@@ -41,6 +44,8 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
         flag("--gated", "gate and up products (SwiGLU)"),
     )
     chained = True
+    has_residual = True
+    space = FfnSpace()
     rounds_partial_sums = True  # where the hidden layer is split, Y is written and read again between the parts
     schedules_help = "separate:ORDER, row-fused-R, row-fused-R-split-S, interleaved-R"
     daily = ("separate:row", "separate:grouped-8", "row-fused-16")
@@ -92,6 +97,17 @@ class FfnFamily(KernelFamily[Ffn, FfnSchedule]):
         """Of the first GEMM, which needs more: a tile of gate and one of up, and the tiles of X and both weights."""
         ups = workload.up_products
         return KernelNeeds(ups * tile.bm * tile.bn, 0, tile.bk * (tile.bm + ups * tile.bn), stages, workload.in_bytes)
+
+    def k_tile(self, workload: Ffn, tile: TileShape) -> tuple[int, int, bool]:
+        return tile.bn * workload.up_products, tile.bk, False
+
+    def reduced(self, workload: Ffn, tile: TileShape, side: int, depth: int) -> Ffn:
+        hidden_side = max(1, tile.bn // workload.up_products)  # a block of a gated network computes gate and up tiles
+        f, wide, out = workload.hidden, workload.d_model, workload.d_out
+        longest = max(ceil_div(workload.tokens, tile.bm), ceil_div(f, hidden_side))
+        sides = (workload.tokens, tile.bm), (f, tile.bn), (wide, tile.bn), (out, tile.bn)
+        tokens, f, wide, out = cut_sides(side, *sides, longest=longest)
+        return replace(workload, tokens=tokens, hidden=f, d_model=wide, d_out=out, name="")
 
     def named_program(self, workload: Ffn, schedule: FfnSchedule, config: KernelConfig, residual: bool) -> Program:
         kernel = FfnKernel(workload, config.tile, residual=residual)

@@ -20,13 +20,16 @@ from pebble.cdag.gemm import gemm_dag
 from pebble.errors import InputError
 from pebble.families.base import KernelFamily
 from pebble.families.schedules import BALANCED, Explicit, OnSms
+from pebble.families.spaces.gemm import GemmSpace
 from pebble.game.buffer_model import BufferModel
 from pebble.models.caches import parse_policy
 from pebble.models.kernel_fit import KernelNeeds
+from pebble.models.tile_model import tile_needs
 from pebble.schedules.explicit import best_gemm_schedule
 from pebble.schedules.explicit.parallel import ParallelSchedule
 from pebble.schedules.explicit.parallel_search import best_parallel_schedule
 from pebble.schedules.gemm import GemmKernel
+from pebble.schedules.grid import cut_sides
 from pebble.schedules.orders import TileOrder, all_schedules, parse_order
 from pebble.schedules.tables.own import OwnSchedule
 from pebble.schedules.tile import TileShape
@@ -58,6 +61,7 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
     schedules_help = "the orders of `pebble schedules`"
     daily = ("row", "grouped-8")
     timed = True
+    space = GemmSpace()
 
     def make(self, batch: int = 1, m: int = 0, **values: Any) -> Workload:
         if batch > 1:
@@ -143,6 +147,16 @@ class GemmFamily(KernelFamily[Gemm, TileOrder]):
     def kernel_needs(self, workload: Gemm, tile: TileShape, stages: int = 1) -> KernelNeeds:
         """A tile of C, and tiles of A and B."""
         return KernelNeeds(tile.bm * tile.bn, 0, tile.bk * (tile.bm + tile.bn), stages, workload.in_bytes)
+
+    def advised_needs(self, workload: Gemm | GroupedGemm, tile: TileShape, stages: int = 1) -> KernelNeeds:
+        """With the output tile, barriers and, for fp8, scales of A."""
+        scales = 4 * tile.bm if workload.dtype == "fp8" else 0
+        widths = workload.in_bytes, workload.out_bytes
+        return tile_needs(tile.bm, tile.bn, tile.bk, stages, widths[0], out_bytes=widths[1], scale_bytes=scales)
+
+    def reduced(self, workload: Gemm, tile: TileShape, side: int, depth: int) -> Gemm:
+        rows, cols = cut_sides(side, (workload.m, tile.bm), (workload.n, tile.bn))
+        return replace(workload, m=rows, n=cols, k=min(workload.k, depth * tile.bk), name="")
 
     def named_trace(self, workload: Gemm, schedule: TileOrder, config: KernelConfig, residual: bool) -> Trace:
         if config.execution.is_reference or config.execution.is_free:

@@ -86,6 +86,10 @@ class GroupedFamily(KernelFamily[GroupedGemm, TileOrder]):
         """Those of one product."""
         return GEMM.kernel_needs(workload.gemms[0], tile, stages)
 
+    def advised_needs(self, workload: GroupedGemm, tile: TileShape, stages: int = 1) -> KernelNeeds:
+        """Those of one product."""
+        return GEMM.advised_needs(workload, tile, stages)
+
     def named_program(
         self, workload: GroupedGemm, schedule: TileOrder, config: KernelConfig, residual: bool
     ) -> Program:

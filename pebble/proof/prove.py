@@ -119,7 +119,7 @@ def _game(stated: Statement, told: Accounting, bound: LowerBound) -> str:
     if stated.option.get("accumulate_into"):
         begins = "the accumulator starts in slow memory with the value that is added to."
     again = "Values may be computed again" if bound.recompute else "No value is computed twice"
-    if told.chain is None:
+    if told.chain is None and not told.computed_once:
         again += ": only one completion of each output is useful, so it does not help"
     names = {name: name if len(name) == 1 else "\\text{" + name.replace("_", "\\_") + "}" for name in told.symbols}
     sizes = ",\\quad ".join(f"{names[name]} = {number(size)}" for name, size in told.symbols.items())
@@ -262,7 +262,7 @@ def _geometry(box: Box, shares: list[Share]) -> str:
         """
     if box.overlap > 1:
         text += f"""
-        One input value serves up to $R = {box.overlap}$ pairs of a pixel and a tap, hence the factor.
+        One input value is met at up to $R = {box.overlap}$ places along the columns, hence the factor.
         """
     return text + "".join(_share(box, share) for share in shares)
 

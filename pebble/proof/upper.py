@@ -22,6 +22,7 @@ from pebble.schedules.explicit.conv2d import ConvProduct, ConvSchedule
 from pebble.schedules.explicit.corner import Corner
 from pebble.schedules.explicit.fused import FusedSchedule, Kernel
 from pebble.schedules.explicit.gemm import BandedProduct
+from pebble.schedules.explicit.latent import LatentSchedule
 from pebble.schedules.explicit.phases import Phases
 from pebble.schedules.explicit.row_state import FAMILY as ROW_STATE
 from pebble.workloads.widths import ALIKE
@@ -108,6 +109,10 @@ def _parameters(schedule: Explicit | ExplicitProduct | ChainPlan | Kernel) -> di
         case FusedSchedule():
             kind = "kernels with row state" if schedule.family == ROW_STATE else "kernels"
             return {"kind": kind, "kernels": [_parameters(kernel) for kernel in schedule.kernels]}
+        case LatentSchedule(apart=FusedSchedule() as apart):
+            return _parameters(apart)
+        case LatentSchedule(rows=rows):
+            return {"kind": "latent panels", "rows": rows} if rows else {"kind": "latents stay"}
         case Kernel(name="softmax"):
             return {"kind": "softmax", "row_stays": schedule.row_stays}
         case Kernel():

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pebble.errors import InputError, UnknownNameError, check_flag
-from pebble.families import DAG_FAMILIES, FAMILIES, family_of, find_dag_family
+from pebble.families import DAG_FAMILIES, FAMILIES, Family, find_dag_family, find_family
 from pebble.game import Variant
 from pebble.system.files import exists
 from pebble.workloads.base import Workload
@@ -45,8 +45,8 @@ def read_dag_source(
     """
     given = {key: value for key, value in (values or {}).items() if value is not None and value is not False}
     game = None if variant is None else Variant.parse(str(variant))
-    if isinstance(source, Workload):
-        source, given = _of_workload(source, given)
+    if (own := find_family(source)) is not None:
+        source, given = _of_workload(own, source, given)
     if isinstance(source, str) and source in DAG_FAMILIES:
         family = find_dag_family(source)
         dag = family.build(given, game)
@@ -79,8 +79,7 @@ def read_dag_source(
     )
 
 
-def _of_workload(workload: Workload, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    family = family_of(workload)
+def _of_workload(family: Family[Any], workload: Workload, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if family.dag is None:
         raise InputError(f"dag: got {workload.label}, but {family.name} has no computation DAG of its own.")
     known = {p.name for p in family.dag.parameters if p.name in {q.name for q in family.parameters}}

@@ -204,9 +204,10 @@ def compare_exactly(
     InfeasibleError
         The three tiles of the largest operation do not fit.
     """
-    if not isinstance(workload, Gemm):
+    gemm = GEMM.own(workload)
+    if gemm is None:
         raise InputError(f"--exact: got {family_of(workload).name}, expected gemm: only its tile orders are solved.")
-    gemm, target = workload, read_target(**where)
+    target = read_target(**where)
     orders = read_schedules(schedules, GEMM.all_schedules(gemm, shape := GEMM.default_tile(gemm)), GEMM.parse_schedule)
     if target.cache is None:
         raise InputError("--exact: got a GPU, expected --cache SIZE: the tile game has one memory, of a few tiles.")

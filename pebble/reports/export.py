@@ -27,9 +27,7 @@ from pebble.schedules.tables.checks import check_table
 from pebble.schedules.tables.files import npy_bytes, table_document, write_csv
 from pebble.schedules.tables.own import FixedTable
 from pebble.schedules.tables.source import own_schedule
-from pebble.schedules.tile import TileShape
 from pebble.system.files import check_output, write_bytes
-from pebble.workloads import Attention
 from pebble.workloads.base import Workload
 
 FORMATS: dict[str, tuple[str, Callable[[TileTable], str | bytes]]] = {
@@ -40,7 +38,6 @@ FORMATS: dict[str, tuple[str, Callable[[TileTable], str | bytes]]] = {
     "cuda": (".h", cuda_header),
 }
 _HOW = {"waves": "waves", "free": "free", "persistent": "free", "dynamic": "free", "staggered": "staggered"}
-_SMALL_TILE = 128 * 128  # values of C, beside whose stages there is shared memory for one more
 
 
 @dataclass(frozen=True, repr=False)
@@ -191,7 +188,7 @@ def _made(schedule: Own, workload: Workload, options: KernelOptions) -> tuple[Ti
     table = family.table(workload, chosen, config)
     check_table(table)
     traffic = family.simulate(workload, chosen, config)
-    stages, most = kernel.stages, _most_stages(workload, config.tile)
+    stages, most = kernel.stages, family.kernel.exported_stages(config.tile)
     origins = {"tile": ORIGINS.get(kernel.fitted.tile_from), "stages": ORIGINS.get(kernel.fitted.stages_from)}
     if kernel.fitted.stages_from == "default":
         stages = most
@@ -209,11 +206,6 @@ def _made(schedule: Own, workload: Workload, options: KernelOptions) -> tuple[Ti
         write_bytes=traffic.dram_write_bytes,
     )
     return replace(table, launch=launch), (*kernel_notes(workload, kernel, [chosen.name]), *notes)
-
-
-def _most_stages(workload: Workload, tile: TileShape) -> int:
-    """No more than kernels of Triton have use for; where no GPU is named, the customary number."""
-    return 2 if isinstance(workload, Attention) else 4 if tile.bm * tile.bn <= _SMALL_TILE else 3
 
 
 def check_file(path: str, format: str) -> None:

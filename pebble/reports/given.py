@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 
 from pebble.errors import InputError, check_flag
+from pebble.families import family_of
 from pebble.traces import Trace
-from pebble.workloads import Ffn
 from pebble.workloads.base import Workload
 
 LESS_THAN_BOUND = (
@@ -24,7 +24,7 @@ def check_residual(workload: Workload, residual: object) -> None:
     InputError
         Not True or False, or a workload that is no FFN.
     """
-    if check_flag("residual", residual) and not isinstance(workload, Ffn):
+    if check_flag("residual", residual) and not family_of(workload).has_residual:
         raise InputError(
             f"--residual: got it with {workload.label}, expected an ffn, whose input is read again to be added to the "
             "output; leave it out."

@@ -19,7 +19,6 @@ from pebble.system.parallel import each
 from pebble.timing.floor import TimeFloor, time_floor
 from pebble.timing.sustained import Rates, sustained_rates
 from pebble.timing.waves import ModelledTime, modelled_time
-from pebble.workloads import Attention
 from pebble.workloads.base import Workload
 
 MILLI = 1e3  # milliseconds of a second
@@ -36,7 +35,7 @@ _NO_OVERLAP = (
 
 def time_notes(*workloads: Workload) -> tuple[str, ...]:
     """What a reader must know of the modelled times of these workloads."""
-    return ESTIMATE, *([_NO_OVERLAP] if any(isinstance(workload, Attention) for workload in workloads) else [])
+    return ESTIMATE, *([_NO_OVERLAP] if any(kernel_family(workload).hides_phases for workload in workloads) else [])
 
 
 class Timed(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from pebble.errors import InputError
-from pebble.families import KernelFamily, family_of
+from pebble.families import family_of
 from pebble.models.rates import peak_dram, peak_l2, peak_operations
 from pebble.reports.bound import bound_workload
 from pebble.reports.bounded import trace_bound
@@ -47,13 +47,13 @@ def roofline(
     if machine is None:
         raise InputError("roofline: expected --gpu or --machine: a bare memory has no roofs.")
     sums = check_time_options(machine, accumulator)
-    family = family_of(workload)
+    family = family_of(workload).simulated
     peak, dram, l2 = peak_operations(machine, workload.dtype, sums), peak_dram(machine), peak_l2(machine)
     if peak is None or dram is None:
         key = f"throughput.{workload.dtype}" if peak is None else "dram_bandwidth"
         raise InputError(f"roofline: the machine file of {machine.name} has no {key}, which a roof needs; add it.")
     types = workload.label + (f", sums in {sums}" if sums != "fp32" else "")
-    if not isinstance(family, KernelFamily):
+    if family is None:
         found = bound_workload(workload, accumulator=accumulator, **where)
         assert found.timed is not None
         return Roofline(

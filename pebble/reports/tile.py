@@ -17,9 +17,8 @@ from pebble.reports.target import MAX_SMS, chip_of, whole
 from pebble.schedules.tile import TileShape
 from pebble.timing.waves import ModelledTime
 from pebble.tuning import Progress, silent
-from pebble.tuning.advisors import ADVISORS, Advice, Advisor, Timed, Timer, best_timed, launches, parse_advisor
+from pebble.tuning.advisors import ADVISORS, Advice, Advisor, Timed, Timer, best_timed, parse_advisor
 from pebble.units import ceil_div
-from pebble.workloads import Attention, Ffn
 from pebble.workloads.base import Workload
 
 _OURS = "ours"
@@ -259,17 +258,13 @@ def _seeds(workload: Workload, machine: Machine, sms: int) -> tuple[Advice, ...]
 
 def _choice(timer: Timer, advice: Advice, timed: Timed | None) -> Choice:
     workload, machine, tile = timer.workload, timer.machine, advice.tile
-    columns, depth, resident = tile.bn, tile.bk, False
-    if isinstance(workload, Ffn):
-        columns *= workload.up_products
-    if isinstance(workload, Attention):  # Q stays; a step brings K and V of a tile of keys
-        depth, resident = workload.head_dim + workload.value_dim, True
+    columns, depth, resident = timer.family.k_tile(workload, tile)
     step = KTile(tile.bm, columns, depth, workload.in_bytes, constants_of(machine, workload.dtype), resident)
     model = tile_model(
         machine,
         step,
         advice.needs,
-        tiles=launches(workload, tile)[0].blocks,
+        tiles=timer.family.kernel.work(workload, tile)[0].blocks,
         flops=workload.flops,
         dram_bytes=timed.time.dram_bytes if timed else workload.compulsory_bytes,
         scale_bytes=advice.scale_bytes,

@@ -34,7 +34,6 @@ from pebble.schedules.tables import TileTable
 from pebble.system.clock import Clock, check_seconds
 from pebble.tuning import OtherLaunch, Progress, Scored, Search, SetAside, launches, runnable, set_asides, silent
 from pebble.units import format_bytes
-from pebble.workloads import Attention
 from pebble.workloads.base import Workload
 
 if TYPE_CHECKING:
@@ -277,8 +276,6 @@ def tune(
     """
     if options.get("execution") is not None:
         raise InputError("execution: expected robust instead, the executions to rank by, such as 'waves,dynamic-5'.")
-    if isinstance(workload, Attention) and workload.softmax == "strict":
-        raise InputError("--softmax: got strict, expected online: all orders that are tried rescale sums as they go.")
     conditions, why = default_conditions(workload, options) if robust is None else (read_conditions(robust), ())
     clock = Clock(check_seconds("--time-limit", time_limit))
     for condition in conditions:  # refused before any work is done for it

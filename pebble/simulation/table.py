@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from pebble.models.caches import CacheCounts, parse_policy
-from pebble.schedules.gemm import GemmKernel
 from pebble.schedules.tables import TileTable
-from pebble.schedules.tables.walk import free_phases, table_kernel, table_phases, table_trace
+from pebble.schedules.tables.registry import table_kernel
+from pebble.schedules.tables.walk import free_phases, table_phases, table_trace
 from pebble.simulation.kernel import KernelConfig, Traffic, simulate_trace
 from pebble.traces import LINE_BYTES, Trace
 from pebble.traces.program import Group, Program
@@ -45,8 +45,10 @@ def table_program(table: TileTable, config: KernelConfig, residual: bool = False
 def _closed_form(table: TileTable, config: KernelConfig) -> CacheCounts | None:
     """For a GEMM whose waves are full, each with all of k in one direction."""
     kernel = table_kernel(table)
-    if not isinstance(kernel, GemmKernel) or not table.plain:
+    first, *more = kernel.products
+    if more or not table.plain:
         return None
+    depth = first.steps[table.column("row")]
     slots = int(table.column("slot").max()) + 1  # waves may be of fewer blocks than run at once
     number = np.arange(table.blocks)
     direction, wave = table.column("k_direction"), table.column("wave")
@@ -55,7 +57,7 @@ def _closed_form(table: TileTable, config: KernelConfig) -> CacheCounts | None:
     plain = (
         np.array_equal(wave * slots + table.column("slot"), number)
         and np.array_equal(direction < 0, turned)
-        and np.array_equal(table.column("k_start"), np.where(turned, kernel.depth - 1, 0))
+        and np.array_equal(table.column("k_start"), np.where(turned, depth - 1, 0))
     )
     if not plain:
         return None

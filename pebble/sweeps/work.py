@@ -14,7 +14,7 @@ from typing import Any
 from pebble import __version__
 from pebble.api.games import solve
 from pebble.errors import GapOpenError, InputError, PebbleError
-from pebble.families import FAMILIES, KernelFamily, find_dag_family
+from pebble.families import FAMILIES, find_dag_family, kernel_family
 from pebble.models.machine import Machine, load_machine, read_machine_bytes
 from pebble.reports.bounded import trace_bound
 from pebble.reports.fit import ALLOW
@@ -120,8 +120,7 @@ def _traffic(tasks: Sequence[Mapping[str, Any]], machine_file: str | None) -> li
         if named is not None:
             machine = _machine(named["sku"], named["sha256"], machine_file)
         workload = workload_of(question)
-        family = FAMILIES[workload.family]
-        assert isinstance(family, KernelFamily)  # the plan asks for no other
+        family = kernel_family(workload)
         kernel = kernel_of(question, workload, machine)
         family.check(workload, kernel.config)
         bounded = trace_bound(workload, kernel)

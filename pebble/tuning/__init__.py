@@ -1,8 +1,8 @@
 """Search for schedules that move little: what can be tried, what it moves, and the way from coarse to fine."""
 
+from pebble.families.spaces.candidate import Candidate, Condition, measure, runnable
 from pebble.tuning.alternatives import OtherLaunch, SetAside, launches, set_asides
-from pebble.tuning.base import Progress, silent
-from pebble.tuning.evaluate import Candidate, Condition, measure, runnable
+from pebble.tuning.progress import Progress, silent
 from pebble.tuning.search import Scored, Search, space_of
 
 __all__ = [

@@ -9,15 +9,14 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from pebble.errors import InputError
+from pebble.families.spaces.candidate import Condition, measure
 from pebble.models.caches import parse_policy
 from pebble.models.caches.persisting import MOST, OPTION
 from pebble.schedules.execution import Execution
-from pebble.schedules.tables.walk import kernel_of
+from pebble.schedules.tables.registry import kernel_of
 from pebble.simulation import Traffic
 from pebble.system.parallel import each
-from pebble.tuning.evaluate import Condition, measure
 from pebble.tuning.search import FREE_STEPS, Scored, Search
-from pebble.workloads import Gemm
 
 SHARES = (0.25, 0.5, MOST)  # of the cache, at most set aside
 WORTH = 0.01  # of what moves without: a set-aside that saves no more is not spoken of
@@ -179,7 +178,7 @@ def launches(search: Search) -> tuple[OtherLaunch[Scored], ...]:
     With k in 2 or 4 slices, where a GEMM has fewer tiles than run at once: it moves more, and takes less time.
     """
     first = search.conditions[0]
-    if not (isinstance(search.workload, Gemm) and first.execution.is_reference):
+    if not (search.family.timed and first.execution.is_reference):
         return ()
     ranked = search.ranked()
     daily = [s for s in ranked if s.daily][:1]
@@ -189,8 +188,8 @@ def launches(search: Search) -> tuple[OtherLaunch[Scored], ...]:
         trials += [(search.scored[key], Execution("staggered")) for key in best]
     for scored in daily:
         config = scored.candidate.config
-        rows, cols, depth = config.tile.grid(search.workload)
-        if rows * cols < config.wave_blocks:
+        ((depth, tiles),) = search.family.loops(search.workload, config.tile)
+        if tiles < config.wave_blocks:
             trials += [(scored, Execution("split-k", splits)) for splits in _SPLITS if splits <= depth]
 
     def launched(trial: tuple[Scored, Execution]) -> OtherLaunch[Scored] | None:

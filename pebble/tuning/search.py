@@ -9,18 +9,14 @@ from math import inf
 from typing import Any
 
 from pebble.errors import InputError
-from pebble.families import KernelFamily, kernel_family
+from pebble.families import FAMILIES, KernelFamily, kernel_family
+from pebble.families.spaces.candidate import Candidate, Condition, glance, measure
+from pebble.families.spaces.space import Space
 from pebble.simulation import KernelConfig, Traffic
 from pebble.system.clock import Clock
 from pebble.system.parallel import each
-from pebble.tuning.attention import AttentionSpace
-from pebble.tuning.base import Progress, Space, silent
-from pebble.tuning.evaluate import Candidate, Condition, glance, measure
-from pebble.tuning.ffn import FfnSpace
-from pebble.tuning.gemm import GemmSpace
+from pebble.tuning.progress import Progress, silent
 from pebble.workloads.base import Workload
-
-SPACES: dict[str, Space[Any, Any]] = {"gemm": GemmSpace(), "ffn": FfnSpace(), "attention": AttentionSpace()}
 
 _THIN = 6  # of the candidates, one in so many is looked at to choose tiles
 _TILES = 2  # kept of those
@@ -44,12 +40,15 @@ def space_of(workload: Workload) -> Space[Any, Any]:
         Its kernels are simulated, but not searched for, or it has none.
     """
     family = kernel_family(workload)
-    if family.name not in SPACES:
+    if family.space is None:
+        searched = ", ".join(name for name, other in FAMILIES.items() if other.simulated and other.simulated.space)
         raise InputError(
-            f"got {workload.label}, expected one of {', '.join(SPACES)}: no search for {family.name} kernels is "
+            f"got {workload.label}, expected one of {searched}: no search for {family.name} kernels is "
             "written; `pebble compare` ranks their tile orders."
         )
-    return SPACES[family.name]
+    if refusal := family.space.refusal(workload):
+        raise InputError(refusal)
+    return family.space
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ class Search:
     @property
     def space(self) -> Space[Any, Any]:
         """What can be tried."""
-        return SPACES[self.family.name]
+        return space_of(self.workload)
 
     def run(self) -> None:
         """Search until nothing better is near, the time is over or somebody interrupts.

@@ -13,6 +13,7 @@ from html import escape
 from typing import Any
 
 from pebble.errors import InputError
+from pebble.families.ffn import FFN
 from pebble.schedules.explicit.chain import best_band
 from pebble.schedules.explicit.ffn import ffn_chain
 from pebble.schedules.tile import TileShape
@@ -73,8 +74,8 @@ def bands_of(document: Document) -> Bands | None:
         A workload or a capacity that is none.
     """
     fields = Fields(document.data, document.name)
-    ffn = workload_of(fields)
-    if not isinstance(ffn, Ffn) or "lower_bound" not in fields:
+    ffn = FFN.own(workload_of(fields))
+    if ffn is None or "lower_bound" not in fields:
         return None
     bound = fields.part("lower_bound")
     capacity = bound.whole("capacity_elements")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pebble.errors import InputError
-from pebble.families import kernel_family
+from pebble.families import KernelFamily, family_of
 from pebble.models.caches import parse_policy
 from pebble.schedules.grid import round_up
 from pebble.schedules.tile import TileShape
@@ -25,7 +25,6 @@ from pebble.units import ceil_div
 from pebble.webpage.documents import Document, Fields
 from pebble.webpage.gaps import moved_by
 from pebble.webpage.shapes import workload_of
-from pebble.workloads import Attention, Ffn, Gemm
 from pebble.workloads.base import Workload
 
 SIDE = 24  # tiles on the longer side of the grid
@@ -33,7 +32,7 @@ DEPTH = 4  # steps of k that are kept
 MAX_ORDERS = 12  # on a page
 MAX_ASKED = 48  # of which the walks are tried
 _SM_POWERS = (1.0, 0.75, 0.5, 0.25, 0.0)  # of the share of the tiles that is left
-_MAX_HEADS = _LEAST_SMS = 4
+_LEAST_SMS = 4
 _MOST_BLOCKS, _MOST_TOUCHES = 5_000, 200_000
 _MOST_CACHE_BYTES = 2**40
 
@@ -79,13 +78,17 @@ def walks_of(document: Document) -> Walks | None:
     """
     fields = Fields(document.data, document.name)
     workload, kernel = workload_of(fields), fields.part("kernel")
-    if not isinstance(workload, Gemm | Ffn | Attention):
+    family = family_of(workload).simulated
+    if family is None:
         return None
     moved = {row.text("name"): moved_by(row) for row in fields.parts("schedules")}
     names = sorted(moved, key=lambda name: moved[name])
     asked = names if len(names) <= MAX_ASKED else [*names[: MAX_ASKED - 1], names[-1]]
     tile = TileShape.parse(kernel.text("tile"), 1)
-    tried = [_Reduced.of(*reduction, asked, moved) for reduction in _reductions(workload, tile, kernel)]
+    reduced = _reductions(family, workload, tile, kernel)
+    tried = [_Reduced.of(family, *reduction, asked, moved) for reduction in reduced]
+    if not tried:
+        return None
     chosen = max(tried, key=lambda reduced: (len(reduced.ranked), reduced.spread))
     left_out = [f"{len(names) - len(asked)} orders between the best and the worst"] if len(names) > len(asked) else []
     left_out += [f"{name}: {reason}" for name, reason in chosen.refused.items()]
@@ -102,7 +105,7 @@ def walks_of(document: Document) -> Walks | None:
         orders.append({"name": name, "moved": moved[name], "grids": grids, "reads": reads, "blocks": blocks})
     config = chosen.config
     about = (
-        f"Reduced to {chosen.small.label}: tile {kernel_family(workload).tile_text(config.tile)}, {config.sms} SMs, "
+        f"Reduced to {chosen.small.label}: tile {family.tile_text(config.tile)}, {config.sms} SMs, "
         f"one LRU of {config.cache_bytes / 2**10:,.0f} KiB, in waves. Its figures are not those of the whole problem; "
         "at the end of the walks these orders rank as in the gap table."
     )
@@ -124,8 +127,14 @@ class _Reduced:
     refused: dict[str, str]
 
     @classmethod
-    def of(cls, small: Workload, config: KernelConfig, names: Sequence[str], moved: Mapping[str, float]) -> _Reduced:
-        family = kernel_family(small)
+    def of(
+        cls,
+        family: KernelFamily[Any, Any],
+        small: Workload,
+        config: KernelConfig,
+        names: Sequence[str],
+        moved: Mapping[str, float],
+    ) -> _Reduced:
         traces: dict[str, Trace] = {}
         fetched: dict[str, int] = {}
         refused: dict[str, str] = {}
@@ -174,16 +183,20 @@ def ranked_alike(moved: Mapping[str, float], fetched: Mapping[str, int]) -> list
     return chains[-1] if chains else []
 
 
-def _reductions(workload: Workload, tile: TileShape, kernel: Fields) -> Iterator[tuple[Workload, KernelConfig]]:
+def _reductions(
+    family: KernelFamily[Any, Any], workload: Workload, tile: TileShape, kernel: Fields
+) -> Iterator[tuple[Workload, KernelConfig]]:
     """The same workload with at most ``SIDE`` tiles a side, the cache cut in proportion, and the SMs more or less.
 
     With as few SMs as there are fewer tiles the waves are as many as they were, but less wide than the groups and
     strips that orders name; with all SMs they are as wide, but few.
     """
     lines = round_up(tile.bk, LINE_BYTES // workload.in_bytes)  # so that no two tiles share a line
-    tile = kernel_family(workload).cut_tile(replace(tile, bk=lines), workload)
-    small = _cut(workload, tile)
-    tile = kernel_family(small).cut_tile(tile, small)
+    tile = family.cut_tile(replace(tile, bk=lines), workload)
+    small = family.reduced(workload, tile, SIDE, DEPTH)
+    if small is None:
+        return
+    tile = family.cut_tile(tile, small)
     blocks, fewer = (_blocks(w, tile) for w in (workload, small))
     if fewer > _MOST_BLOCKS:
         raise InputError(f"report: {small.label}: got {fewer:,} tiles, expected at most {_MOST_BLOCKS:,} for a walk.")
@@ -206,33 +219,6 @@ def _passed(trace: Trace, config: KernelConfig) -> tuple[int, set[int]]:
         lines += int(missed[~writes].sum())
         written.update(np.unique(trace.tile_operand[chunk.ids[writes]]).tolist())
     return lines * LINE_BYTES, written
-
-
-def _cut(workload: Workload, tile: TileShape) -> Workload:
-    def share(value: int, side: int, longest: int) -> int:
-        tiles = ceil_div(value, side)
-        return min(value, side * min(SIDE, max(1, round(tiles / max(1, longest / SIDE)))))
-
-    if isinstance(workload, Gemm):
-        longest = max(ceil_div(workload.m, tile.bm), ceil_div(workload.n, tile.bn))
-        m, n = share(workload.m, tile.bm, longest), share(workload.n, tile.bn, longest)
-        return replace(workload, m=m, n=n, k=min(workload.k, DEPTH * tile.bk), name="")
-    if isinstance(workload, Ffn):
-        hidden_side = tile.bn // workload.up_products  # a block of a gated network computes a gate and an up tile
-        longest = max(ceil_div(workload.tokens, tile.bm), ceil_div(workload.hidden, max(1, hidden_side)))
-        tokens, hidden = share(workload.tokens, tile.bm, longest), share(workload.hidden, tile.bn, longest)
-        wide, out = share(workload.d_model, tile.bn, longest), share(workload.d_out, tile.bn, longest)
-        return replace(workload, tokens=tokens, hidden=hidden, d_model=wide, d_out=out, name="")
-    assert isinstance(workload, Attention)
-    queries, keys = (min(value, SIDE * side) for value, side in ((workload.queries, tile.bm), (workload.keys, tile.bn)))
-    if workload.causal:
-        queries = keys = min(queries, keys)
-    group = workload.heads // workload.kv_heads
-    heads = max(group, _MAX_HEADS // group * group)
-    return replace(
-        workload, queries=queries, keys=keys, heads=min(workload.heads, heads),
-        kv_heads=min(workload.heads, heads) // group, batch=1, name="",
-    )  # fmt: skip
 
 
 def _blocks(workload: Workload, tile: TileShape) -> int:

@@ -1,4 +1,4 @@
-"""Workloads: the families (gemm, ffn, attention, conv2d) and the layers of named models."""
+"""Workloads: the families (gemm, ffn, attention, latent attention, conv2d) and the layers of named models."""
 
 from pebble.workloads.attention import Attention
 from pebble.workloads.base import DTYPE_BYTES, Operand, Workload, check_dimension, element_bytes
@@ -6,6 +6,7 @@ from pebble.workloads.conv2d import Conv2d
 from pebble.workloads.ffn import Ffn
 from pebble.workloads.gemm import Gemm
 from pebble.workloads.grouped import GroupedGemm
+from pebble.workloads.latent import LatentAttention
 from pebble.workloads.layer import TransformerLayer
 from pebble.workloads.named import model_names, model_shape, named_gemm, named_workload
 
@@ -16,6 +17,7 @@ __all__ = [
     "Ffn",
     "Gemm",
     "GroupedGemm",
+    "LatentAttention",
     "Operand",
     "TransformerLayer",
     "Workload",

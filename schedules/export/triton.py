@@ -11,21 +11,19 @@ import base64
 import json
 import textwrap
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from pebble.errors import InputError
 from pebble.schedules.export.slots import SLOT_COLUMNS, slots_of, statement
+from pebble.schedules.kernel import TableKernel
+from pebble.schedules.tables.registry import KERNELS
 from pebble.schedules.tables.table import TileTable
-from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm
 
 TEMPLATES = Path(__file__).parent / "templates"
 _TORCH = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
-_LIBRARY = {
-    "gemm": "torch.matmul", "grouped": "torch.matmul of each group", "ffn": "torch (two products)",
-    "attention": "torch attention",
-}  # fmt: skip
 _HELPERS = ("_tick", "_wait", "_k_step", "_pitch", "_tile", "_partial", "_put")
 _LEAST_SIDE = 16  # of a tile, for the matrix units
 _FILE = '''"""{head}
@@ -75,32 +73,30 @@ def triton_source(table: TileTable) -> str:
         staggered launches.
     """
     _check(table)
-    family, launch, workload = table.workload.family, table.launch, table.workload
-    imports, body = _joined(family)
+    launch, workload = table.launch, table.workload
+    kernel = KERNELS[workload.family]
+    problem, shape = f"{kernel.template.capitalize()}Problem", _literal(kernel.exported_shape(workload))
+    imports, body = _joined(kernel)
     about = {
         "schedule": table.name, "workload": workload.label, "tile": str(launch.tile), "stages": launch.stages,
         "blocks_per_sm": launch.blocks_per_sm, "machine": launch.machine, "execution": launch.execution,
         "predicted_read_bytes": launch.read_bytes, "predicted_write_bytes": launch.write_bytes,
-        "library": _LIBRARY[family],
+        "library": kernel.library,
     }  # fmt: skip
-    shape = {name: getattr(workload, name) for name in workload.DIMENSIONS}
-    shape |= {name: getattr(workload, name) for name in ("gated", "causal") if hasattr(workload, name)}
-    if isinstance(workload, GroupedGemm):
-        shape["rows"] = list(workload.rows)
     return _FILE.format(
-        head=_quoted("\n".join(statement(table))), imports=imports, about=_literal(about), shape=_literal(shape),
+        head=_quoted("\n".join(statement(table))), imports=imports, about=_literal(about), shape=shape,
         tile=_sides(table), stages=launch.stages, programs=launch.wave_blocks,
         columns=", ".join(SLOT_COLUMNS), count=len(SLOT_COLUMNS), table=_packed(table), body=body,
-        problem=f"{family.capitalize()}Problem", dtype=_TORCH[workload.dtype], out_dtype=_TORCH[workload.out_dtype],
+        problem=problem, dtype=_TORCH[workload.dtype], out_dtype=_TORCH[workload.out_dtype],
     )  # fmt: skip
 
 
-def _joined(family: str) -> tuple[str, str]:
-    """The imports and the statements of the templates that a family needs."""
+def _joined(kernel: type[TableKernel]) -> tuple[str, str]:
+    """The imports and the statements of the templates that a kernel needs."""
     imports = {"import sys"}
     body = ""
-    used = {*_HELPERS, "gemm_kernel" if family == "grouped" else f"{family}_kernel"}
-    for name in ("launch", "kernels", family):
+    used = {*_HELPERS, kernel.entry}
+    for name in ("launch", "kernels", kernel.template):
         text = (TEMPLATES / f"{name}.py").read_text(encoding="utf-8")
         lines = text.splitlines()
         for node in ast.parse(text).body:
@@ -127,7 +123,7 @@ def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"""', "'''")
 
 
-def _literal(values: dict[str, object]) -> str:
+def _literal(values: Mapping[str, object]) -> str:
     """A dictionary as Python source, an entry a line."""
     entries = "".join(f"    {json.dumps(key)}: {_value(value)},\n" for key, value in values.items())
     return "{\n" + entries + "}"
@@ -162,22 +158,14 @@ def _check(table: TileTable) -> None:
                 f"triton: got a tile of {side} in {name}, expected a power of two of at least {_LEAST_SIDE} (--tile); "
                 "it need not divide the problem."
             )
-    if isinstance(workload, Gemm | GroupedGemm) and workload.accumulate:
+    if any(operand.read and operand.written for operand in workload.operands):
         raise InputError("triton: got C += A B, expected C := A B.")
 
 
 def _sides(table: TileTable) -> tuple[int, int, int]:
     """BM, BN, BK of the kernels; one that holds all of a short side is rounded up to a power of two."""
     workload, tile = table.workload, table.launch.tile
-    if isinstance(workload, Gemm):
-        lengths = (workload.m, workload.n, workload.k)
-    elif isinstance(workload, GroupedGemm):
-        lengths = (max(workload.rows), workload.n, workload.k)
-    elif isinstance(workload, Ffn):
-        lengths = (workload.tokens, max(workload.hidden, workload.d_out), max(workload.hidden, workload.d_model))
-    else:
-        assert isinstance(workload, Attention)
-        lengths = (workload.queries, workload.keys, 1)
+    lengths = KERNELS[workload.family].extents(workload)
 
     def whole(side: int, length: int) -> int:
         return side if side < length else max(_LEAST_SIDE, 1 << (side - 1).bit_length())

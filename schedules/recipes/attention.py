@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pebble.schedules.attention import AttentionKernel
 from pebble.schedules.tables import Blocks, Launch, TileTable, deal
-from pebble.workloads import Attention
+from pebble.schedules.tables.registry import kernel_of
+from pebble.workloads.base import Workload
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,15 @@ class AttentionBands:
         parts += ["begun at different keys"] * self.shift
         return "; ".join(parts)
 
-    def table(self, workload: Attention, launch: Launch) -> TileTable:
+    def table(self, workload: Workload, launch: Launch) -> TileTable:
         """The table for an attention and a launch; cost O(blocks)."""
-        kernel = AttentionKernel(workload, launch.tile.bm, launch.tile.bn)
-        number = np.arange(kernel.q_tiles * kernel.copies, dtype=np.int64)
-        tile, head = number % kernel.q_tiles, number // kernel.q_tiles
-        place = kernel.q_tiles - 1 - tile if self.late_first else tile
+        ((_, (q_tiles, copies), seen),) = kernel_of(workload, launch.tile).products
+        number = np.arange(q_tiles * copies, dtype=np.int64)
+        tile, head = number % q_tiles, number // q_tiles
+        place = q_tiles - 1 - tile if self.late_first else tile
         order = np.lexsort((place, head, place // self.queries, head // self.heads))
         tile, head = tile[order], head[order]
-        count = kernel.visible(tile)
+        count = seen[tile]
         start = None
         if self.shift:
             spread = np.arange(len(tile)) % launch.wave_blocks / launch.wave_blocks

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.schedules.attention import AttentionKernel
-from pebble.schedules.ffn import FfnKernel
-from pebble.schedules.gemm import GemmKernel
-from pebble.schedules.grouped import GroupedKernel
+from pebble.schedules.kernel import TableKernel
+from pebble.schedules.tables.registry import table_kernel
 from pebble.schedules.tables.table import Column, TileTable
-from pebble.schedules.tables.walk import Kernel, table_kernel
 
 
 def check_tiles(where: str, row: Column, col: Column, grid: tuple[int, int], what: str) -> None:
@@ -68,26 +64,7 @@ def _is_grid(row: Column, col: Column, grid: tuple[int, int]) -> bool:
     return bool(np.all(np.bincount(row * grid[1] + col, minlength=len(row)) == 1))
 
 
-def _full(count: int, value: int) -> Column:
-    return np.full(count, value, np.int64)
-
-
-def product_grids(kernel: Kernel) -> list[tuple[str, tuple[int, int], Column]]:
-    """The result of each product, its grid, and the k steps of each tile row."""
-    if isinstance(kernel, GemmKernel | GroupedKernel):
-        return [("C", kernel.grid, _full(kernel.grid[0], kernel.depth))]
-    if isinstance(kernel, AttentionKernel):
-        grid = (kernel.q_tiles, kernel.copies)
-        seen = kernel.visible(np.arange(kernel.q_tiles, dtype=np.int64)).astype(np.int64)
-        return [("O (Q tile, head)", grid, seen)]
-    rows = kernel.rows
-    return [
-        ("H", (rows, kernel.hidden_cols), _full(rows, kernel.x.grid[1])),
-        ("Y", (rows, kernel.out_cols), _full(rows, kernel.units)),
-    ]
-
-
-def check_table(table: TileTable, kernel: Kernel | None = None) -> None:
+def check_table(table: TileTable, kernel: TableKernel | None = None) -> None:
     """Whether the table computes its workload.
 
     Raises
@@ -100,11 +77,11 @@ def check_table(table: TileTable, kernel: Kernel | None = None) -> None:
     product, row, col, first, steps, start, phase, adds = (
         table.column(name) for name in ("product", "row", "col", "first", "steps", "k_start", "phase", "adds")
     )
-    grids = product_grids(kernel)
-    if product.min() < 0 or product.max() >= len(grids):
-        raise InputError(f"{table.name}: expected products 0 to {len(grids) - 1} of {table.workload.label}.")
-    _first_bad(table, (start < first) | (start >= first + steps), "begins at a k step that is not its own", start)
-    for number, (name, grid, depth) in enumerate(grids):
+    products = kernel.products
+    if product.min() < 0 or product.max() >= len(products):
+        raise InputError(f"{table.name}: expected products 0 to {len(products) - 1} of {table.workload.label}.")
+    table.refuse((start < first) | (start >= first + steps), "begins at a k step that is not its own", start)
+    for number, (name, grid, depth) in enumerate(products):
         at = np.flatnonzero(product == number)
         whole = at[adds[at] == 0]
         what = f"{name} under tile {table.launch.tile}"
@@ -120,39 +97,13 @@ def check_table(table: TileTable, kernel: Kernel | None = None) -> None:
         last = np.append(new[1:], True)
         wrong = np.zeros(table.blocks, np.bool_)
         wrong[order] = (first[order] != follows) | (last & (ends != depth[row[order]]))
-        _first_bad(table, wrong, f"leaves out k steps of its tile of {name} or takes them twice, from", first)
+        table.refuse(wrong, f"leaves out k steps of its tile of {name} or takes them twice, from", first)
         by_phase = at[np.lexsort((phase[at], row[at] * grid[1] + col[at]))]
         begins = np.diff(row[by_phase] * grid[1] + col[by_phase], prepend=-1) > 0
         wrong[:] = False
         wrong[by_phase] = (adds[by_phase] == 0) != begins
         wrong[by_phase[1:]] |= ~begins[1:] & (np.diff(phase[by_phase]) == 0)
-        _first_bad(table, wrong, "adds to a tile that no earlier phase began, in phase", phase)
-    if isinstance(kernel, FfnKernel):
-        _check_hidden(table, kernel)
-
-
-def _check_hidden(table: TileTable, kernel: FfnKernel) -> None:
-    """A tile of Y is computed after every tile of H that it reads."""
-    product, row, col, first, steps, phase = (
-        table.column(name) for name in ("product", "row", "col", "first", "steps", "phase")
-    )
-    written = np.zeros((kernel.rows, kernel.hidden_cols), np.int64)
-    h = product == 0
-    written[row[h], col[h]] = phase[h]
-    at = np.flatnonzero(~h)
-    left, right = first[at] // kernel.per_tile, -(-(first[at] + steps[at]) // kernel.per_tile)
-    keys, which = np.unique(np.stack([row[at], left, right], axis=1), axis=0, return_inverse=True)
-    latest = np.array([written[r, a:b].max() for r, a, b in keys.tolist()])
-    wrong = np.zeros(table.blocks, np.bool_)
-    wrong[at] = latest[which.ravel()] >= phase[at]
-    _first_bad(table, wrong, "reads H that no earlier phase wrote, in phase", phase)
-
-
-def _first_bad(table: TileTable, wrong: NDArray[np.bool_], what: str, value: Column) -> None:
-    """One sentence on the first block where something is wrong."""
-    if wrong.any():
-        at = int(np.flatnonzero(wrong)[0])
-        wave, slot, row, col = table.entries[at, :4].tolist()
-        raise InputError(
-            f"{table.name}: block {at} (wave {wave}, slot {slot}, tile ({row}, {col})) {what} {int(value[at])}."
-        )
+        table.refuse(wrong, "adds to a tile that no earlier phase began, in phase", phase)
+    early = kernel.too_early(table)
+    if early is not None:
+        table.refuse(early, f"reads {products[0].result} that no earlier phase wrote, in phase", phase)

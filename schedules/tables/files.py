@@ -20,16 +20,14 @@ import numpy as np
 
 from pebble.errors import InputError
 from pebble.schedules.tables.own import Columns, ColumnTable, FixedTable, OwnSchedule
+from pebble.schedules.tables.registry import KERNELS
 from pebble.schedules.tables.table import COLUMNS, TILE_COLUMNS, Launch, TileTable
 from pebble.schedules.tile import TileShape
 from pebble.system.files import read_bytes, shown
-from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm
-from pebble.workloads.base import Workload
 
 FORMAT = "pebble tile table"
 SUFFIXES = (".csv", ".npy", ".json")
 _NPY = {2: ("row", "col"), 4: TILE_COLUMNS[2:], 6: TILE_COLUMNS, len(COLUMNS): COLUMNS}
-_SHAPES: dict[str, type[Workload]] = {shape.FAMILY: shape for shape in (Gemm, GroupedGemm, Ffn, Attention)}
 _TOGETHER = (("wave", "slot"), ("row", "col"), ("phase", "product", "first", "steps", "adds"))
 _MOST = 2**31 - 1
 
@@ -100,7 +98,7 @@ def read_document(document: dict[str, Any], where: str) -> TileTable:
         if document.get("format") != FORMAT:
             raise KeyError("format")
         about, launch = dict(document["workload"]), dict(document["launch"])
-        workload = _SHAPES[about.pop("family")](**about)
+        workload = KERNELS[about.pop("family")].shape(**about)
         made = Launch(**(launch | {"tile": TileShape.parse(launch["tile"])}))
         columns = _named(tuple(document["columns"]), document["rows"], where)
         name = str(document["name"])

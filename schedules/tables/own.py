@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 
 from pebble.errors import InputError
-from pebble.schedules.attention import AttentionKernel
-from pebble.schedules.ffn import FfnKernel
 from pebble.schedules.orders import OrderParams
-from pebble.schedules.tables.checks import check_table, check_tiles, product_grids
+from pebble.schedules.tables.checks import check_table, check_tiles
+from pebble.schedules.tables.registry import kernel_of
 from pebble.schedules.tables.table import COLUMNS, Blocks, Column, Entries, Launch, TileTable, deal
-from pebble.schedules.tables.walk import kernel_of
 from pebble.workloads.base import Workload
 
 Columns = Mapping[str, Column]
@@ -109,11 +107,11 @@ class FunctionOrder(OwnSchedule):
 
     def table(self, workload: Workload, launch: Launch, params: OrderParams) -> TileTable:
         """For an ffn the function is asked twice: for the tiles of H, then for those of Y."""
-        grids = product_grids(kernel_of(workload, launch.tile, name=self.name))
+        products = kernel_of(workload, launch.tile, name=self.name).products
         parts = []
-        for product, (_, (rows, cols), steps) in enumerate(grids):
+        for product, (_, (rows, cols), steps) in enumerate(products):
             found = self._ask(rows, cols, params)
-            if len(grids) > 1:
+            if len(products) > 1:
                 count = len(found["row"])
                 whole = {"phase": product, "product": product, "first": 0, "steps": int(steps[0]), "adds": 0}
                 found |= {name: np.full(count, value, np.int64) for name, value in whole.items()}
@@ -173,19 +171,19 @@ def assembled(name: str, workload: Workload, launch: Launch, columns: Columns, s
     row, col = columns["row"], columns["col"]
     pieces = "product" in columns
     if not pieces:
-        if isinstance(kernel, FfnKernel):
+        if len(kernel.products) > 1:
             raise InputError(
                 f"{name}: got tiles of one product, expected the columns phase, product, row, col, first, steps, adds "
-                "for an ffn; a function is asked for both of its products."
+                f"for an {workload.family}; a function is asked for both of its products."
             )
-        ((what, grid, depth),) = product_grids(kernel)
+        ((what, grid, depth),) = kernel.products
         check_tiles(name, row, col, grid, f"{what} under tile {launch.tile}")
         steps = depth[row]
     else:
         steps = columns["steps"]
     zero = np.zeros(len(row), np.int64)
     first = columns.get("first", zero)
-    direction = columns.get("k_direction", np.where(isinstance(kernel, AttentionKernel), -1, zero + 1))
+    direction = columns.get("k_direction", zero + kernel.direction)
     phase = columns.get("phase", zero)
     if np.any(np.abs(direction) != 1):
         raise InputError(f"{name}: got a k_direction of {direction[np.abs(direction) != 1][0]}, expected 1 or -1.")

@@ -99,7 +99,7 @@ class TileTable:
     name : str
         What it is called.
     workload : Workload
-        Gemm, GroupedGemm, Ffn or Attention.
+        One that has a kernel (`pebble.schedules.tables.registry`).
     launch : Launch
         How it is meant to run, and what it moves then.
     entries : ndarray of int32, shape (blocks, 11)
@@ -157,6 +157,21 @@ class TileTable:
     def wave_starts(self) -> Column:
         """Where each wave begins."""
         return np.flatnonzero(np.diff(self.column("wave"), prepend=-1))
+
+    def refuse(self, wrong: NDArray[np.bool_], what: str, value: Column) -> None:
+        """One sentence on the first block where something is wrong, with the value that it has there.
+
+        Raises
+        ------
+        InputError
+            There is such a block.
+        """
+        if wrong.any():
+            at = int(np.flatnonzero(wrong)[0])
+            wave, slot, row, col = self.entries[at, :4].tolist()
+            raise InputError(
+                f"{self.name}: block {at} (wave {wave}, slot {slot}, tile ({row}, {col})) {what} {int(value[at])}."
+            )
 
 
 class Blocks(NamedTuple):

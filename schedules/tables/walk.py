@@ -8,50 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pebble.errors import InputError
-from pebble.schedules.attention import AttentionKernel
 from pebble.schedules.execution import WAVES, Execution, run_tiles
-from pebble.schedules.ffn import FfnKernel
-from pebble.schedules.gemm import GemmKernel
-from pebble.schedules.grouped import GroupedKernel
+from pebble.schedules.kernel import TableKernel
+from pebble.schedules.tables.registry import table_kernel
 from pebble.schedules.tables.table import COLUMNS, Column, Entries, TileTable
-from pebble.schedules.tile import TileShape
 from pebble.traces import Trace
 from pebble.traces.layout import Strided
 from pebble.traces.program import Group, Phase, Steps, program_trace, timed_trace
 from pebble.traces.walk import Walk
-from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm
-from pebble.workloads.base import Workload
 
-Kernel = GemmKernel | GroupedKernel | FfnKernel | AttentionKernel
 _ROW, _PHASE, _PRODUCT = (COLUMNS.index(name) for name in ("row", "phase", "product"))
 
 
-def kernel_of(workload: Workload, tile: TileShape, residual: bool = False, name: str = "schedule") -> Kernel:
-    """The layout of a workload under a tile; ``name`` begins the message.
-
-    Raises
-    ------
-    InputError
-        A workload without a kernel, or more tiles than an order may have.
-    """
-    if isinstance(workload, Gemm):
-        return GemmKernel(workload, tile)
-    if isinstance(workload, GroupedGemm):
-        return GroupedKernel(workload, tile)
-    if isinstance(workload, Ffn):
-        return FfnKernel(workload, tile, residual=residual)
-    if isinstance(workload, Attention):
-        return AttentionKernel(workload, tile.bm, tile.bn)
-    raise InputError(f"{name}: got {workload.label}, expected a gemm, several of them, an ffn or an attention.")
-
-
-def table_kernel(table: TileTable, residual: bool = False) -> Kernel:
-    """The layout of the table's workload under its tile; errors as for `kernel_of`."""
-    return kernel_of(table.workload, table.launch.tile, residual, table.name)
-
-
 def table_trace(
-    table: TileTable, execution: Execution = WAVES, residual: bool = False, kernel: Kernel | None = None
+    table: TileTable, execution: Execution = WAVES, residual: bool = False, kernel: TableKernel | None = None
 ) -> Trace:
     """The trace of a table.
 
@@ -64,7 +34,7 @@ def table_trace(
         slot, ``dynamic`` gives the next to whichever slot is free.
     residual : bool
         ffn: X is read again and added to Y.
-    kernel : GemmKernel, GroupedKernel, FfnKernel or AttentionKernel, optional
+    kernel : TableKernel, optional
         As from `table_kernel`, if there is one already.
 
     Raises
@@ -112,7 +82,7 @@ def _turns(slot: Column) -> Column:
     return turn
 
 
-def table_phases(table: TileTable, kernel: Kernel) -> list[Phase]:
+def table_phases(table: TileTable, kernel: TableKernel) -> list[Phase]:
     """The phases of the trace: one for each run of full waves of one product.
 
     A slot that stays empty in the middle of a wave is a block that touches nothing, so that others keep their SMs.
@@ -139,14 +109,14 @@ def table_phases(table: TileTable, kernel: Kernel) -> list[Phase]:
     return phases
 
 
-def free_phases(table: TileTable, kernel: Kernel) -> list[Phase]:
+def free_phases(table: TileTable, kernel: TableKernel) -> list[Phase]:
     """The phases where blocks wait for no wave, only for what other phases wrote; slots that stay empty are no more."""
     key = table.entries[:, [_PHASE, _PRODUCT]]
     cut = np.flatnonzero(np.any(key[1:] != key[:-1], axis=1)) + 1
     return [_phase(kernel, entries) for entries in np.split(table.entries, cut)]
 
 
-def _phase(kernel: Kernel, entries: Entries) -> Phase:
+def _phase(kernel: TableKernel, entries: Entries) -> Phase:
     """Some blocks of one product."""
     column = dict(zip(COLUMNS, entries.T.astype(np.int64), strict=True))
     first, steps, start = column["first"], column["steps"], column["k_start"]
@@ -154,12 +124,7 @@ def _phase(kernel: Kernel, entries: Entries) -> Phase:
     ahead = np.where(backwards, first + steps - 1 - start, start - first)
     walk = Walk(first, steps, backwards, ahead, one_way=True)
     tiles, adds = entries[:, _ROW : _ROW + 2], column["adds"] > 0
-    if isinstance(kernel, GemmKernel | GroupedKernel):
-        return kernel.piece(tiles, walk, adds)
-    if isinstance(kernel, AttentionKernel):
-        return kernel.flash(column["row"], column["col"], walk)
-    tiles = tiles.astype(np.int64)
-    return kernel.gemm1(tiles, walk, adds) if column["product"][0] else kernel.gemm0(tiles, walk=walk)
+    return kernel.blocks_of(int(column["product"][0]), tiles, walk, adds)
 
 
 def _without(phase: Phase, absent: NDArray[np.bool_]) -> Phase:

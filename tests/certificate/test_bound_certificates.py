@@ -17,9 +17,10 @@ from pebble.certificate import RefusedError, check
 from pebble.errors import InfeasibleError
 from pebble.families import FAMILIES, lower_bound
 from pebble.proof.certificate import bound_certificate
-from pebble.reports.bound import known_of as answer
-from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, TransformerLayer
+from pebble.reports.known import Known, known_of
+from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, LatentAttention, TransformerLayer
 from pebble.workloads.base import Workload as AnyWorkload
+from pebble.workloads.widths import Room
 from tests.certificate.mutate import mutations
 
 LONG = ("ffn, tied", "layer")
@@ -39,6 +40,11 @@ INSTANCES: dict[str, tuple[AnyWorkload, int, bool]] = {
     "attention": (Attention(32768, 32768, 128), 228 * 2**9, False),
     "attention, causal": (Attention(40, 50, 8, heads=4, kv_heads=2, causal=True), 300, False),
     "attention, strict": (Attention(30, 200, 4, softmax="strict"), 90, False),
+    "latent": (LatentAttention(40, 96, 24, 8, heads=4, batch=2), 400, False),
+    "latent, segments": (LatentAttention(300, 300, 64, 8, heads=2), 900, False),
+    "latent, panels": (LatentAttention(64, 1024, heads=16), 2**15, False),
+    "latent, causal": (LatentAttention(20, 90, 12, 5, heads=3, causal=True), 300, False),
+    "latent, computed again": (LatentAttention(4, 9, 3, 2, heads=3), 40, True),
     "grouped": (GroupedGemm((512, 384, 1024, 128), 4096, 7168), 40 * 2**19, False),
     "grouped, tiny": (GroupedGemm((3, 1, 3), 4, 5, "fp8", "fp32", True), 6, False),
     "batch": (GroupedGemm((300,) * 7, 200, 100), 900, False),
@@ -56,9 +62,14 @@ def without_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pebble.bounds.accounting.priced_bound", lambda *_: None)
 
 
+def answer(workload: AnyWorkload, capacity: int, recompute: bool) -> Known:
+    """What is known in a memory of so many values."""
+    return known_of(workload, capacity, Room.of_values(capacity, workload), 1, recompute)
+
+
 def certificate(name: str) -> dict[str, Any]:
     workload, capacity, recompute = INSTANCES[name]
-    document = bound_certificate(workload, answer(workload, capacity, capacity, 1, recompute))
+    document = bound_certificate(workload, answer(workload, capacity, recompute))
     found: dict[str, Any] = json.loads(json.dumps(document))
     return found
 
@@ -73,7 +84,7 @@ def test_a_certificate_says_what_bound_says(name: str) -> None:
     assert f"{document['claims'][0]['elements']:,}" in proved[0]
 
 
-def random_workload(rnd: random.Random, families: int = 6) -> AnyWorkload:
+def random_workload(rnd: random.Random, families: int = 7) -> AnyWorkload:
     def size() -> int:
         return rnd.choice([rnd.randint(1, 6), rnd.randint(1, 40), rnd.randint(1, 500), rnd.randint(1, 9000)])
 
@@ -98,6 +109,10 @@ def random_workload(rnd: random.Random, families: int = 6) -> AnyWorkload:
         kv_heads, tokens = rnd.randint(1, 3), min(size(), 300)
         heads = kv_heads * rnd.randint(1, 3)
         return TransformerLayer(tokens, size(), size(), heads, kv_heads, size(), size(), rnd.random() < 0.5, *types)
+    if family == 6:
+        queries, causal = min(size(), 300), rnd.random() < 0.4
+        keys, heads = queries * causal + size(), rnd.randint(1, 9)
+        return LatentAttention(queries, keys, size(), size(), heads, rnd.randint(1, 2), causal, *types)
     kernel = rnd.randint(1, 5)
     sides = kernel + rnd.randint(0, 50), kernel + rnd.randint(0, 50)
     return Conv2d(rnd.randint(1, 4), size(), size(), *sides, kernel, rnd.randint(1, 4), *types)
@@ -109,7 +124,7 @@ def certify_random_ones(seed: int, count: int) -> None:
         workload = random_workload(rnd)
         capacity = rnd.choice([rnd.randint(3, 12), rnd.randint(3, 300), rnd.randint(3, 10**4), rnd.randint(3, 10**7)])
         try:
-            found = answer(workload, capacity, capacity, 1, rnd.random() < 0.5)
+            found = answer(workload, capacity, rnd.random() < 0.5)
         except InfeasibleError:  # a causal mask needs room for one query
             continue
         bound_certificate(workload, found)  # NotCertifiedError names the bound that fails
@@ -144,7 +159,7 @@ def true_claims(document: dict[str, Any], original: dict[str, Any]) -> bool:
     for claim in document["claims"]:
         if claim["claim"] == "lower bound":
             recompute = claim["game"]["recompute"] == "allowed" and claim["game"]["kernels"] == "fused"
-            found = answer(workload, claim["capacity_elements"], claim["capacity_elements"], 1, recompute)
+            found = answer(workload, claim["capacity_elements"], recompute)
             bound = found.lower if claim["game"]["kernels"] == "fused" else found.separate
             assert bound is not None
             if claim["elements"] > bound.elements or claim["bytes"] > bound.bytes:

@@ -22,6 +22,9 @@ CASES = {
     "attention --queries 32768 --keys 32768 --head-dim 128 --cache 228KiB": 604633088,
     "attention --queries 30 --keys 200 --head-dim 4 --softmax strict --heads 4 --kv-heads 2 --cache 90el": None,
     "conv2d --batch 4 --in-channels 16 --out-channels 32 --height 20 --width 20 --kernel 3 --cache 400el": None,
+    "latent-attention --queries 64 --keys 1024 --heads 16 --cache 64KiB": None,
+    "latent-attention --queries 30 --keys 90 --heads 3 --latent 12 --rope 5 --cache 300el --causal": None,
+    "latent-attention --queries 4 --keys 9 --heads 3 --cache 9KiB --recompute allowed": None,
     "llama-3-8b:gate_up --tokens 512 --gpu a40": None,
 }
 

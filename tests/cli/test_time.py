@@ -189,14 +189,11 @@ def test_a_screen_says_where_tile_and_stages_come_from(capsys: pytest.CaptureFix
 def test_no_bound_may_be_gone_below_where_more_memory_proves_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     """Compulsory traffic: the L2 alone proves as much as all that a kernel holds."""
     for shape, may in (("256", False), ("8192", True)):
-        assert (
-            main(["compare", "gemm", "-m", shape, "-n", shape, "-k", shape, "--gpu", "a40", "--schedules", "row"]) == 0
-        )
-        text = " ".join(capsys.readouterr().out.split())
-        assert ("may go below" in text) is may
-        assert main(["bound", *asked]) == 0
-        text = " ".join(capsys.readouterr().out.split())
-        assert ("may go below" in text) is may
+        workload = ["gemm", "-m", shape, "-n", shape, "-k", shape, "--gpu", "a40"]
+        for command in (["compare", *workload, "--schedules", "row"], ["bound", *workload]):
+            assert main(command) == 0
+            text = " ".join(capsys.readouterr().out.split())
+            assert ("may go below" in text) is may
 
 
 def test_rates_that_are_not_known_are_named(capsys: pytest.CaptureFixture[str]) -> None:

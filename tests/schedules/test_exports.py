@@ -25,7 +25,7 @@ from pebble.schedules.tables import Blocks, Launch, TileTable, deal
 from pebble.schedules.tables.checks import check_table
 from pebble.schedules.tables.named import named_table
 from pebble.schedules.tile import TileShape
-from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm
+from pebble.workloads import Attention, Ffn, Gemm, GroupedGemm, LatentAttention
 
 ROOT = Path(__file__).parents[2]
 TILE = TileShape(32, 32, 16)
@@ -68,6 +68,16 @@ def tables() -> dict[str, TileTable]:
             Attention(33, 75, 16, heads=2, batch=2, dtype="fp16"),
             parse_attention_schedule("fa2"),
             Launch(TileShape(16, 64, 1), 5),
+        ),
+        "latent": named_table(
+            LatentAttention(24, 160, 64, 32, heads=4, causal=True, dtype="fp16"),
+            parse_attention_schedule("fa3"),
+            Launch(TileShape(32, 32, 1), 5),
+        ),
+        "ragged-latent": named_table(
+            LatentAttention(7, 75, 40, 24, heads=3, batch=2, dtype="fp16"),
+            parse_attention_schedule("fa2"),
+            Launch(TileShape(16, 32, 1), 5),
         ),
     }
 

@@ -17,7 +17,7 @@ from pebble.models.quantity import Quantity
 from pebble.reports.simulated_kernel import read_kernel
 from pebble.reports.tune import Tuning, tune
 from pebble.reports.tuned import has_set_aside
-from pebble.schedules.tables.walk import kernel_of
+from pebble.schedules.tables.registry import kernel_of
 from pebble.tuning import space_of
 from pebble.tuning.alternatives import SHARES, WORTH
 from pebble.workloads.base import Workload

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pebble.errors import InputError
+from pebble.families.gemm import GEMM
+from pebble.families.grouped import GROUPED
 from pebble.models.machine import Machine
+from pebble.schedules.grid import round_up
 from pebble.units import ceil_div
-from pebble.workloads import Gemm, GroupedGemm
 from pebble.workloads.base import Workload
 
 SHARED_BYTES = 232_448  # of a block on compute capability 9.0
@@ -53,7 +55,9 @@ def problem_of(name: str, workload: Workload, machine: Machine, sms: int, dtypes
     def refuse(got: str, expected: str, fix: str) -> InputError:
         return InputError(f"--advisor {name}: got {got}, expected {expected}; {fix}, or --advisor ours.")
 
-    if not isinstance(workload, Gemm | GroupedGemm):
+    gemm, grouped = GEMM.own(workload), GROUPED.own(workload)
+    product = gemm or grouped
+    if product is None:
         raise refuse(workload.label, "gemm or grouped, one product at a time", "name one, such as llama-3-8b:gate_up")
     if workload.dtype not in dtypes:
         raise refuse(workload.dtype, " or ".join(dtypes), f"use --dtype {dtypes[0]}")
@@ -63,15 +67,10 @@ def problem_of(name: str, workload: Workload, machine: Machine, sms: int, dtypes
         raise refuse(f"--out-dtype {workload.out_dtype}", "bf16 or fp32", "use --out-dtype bf16")
     if machine.shared_bytes_per_block != SHARED_BYTES or machine.compute_capability != "9.0":
         raise refuse(machine.name, "a GPU of compute capability 9.0", "use --gpu h100-sxm5-80gb")
-    grouped = isinstance(workload, GroupedGemm)
-    rows = (
-        sum(ceil_div(each, _ALIGNMENT) * _ALIGNMENT for each in workload.rows)
-        if isinstance(workload, GroupedGemm)
-        else workload.m
-    )
+    rows = gemm.m if gemm else sum(round_up(each, _ALIGNMENT) for each in grouped.rows) if grouped else 0
     return Problem(
-        rows, workload.n, workload.k, sms, grouped, workload.accumulate, workload.dtype, workload.out_dtype
-    )  # fmt: skip
+        rows, product.n, product.k, sms, grouped is not None, product.accumulate, product.dtype, product.out_dtype
+    )
 
 
 def no_room(name: str, problem: Problem) -> InputError:

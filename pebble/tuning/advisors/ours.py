@@ -20,16 +20,15 @@ from pebble.errors import InputError
 from pebble.families import KernelFamily, kernel_family
 from pebble.models.kernel_fit import KernelNeeds, fits, most_stages
 from pebble.models.machine import Machine
-from pebble.models.tile_model import BARRIER_BYTES, least_threads, tile_needs
+from pebble.models.tile_model import BARRIER_BYTES, least_threads
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
 from pebble.system.clock import Clock
 from pebble.timing.sustained import sustained_rates
 from pebble.timing.waves import ModelledTime, modelled_time
-from pebble.traces import LINE_BYTES
 from pebble.tuning.advisors.base import Advice, Advisor
-from pebble.tuning.advisors.coarse import coarse_seconds, launches, step_ns
-from pebble.tuning.base import Progress, silent
+from pebble.tuning.advisors.coarse import coarse_seconds, step_ns
+from pebble.tuning.progress import Progress, silent
 from pebble.units import ceil_div
 from pebble.workloads.base import Workload
 
@@ -42,7 +41,6 @@ MOST_SINGLE_LINES = MOST_LINES >> 5  # where the trace is one of single lines, i
 _BLOCKS = (1, 2, 3)
 _MOST_STAGES = 8
 _SHOWN, _TILES = 12, 36  # tiles that are simulated: so many, and at most, while one may still be faster
-_FAMILIES = ("gemm", "grouped", "ffn", "attention")
 
 
 @dataclass(frozen=True)
@@ -77,19 +75,12 @@ class Timer:
     def __init__(self, workload: Workload, machine: Machine, progress: Progress = silent) -> None:
         self.workload, self.machine, self.progress = workload, machine, progress
         self.family: KernelFamily[Any, Any] = kernel_family(workload)
-        if self.family.name not in _FAMILIES:
-            raise InputError(f"tile: got {workload.label}, expected one of {', '.join(_FAMILIES)}.")
         self.rates = sustained_rates(machine, workload.dtype)
         self._known: dict[tuple[Any, ...], ModelledTime] = {}
 
     def needs(self, tile: TileShape, stages: int) -> KernelNeeds:
-        """Of a GEMM with its output tile, barriers and, for fp8, scales of A; of others as the family says."""
-        w = self.workload
-        if self.family.name in ("gemm", "grouped"):
-            scales = 4 * tile.bm if w.dtype == "fp8" else 0
-            needs = tile_needs(tile.bm, tile.bn, tile.bk, stages, w.in_bytes, out_bytes=w.out_bytes, scale_bytes=scales)
-        else:
-            needs = self.family.kernel_needs(w, tile, stages)
+        """As the family says, with the threads that the chip asks for."""
+        needs = self.family.advised_needs(self.workload, tile, stages)
         return replace(needs, threads=max(least_threads(self.machine), fits(self.machine, needs).threads))
 
     def timed(self, advice: Advice) -> Timed:
@@ -183,7 +174,7 @@ def _kernels(timer: Timer, sms: int) -> Iterator[Advice]:
     workload, machine, family = timer.workload, timer.machine, timer.family
     schedule = family.parse_schedule(family.daily[0])
     for tile in _tiles(timer):
-        work = launches(workload, tile)
+        work = family.kernel.work(workload, tile)
         launch, most = work[0], max(each.blocks for each in work)
         # ceil(latency / time of a step) + 1, for a latency that holds the way to DRAM; and a round of all stages, in
         # which a buffer waits for its tiles and is computed with, takes no longer than their work
@@ -210,11 +201,10 @@ def _tiles(timer: Timer) -> Iterator[TileShape]:
     Columns are whole cache lines: blocks that share lines would load them twice, and FFNs read H in steps of BK.
     """
     workload, family = timer.workload, timer.family
-    line = LINE_BYTES // workload.in_bytes
-    depth = 1 if family.name == "attention" else line
+    depth = family.default_tile(workload).bk  # a cache line, or 1 where a step takes whole rows
     widest = family.cut_tile(TileShape(1 << 16, 1 << 16, depth), workload)
     for bm in _sides(ROWS, widest.bm, 1):
-        for bn in _sides(COLUMNS, widest.bn, 1 if family.name == "attention" else line):
+        for bn in _sides(COLUMNS, widest.bn, depth):
             yield TileShape(bm, bn, depth)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
@@ -18,16 +18,13 @@ from pebble.workloads.base import Workload
 W = TypeVar("W", bound=Workload)
 R = TypeVar("R", bound=Recipe)
 
-Progress = Callable[[str, int, int], None]
-"""Called with what is done, how many of it, and of how many (0: not known)."""
-
-
-def silent(what: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""
-
 
 class Space(ABC, Generic[W, R]):
     """Schedules of one family."""
+
+    def refusal(self, workload: W) -> str:
+        """Why none of these schedules computes a workload, in a sentence; empty where they do."""
+        return ""
 
     @abstractmethod
     def swept(self, workload: W, config: KernelConfig) -> Sequence[Any]:

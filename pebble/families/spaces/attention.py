@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from pebble.schedules.attention import AttentionKernel, AttentionSchedule
+from pebble.families.spaces.space import Space, flipped, spread
+from pebble.schedules.attention import AttentionSchedule
 from pebble.schedules.recipes import AttentionBands
 from pebble.schedules.tables import TileTable
+from pebble.schedules.tables.registry import kernel_of
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
-from pebble.tuning.base import Space, flipped, spread
 from pebble.units import ceil_div
 from pebble.workloads import Attention
+from pebble.workloads.base import Workload
 
 _SPLITS = (2, 3, 4, 6, 8, 12, 16)
 _QUERIES, _KEYS = (128, 256), (64, 128)  # rows of a tile
@@ -25,11 +25,16 @@ _STEPS = 32  # over the keys, in a quick look
 class AttentionSpace(Space[Attention, AttentionBands]):
     """Groups of heads, bands of query tiles, and the way through the keys."""
 
+    def refusal(self, workload: Attention) -> str:
+        if workload.softmax != "strict":
+            return ""
+        return "--softmax: got strict, expected online: all orders that are tried rescale sums as they go."
+
     def tiles(self, workload: Attention, default: TileShape) -> Iterable[TileShape]:
         return dict.fromkeys([default, *(TileShape(bm, bn, default.bk) for bm in _QUERIES for bn in _KEYS)])
 
     def operands(self, workload: Attention) -> tuple[str, ...]:
-        return "Q", "K", "V"
+        return tuple(operand.name for operand in workload.operands if operand.read)
 
     def intensity(self, workload: Attention, tile: TileShape) -> float:
         return float(tile.bm)  # each key and value that a block loads meets all of its queries
@@ -39,9 +44,8 @@ class AttentionSpace(Space[Attention, AttentionBands]):
 
     def least_time(self, workload: Attention, config: KernelConfig) -> float:
         """As if every wave were as long as the mean block: under a causal mask blocks are of any length."""
-        kernel = AttentionKernel(workload, config.tile.bm, config.tile.bn)
-        steps = kernel.visible(np.arange(kernel.q_tiles)).mean()
-        return ceil_div(kernel.q_tiles * kernel.copies, config.wave_blocks) * float(steps) * self.step(config.tile)
+        ((_, (q_tiles, copies), seen),) = kernel_of(workload, config.tile).products
+        return ceil_div(q_tiles * copies, config.wave_blocks) * float(seen.mean()) * self.step(config.tile)
 
     def time(self, workload: Attention, table: TileTable) -> float:
         """The same: a table's waves are kept together by nothing, as softmax takes any pace."""
@@ -56,9 +60,10 @@ class AttentionSpace(Space[Attention, AttentionBands]):
         return [AttentionSchedule("split-kv", splits, saw) for splits in _SPLITS for saw in (False, True)]
 
     def _sizes(self, workload: Attention, config: KernelConfig) -> tuple[list[int], list[int]]:
-        copies, group = workload.batch * workload.heads, workload.group
+        tiles, copies = _grid(workload, config)
+        group = max(1, copies // workload.groups)
         heads = {*spread(copies, _CHOICES), *(group * i for i in spread(copies // group, _CHOICES))}
-        return sorted(heads), spread(ceil_div(workload.queries, config.tile.bm), _CHOICES)
+        return sorted(heads), spread(tiles, _CHOICES)
 
     def made(self, workload: Attention, config: KernelConfig) -> Iterator[AttentionBands]:
         heads, queries = self._sizes(workload, config)
@@ -71,7 +76,7 @@ class AttentionSpace(Space[Attention, AttentionBands]):
                         yield AttentionBands(h, q, late, shift=True)
 
     def recipe(self, workload: Attention, schedule: AttentionSchedule, config: KernelConfig) -> AttentionBands | None:
-        copies, tiles = workload.batch * workload.heads, ceil_div(workload.queries, config.tile.bm)
+        tiles, copies = _grid(workload, config)
         if schedule.kind == "fa2":
             return AttentionBands(1, tiles, sawtooth=schedule.sawtooth)
         if schedule.kind == "fa2-heads-first":
@@ -79,7 +84,7 @@ class AttentionSpace(Space[Attention, AttentionBands]):
         return None
 
     def near(self, workload: Attention, recipe: AttentionBands, config: KernelConfig) -> Iterator[AttentionBands]:
-        copies, tiles = workload.batch * workload.heads, ceil_div(workload.queries, config.tile.bm)
+        tiles, copies = _grid(workload, config)
         for step in (1, 2, 4):
             for sign in (-1, 1):
                 heads, queries = recipe.heads + sign * step, recipe.queries + sign * step
@@ -88,3 +93,8 @@ class AttentionSpace(Space[Attention, AttentionBands]):
                 if 1 <= queries <= tiles:
                     yield replace(recipe, queries=queries)
         yield from flipped(recipe, "late_first", "forwards", "sawtooth", "shift")
+
+
+def _grid(workload: Workload, config: KernelConfig) -> tuple[int, int]:
+    """Tiles of queries, and matrices of Q: one a head, or one a sequence where heads are stacked."""
+    return kernel_of(workload, config.tile).products[0].grid

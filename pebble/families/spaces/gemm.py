@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from pebble.families.spaces.space import Space, band_choices, flipped, near_heights
 from pebble.schedules.orders import REGISTRY, TileOrder
 from pebble.schedules.recipes import GemmBands, cut_heights
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
-from pebble.tuning.base import Space, band_choices, flipped, near_heights
 from pebble.units import ceil_div
 from pebble.workloads import Gemm
 

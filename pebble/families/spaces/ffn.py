@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from pebble.families.gemm import GEMM
+from pebble.families.spaces.candidate import Candidate, glance
+from pebble.families.spaces.gemm import SIDES, SWEPT, GemmSpace, whole_columns
+from pebble.families.spaces.space import Space, band_choices, changed, flipped, near_heights, spread
 from pebble.schedules.ffn import FfnSchedule
 from pebble.schedules.recipes import FusedBands, GemmBands, SeparateBands, cut_heights
 from pebble.schedules.tile import TileShape
 from pebble.simulation import KernelConfig
-from pebble.tuning.base import Space, band_choices, changed, flipped, near_heights, spread
-from pebble.tuning.evaluate import Candidate, glance
-from pebble.tuning.gemm import SIDES, SWEPT, GemmSpace, whole_columns
 from pebble.units import ceil_div
 from pebble.workloads import Ffn, Gemm
 

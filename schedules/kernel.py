@@ -1,0 +1,157 @@
+"""What a tiled kernel answers for itself: its tables, what its blocks touch, its work at a glance, its exported file.
+
+Whoever walks, checks, simulates or exports a table asks the kernel through `TableKernel` and knows no workload family.
+A new kernel is a subclass; defining it makes it the kernel of its workloads.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pebble.schedules.grid import Tiles
+from pebble.schedules.tables.table import Blocks, Column, Launch, TileTable
+from pebble.schedules.tile import TileShape, product_bytes
+from pebble.traces import Layout, LockstepGemm
+from pebble.traces.program import Phase
+from pebble.traces.walk import Walk
+from pebble.units import ceil_div
+from pebble.workloads.base import Workload
+
+_SMALL_TILE = 128 * 128  # values of C, beside whose stages there is shared memory for one more
+
+
+class Product(NamedTuple):
+    """One result of a kernel: what it is called, its grid of tiles, and the k steps of the tiles of each row."""
+
+    result: str
+    grid: tuple[int, int]
+    steps: Column
+
+    @classmethod
+    def even(cls, result: str, grid: tuple[int, int], steps: int) -> Product:
+        """With as many steps in every row."""
+        return cls(result, grid, np.full(grid[0], steps, np.int64))
+
+
+@dataclass(frozen=True)
+class Work:
+    """Blocks that run together, in counts alone.
+
+    Attributes
+    ----------
+    blocks : int
+    steps : float
+        Of a block, on the mean.
+    step_flops, step_exps : int
+        Operations and exponentials of a step.
+    bytes : int
+        From L2 to the SMs, all blocks.
+    step_shared : int
+        Bytes that a step moves through shared memory.
+    """
+
+    blocks: int
+    steps: float
+    step_flops: int
+    step_exps: int
+    bytes: int
+    step_shared: int = 0
+
+    @classmethod
+    def product(cls, m: int, n: int, k: int, tile: TileShape, width: int, products: int = 1) -> Work:
+        """Of a matrix product, or of ``products`` of one size that share A; values of ``width`` bytes."""
+        rows, cols, steps = ceil_div(m, tile.bm), ceil_div(n, tile.bn), ceil_div(k, tile.bk)
+        loads = (cols * m * k + products * rows * n * k) * width
+        flops = 2 * products * tile.bm * tile.bn * tile.bk
+        return cls(rows * cols, steps, flops, 0, loads, product_bytes(tile, width, products))
+
+
+KERNELS: dict[str, type[TableKernel]] = {}
+"""The kernels by the word of their family; `pebble.schedules.tables.registry` has all of them."""
+
+
+class TableKernel(ABC):
+    """The layout of a workload under a tile, and what its blocks do.
+
+    Attributes
+    ----------
+    shape : type
+        The workloads that it computes.
+    layout : Layout
+        Its operands as tiles in memory.
+    direction : int
+        In which direction of k blocks run of a table that does not say, 1 or -1.
+    library, template, entry : str
+        Of the exported file: what it is measured beside, the module of `pebble.schedules.export.templates` with its
+        operands, and the function that is launched.
+    """
+
+    shape: ClassVar[type[Workload]]
+    layout: Layout
+    direction: ClassVar[int] = 1
+    library: ClassVar[str]
+    template: ClassVar[str]
+    entry: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "shape" in vars(cls):
+            KERNELS[cls.shape.FAMILY] = cls
+
+    @classmethod
+    @abstractmethod
+    def of(cls, workload: Any, tile: TileShape, residual: bool = False) -> Self:
+        """The kernel of a workload under a tile; with ``residual`` an input is read again and added to the output.
+
+        Raises
+        ------
+        InputError
+            More tiles than an order may have, or a tile that the kernel cannot take.
+        """
+
+    @property
+    @abstractmethod
+    def products(self) -> tuple[Product, ...]:
+        """Its results, in the order in which they are made."""
+
+    @abstractmethod
+    def blocks_of(self, product: int, tiles: Tiles, walk: Walk, adds: NDArray[np.bool_]) -> Phase:
+        """Blocks of a table: each computes the k steps of ``walk`` of a tile; where ``adds``, it adds to the result."""
+
+    @abstractmethod
+    def named_blocks(self, schedule: Any, launch: Launch) -> list[Blocks] | None:
+        """The blocks of a schedule that has a name, in issue order; None where it makes no table of tiles."""
+
+    def too_early(self, table: TileTable) -> NDArray[np.bool_] | None:
+        """The blocks that run before what they read is written; None where no block reads what others write."""
+        return None
+
+    def closed_form(self, tiles: Tiles, wave_blocks: int, sawtooth: bool = False) -> LockstepGemm | None:
+        """What a closed form needs to know of the lock-step trace; None where there is none."""
+        return None
+
+    @classmethod
+    @abstractmethod
+    def work(cls, workload: Any, tile: TileShape) -> list[Work]:
+        """Its launches under a tile, one after the other; the same as its traces, without making one."""
+
+    @classmethod
+    @abstractmethod
+    def extents(cls, workload: Any) -> tuple[int, int, int]:
+        """The longest side that a tile can cover in m, n and k."""
+
+    @classmethod
+    def exported_shape(cls, workload: Any) -> Mapping[str, object]:
+        """What its exported file must know of the workload."""
+        return {name: getattr(workload, name) for name in workload.DIMENSIONS}
+
+    @classmethod
+    def exported_stages(cls, tile: TileShape) -> int:
+        """The most stages that its exported file has use for."""
+        return 4 if tile.bm * tile.bn <= _SMALL_TILE else 3

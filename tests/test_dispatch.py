@@ -1,0 +1,71 @@
+"""Families, workloads and kernels answer for themselves: nobody outside their rooms asks one for its type."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pebble.families import FAMILIES
+from pebble.schedules.tables.registry import KERNELS
+from tests.test_rooms import ALL
+
+INSIDE = ("families", "workloads")
+ROOTS = ("Workload", "Family", "TableKernel")
+
+
+def subclasses() -> set[str]:
+    """The names of all classes that descend from `ROOTS`, and of schedules that belong to one kernel."""
+    parents = {}
+    for path, _ in ALL:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                bases = (base.value if isinstance(base, ast.Subscript) else base for base in node.bases)
+                parents[node.name] = {ast.unparse(base) for base in bases}
+    found = set(ROOTS)
+    while more := {name for name, bases in parents.items() if bases & found} - found:
+        found |= more
+    return found | {name for name in parents if name.endswith("Schedule") and name.removesuffix("Schedule") in found}
+
+
+KNOWN = subclasses()
+
+
+def asked(source: str) -> Iterator[tuple[int, str]]:
+    """Line and type of every question about a type of `KNOWN`: `isinstance`, `type(...) is`, a `match` on a class."""
+    for node in ast.walk(ast.parse(source)):
+        parts: list[ast.expr] = []
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
+            parts = [node.args[1]]
+        elif isinstance(node, ast.Compare) and ast.unparse(node.left).startswith("type("):
+            parts = node.comparators
+        elif isinstance(node, ast.MatchClass):
+            parts = [node.cls]
+        for part in parts:
+            for name in ast.walk(part):
+                if isinstance(name, ast.Name | ast.Attribute):
+                    word = name.id if isinstance(name, ast.Name) else name.attr
+                    if word in KNOWN:
+                        yield node.lineno, word
+
+
+@pytest.mark.parametrize(("path", "name"), ALL, ids=[name for _, name in ALL])
+def test_nobody_asks_a_family_a_workload_or_a_kernel_for_its_type(path: Path, name: str) -> None:
+    if name.split(".")[0] not in INSIDE:
+        assert not list(asked(path.read_text())), path
+
+
+def test_a_question_would_be_found() -> None:
+    assert {"Gemm", "Attention", "Ffn", "KernelFamily", "GemmKernel", "GroupedKernel"} <= KNOWN
+    source = "isinstance(w, Gemm | Ffn)\ntype(w) is Attention\nmatch w:\n  case Conv2d(): pass\nisinstance(w, int)"
+    assert [word for _, word in asked(source)] == ["Gemm", "Ffn", "Attention", "Conv2d"]
+
+
+def test_each_family_with_kernels_has_one_that_walks_its_tables() -> None:
+    simulated = {name: family.simulated for name, family in FAMILIES.items() if family.simulated}
+    assert simulated.keys() == KERNELS.keys()
+    for name, family in simulated.items():
+        assert family.kernel is KERNELS[name]
+        assert family.kernel.shape is FAMILIES[name].shape
