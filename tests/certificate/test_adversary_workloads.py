@@ -22,6 +22,7 @@ from pebble.reports.bound import known_of as answer
 from pebble.solvers import solve
 from pebble.workloads import Attention, Conv2d, Ffn, Gemm, GroupedGemm, TransformerLayer
 from pebble.workloads.base import Workload as AnyWorkload
+from pebble.workloads.widths import Room
 from tests.bounds.joined_dags import grouped_dag, layer_dag
 from tests.certificate.persuade import mutant, persuade
 from tests.certificate.strongest import (
@@ -190,7 +191,7 @@ def test_no_false_claim_about_a_workload(family: str, seed: int) -> None:
     workload = tiny(rnd, family)
     capacity = rnd.randint(3, 8)
     try:
-        found = answer(workload, capacity, capacity, 1, rnd.random() < 0.5)
+        found = answer(workload, capacity, Room.of_values(capacity, workload), 1, rnd.random() < 0.5)
     except InfeasibleError:
         return
     original = json.loads(json.dumps(bound_certificate(workload, found)))
@@ -227,7 +228,7 @@ def test_theorems_pushed_to_their_limit(seed: int) -> None:
     sizes = rnd.randint(5, 40), rnd.randint(1, 8), rnd.randint(5, 60), rnd.randint(1, 12)
     workload = Ffn(*sizes, not again)
     capacity = rnd.randint(20, 200)
-    found = answer(workload, capacity, capacity, 1, again)
+    found = answer(workload, capacity, Room.of_values(capacity, workload), 1, again)
     original = json.loads(json.dumps(bound_certificate(workload, found)))
     lower = original["claims"][0]
     if lower["proof"]["theorem"] not in ("tied segments", *RECOMPUTE):
@@ -278,7 +279,9 @@ def test_a_bound_above_a_schedule_is_refused() -> None:
     from pebble.certificate.check import _agree
 
     workload = Gemm(4, 4, 4)
-    claims = json.loads(json.dumps(bound_certificate(workload, answer(workload, 9, 9))))["claims"]
+    claims = json.loads(json.dumps(bound_certificate(workload, answer(workload, 9, Room.of_values(9, workload)))))[
+        "claims"
+    ]
     _agree(claims)
     upper = claims[-1]
     for unit in ("elements", "bytes"):

@@ -14,6 +14,7 @@ from pathlib import Path
 from pebble.errors import InfeasibleError
 from pebble.proof.certificate import bound_certificate
 from pebble.reports.bound import known_of as answer
+from pebble.workloads.widths import Room
 from tests.certificate.test_bound_certificates import random_workload
 
 RECORDED = Path(__file__).with_name("recorded_bounds.txt")
@@ -26,7 +27,7 @@ def rows(count: int = 100) -> list[str]:
         workload, capacity = random_workload(rnd, 4), rnd.choice([rnd.randint(3, 300), rnd.randint(3, 10**5)])
         recompute = rnd.random() < 0.4
         try:
-            known = answer(workload, capacity, capacity, 1, recompute)
+            known = answer(workload, capacity, Room.of_values(capacity, workload), 1, recompute)
         except InfeasibleError:  # a causal mask needs room for one query
             continue
         bounds = [b.to_json() for b in (known.lower, known.separate) if b is not None]
