@@ -62,6 +62,11 @@ class Room:
         return self.widths if self.moves is None else self.moves
 
     @property
+    def state_cost(self) -> int:
+        """What a transfer of a maximum or sum of a row counts: in the classic game that of an intermediate."""
+        return self.cost.read if self.moves is not None else max(self.widths.hidden, self.widths.partial)
+
+    @property
     def limits(self) -> tuple[tuple[int, Widths], ...]:
         """What it holds at most, and what each value counts towards that."""
         own = (self.bytes, self.widths)

@@ -60,8 +60,7 @@ class RowState:
     @property
     def bytes(self) -> int:
         """What the transfers count."""
-        each = max(self.room.cost.hidden, self.room.cost.partial)
-        return self.scores.bytes + self.outputs.bytes + 2 * each * self.values
+        return self.scores.bytes + self.outputs.bytes + 2 * self.room.state_cost * self.values
 
     @property
     def peak_elements(self) -> int:
