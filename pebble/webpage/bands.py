@@ -14,7 +14,7 @@ from typing import Any
 
 from pebble.errors import InputError
 from pebble.families.ffn import FFN
-from pebble.schedules.explicit.chain import best_band
+from pebble.schedules.explicit.chain_bands import best_band
 from pebble.schedules.explicit.ffn import ffn_chain
 from pebble.schedules.tile import TileShape
 from pebble.units import ceil_div

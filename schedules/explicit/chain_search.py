@@ -13,13 +13,13 @@ from pebble.schedules.explicit.chain import (
     Band,
     Chain,
     ChainPlan,
-    best_band,
     handed_on,
     is_panel,
     spare_values,
     state_of,
     values_held,
 )
+from pebble.schedules.explicit.chain_bands import best_band
 from pebble.schedules.explicit.chain_costs import Costs
 from pebble.units import ceil_div
 from pebble.workloads.widths import Room

@@ -20,7 +20,8 @@ from pebble.schedules.explicit.attention import (
     best_attention_schedule,
     fused_attention,
 )
-from pebble.schedules.explicit.chain import Chain, best_band
+from pebble.schedules.explicit.chain import Chain
+from pebble.schedules.explicit.chain_bands import best_band
 from pebble.schedules.explicit.chain_search import best_chain_plan, plan_of_runs
 from pebble.workloads import Attention, named_workload
 from pebble.workloads.widths import Room

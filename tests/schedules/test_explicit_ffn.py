@@ -14,7 +14,8 @@ from pebble.errors import InfeasibleError
 from pebble.proof.certificate import workload_statement
 from pebble.proof.upper import upper_claim
 from pebble.schedules.explicit.attention import attention_chain
-from pebble.schedules.explicit.chain import SIDES, Chain, best_band, handed_on, wider_band
+from pebble.schedules.explicit.chain import SIDES, Chain, handed_on
+from pebble.schedules.explicit.chain_bands import best_band, wider_band
 from pebble.schedules.explicit.chain_search import best_chain_plan, plan_of_runs
 from pebble.schedules.explicit.ffn import best_ffn_schedule, ffn_chain, ffn_schedules
 from pebble.schedules.explicit.fused import APART, FusedSchedule

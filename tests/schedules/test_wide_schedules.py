@@ -19,8 +19,9 @@ from pebble.proof.certificate import workload_statement
 from pebble.proof.upper import upper_claim
 from pebble.schedules.explicit import ExplicitProduct, best_gemm_schedule
 from pebble.schedules.explicit.blocked import blocked_products
-from pebble.schedules.explicit.chain import SIDES, Chain, ChainPlan, best_band, handed_on, placed, wider_band
+from pebble.schedules.explicit.chain import SIDES, Chain, ChainPlan, handed_on, placed
 from pebble.schedules.explicit.chain import Band as ChainBand
+from pebble.schedules.explicit.chain_bands import best_band, wider_band
 from pebble.schedules.explicit.chain_search import best_chain_plan, plan_of_runs
 from pebble.schedules.explicit.corner import Side, best_corner
 from pebble.schedules.explicit.ffn import best_ffn_schedule, fused_ffn
