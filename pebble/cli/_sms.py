@@ -106,7 +106,7 @@ def print_sm_bound(found: SmBound) -> None:
         bound = other["lower_bound"]
         beyond = "; a kernel also holds values in registers and may go below this"
         if bound["bytes"] <= lower["bytes"]:
-            beyond = ", the same"
+            beyond = "; more memory does not lower it"
         say(
             f"for {other['capacity']['detail']}: {bound['elements']:,} elements, {format_bytes(bound['bytes'])}{beyond}"
         )

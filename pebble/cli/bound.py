@@ -152,7 +152,7 @@ def _print(found: Bound) -> None:
         memory = other["capacity"]["detail"].removeprefix("one explicitly managed memory of ")
         beyond = "; real kernels also hold values on the SMs and may go below this"
         if bound["bytes"] <= found.lower.bytes:
-            beyond = ", the same"
+            beyond = "; more memory does not lower it"
         say(f"for a memory of {memory}: {bound['elements']:,} elements, {format_bytes(bound['bytes'])}{beyond}")
     if found.timed is not None:
         print()

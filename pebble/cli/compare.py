@@ -152,8 +152,8 @@ def _print_bounds(result: Comparison) -> None:
             f"through DRAM ({_times(result.ratio(result.separate.bound.bytes))} the bound)"
         )
     beyond = "; a kernel also holds values on its SMs and may go below"
-    if cache.bound.bytes <= result.trace.bound.bytes:  # all of what a kernel holds proves no less
-        beyond = ", and for what a kernel holds besides"
+    if cache.bound.bytes <= result.trace.bound.bytes:
+        beyond = "; what a kernel holds besides lowers it no further"
     say(
         f"cache-only bound {format_bytes(cache.bound.bytes)}: for one explicitly managed memory of "
         f"{format_capacity(cache.capacity.bytes)} alone{beyond}"
