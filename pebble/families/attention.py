@@ -116,7 +116,10 @@ class AttentionFamily(KernelFamily[Attention, AttentionSchedule]):
         )
 
     def best_schedule(self, workload: Attention, room: Room) -> Explicit | None:
-        return best_attention_schedule(workload, room)
+        try:
+            return best_attention_schedule(workload, room)
+        except InfeasibleError:  # no schedule of ours fits this little; that is not a proof that nothing does
+            return None
 
     def stateless_schedule(self, workload: Attention, room: Room) -> Explicit | None:
         """Without the maximum, sum and factor of each row, as peers count that leave softmax out."""
