@@ -368,7 +368,8 @@ def _find_machine(launch: Launch, options: KernelOptions) -> tuple[str, ...]:
     said = f"the report's GPU is {launch.device!r}, of which there is no machine file" if launch.device else (
         "the report does not name its GPU"
     )  # fmt: skip
-    if not (sms and l2) or options.get("execution") in ("free", "asynchronous"):  # how fast blocks run is known of a GPU, not of a cache
+    # how fast blocks run is known of a GPU, not of a cache
+    if not (sms and l2) or options.get("execution") in ("free", "asynchronous"):
         raise InputError(f"--gpu: missing, and {said}; expected --gpu SKU, --machine FILE or --cache SIZE --sms P.")
     options["cache"], options["sms"] = f"{l2:.0f}B", int(sms)
     return (
