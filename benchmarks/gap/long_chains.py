@@ -12,7 +12,7 @@ from pebble.bounds.chain import Chain
 from pebble.bounds.chain_lines import chain_problems
 from pebble.bounds.line_search import line_bound
 from pebble.bounds.priced import priced_chains
-from pebble.bounds.priced_choice import prices_at
+from pebble.bounds.priced_choice import chosen_segments, prices_at
 
 ROOT = 5040  # of S
 SIDES = 60
@@ -31,7 +31,7 @@ def main() -> None:
         chain = Chain(side, depth, side, depth, side**2)
         lines = line_bound(chain_problems(chain)[0], capacity)
         (problem,) = priced_chains(chain)
-        priced = prices_at(problem, capacity, (lines.segments,))
+        priced = prices_at(problem, capacity, chosen_segments(problem, capacity, lines.segments))
         assert priced is not None
         alone = 4 * side * depth
         eight, ten = ((found.elements - alone) / side**2 for found in (lines, priced))
