@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--jobs", metavar="N", help="processes of this computer (one a core)")
     parser.add_argument("--retries", default="2", metavar="N", help="how often a failed task is begun again (2)")
-    group = parser.add_argument_group("on a Dask cluster (needs `pip install 'distributed>=2024.8'`)")
+    group = parser.add_argument_group("on a Dask cluster (needs the package distributed)")
     group.add_argument(
         "--cluster", metavar="WHERE", help="tcp://HOST:PORT, tls://HOST:PORT, a scheduler file, dask, or local:N"
     )

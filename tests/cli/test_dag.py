@@ -57,7 +57,7 @@ def test_help_lists_the_families(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["dag", "--help"])
     said = capsys.readouterr().out
-    assert "stencil1d     --size 4 --steps 3" in said
+    assert "stencil1d --size 4 --steps 3" in " ".join(said.split())
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,8 @@ def test_real_launches_of_the_raw_and_the_details_page_say_the_same():
     assert raw.shares["dram_percent"] == pytest.approx(details.shares["dram_percent"], abs=0.1)
 
 
-def test_a_report_says_hit_rates_and_the_limit(tmp_path, capsys):
+def test_a_report_says_hit_rates_and_the_limit(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")  # all columns
     path = tmp_path / "a.csv"
     more = {"l1tex__t_sector_hit_rate.pct": ("%", "12.25"), NAMES["sm"]: ("%", "88.90")}
     path.write_text("\n".join(long_lines([(TILED_NAME, {**TILED, **more})])))

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from pebble.certificate import RefusedError
@@ -79,7 +79,7 @@ def test_any_corner_in_bytes(drawn: tuple[Ffn, PanelsApart], widths: Widths) -> 
         check_panels(shape, room.bytes - 1, told, "schedule", of)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 @given(networks(), st.integers(3, 150))
 def test_the_best_is_legal(ffn: Ffn, capacity: int) -> None:
     plan = best_panels_apart(ffn_chain(ffn), Room.of_values(capacity, ffn))
