@@ -151,7 +151,7 @@ def test_gate_and_up_are_certified_in_one_kernel() -> None:
         check(document)
     claim["bytes"] += 1
     claim["capacity_bytes"] //= 2
-    with pytest.raises(RefusedError, match="it holds .* bytes, the capacity is"):
+    with pytest.raises(RefusedError, match=r"it holds .* bytes, the capacity is"):
         check(document)
 
 
